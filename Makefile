@@ -127,6 +127,7 @@ lint: $(LATEST)/ready
 
 types: $(LATEST)/ready
 	$(LATEST)/bin/mypy
+	$(LATEST)/bin/mypy tests/typed_script.py
 
 bench: $(LATEST)/ready
 	$(LATEST)/bin/python benchmarks/tables.py

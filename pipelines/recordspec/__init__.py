@@ -36,7 +36,31 @@ _HOMES = {
     "Pipeline": "pipeline",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = [
+    "KINDS",
+    "Backup",
+    "Feature",
+    "Interrupted",
+    "Manifest",
+    "MissingExtra",
+    "Pipeline",
+    "Position",
+    "Problem",
+    "RecordError",
+    "RecordspecError",
+    "Schema",
+    "ShardedWriter",
+    "SpecError",
+    "StoreError",
+    "WriteError",
+    "__version__",
+    "infer",
+    "locating",
+    "mix",
+    "read",
+    "reshard",
+    "write",
+]
 
 if TYPE_CHECKING:
     from recordspec.errors import (

@@ -7,9 +7,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import missing_package
+
+if TYPE_CHECKING:  # where TensorFlow, or its stubs, are installed, editors know its methods
+    import tensorflow
+
+    Dataset = tensorflow.data.Dataset
+else:
+    Dataset = Any
 
 
 class TensorShape(tuple[int | None, ...]):

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordspec import config as config_file
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError, StoreError, see
 from recordspec.locations import Location, below, local, location
@@ -36,6 +36,12 @@ from recordspec.store.shards import check_schema
 from recordspec.writing.estimate import BuildEstimate, estimate
 from recordspec.writing.sources import source_of
 from recordspec.writing.write import write
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recordspec.reading.options import DatasetOptions
+    from recordspec.writing.options import BuildOptions
 
 
 class Pipeline:
@@ -75,7 +81,7 @@ class Pipeline:
         *,
         source: str | os.PathLike[str] | RemotePath | None = None,
         write: Callable[..., Manifest] = write,
-        **options: Any,
+        **options: Unpack[BuildOptions],
     ) -> Manifest:
         """Writes the dataset.
 
@@ -93,7 +99,11 @@ class Pipeline:
         return write(self.schema, rows, self.data, **section, **options)
 
     def plan(
-        self, rows: Any = None, *, source: str | os.PathLike[str] | RemotePath | None = None, **options: Any
+        self,
+        rows: Any = None,
+        *,
+        source: str | os.PathLike[str] | RemotePath | None = None,
+        **options: Unpack[BuildOptions],
     ) -> BuildEstimate:
         """Estimates from a sample of the rows what `build` would write and need, for the same arguments.
 
@@ -135,8 +145,8 @@ class Pipeline:
         map_fit: Callable[..., Any] | None = None,
         layers: Mapping[str, Any] | None = None,
         start: Position | tuple[int, int] | None = None,
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[DatasetOptions],
+    ) -> Dataset:
         """Returns a tf.data.Dataset of a split for `model.fit`: the features in `fit:`, by default all.
 
         Args:
@@ -169,7 +179,7 @@ class Pipeline:
         map: Callable[..., Any] | None = None,  # noqa: A002
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[DatasetOptions],
     ) -> Any:
         """Returns a small batch of `dataset` to inspect: NumPy arrays, and lists for ragged features.
 
@@ -201,8 +211,8 @@ class Pipeline:
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
         start: Position | tuple[int, int] | None = None,
-        **options: Any,
-    ) -> Callable[..., Any]:
+        **options: Unpack[DatasetOptions],
+    ) -> Callable[..., Dataset]:
         """Returns a function that makes the dataset for tf.distribute, with the arguments of `dataset`.
 
         Called with a `tf.distribute.InputContext`, it returns the dataset of one worker, in
@@ -216,7 +226,7 @@ class Pipeline:
         read = self._read(options)
         mapped = self._mapped(map, map_fit, batched=read.batch is not None)
 
-        def make(context: Any = None) -> Any:
+        def make(context: Any = None) -> Dataset:
             if context is None:
                 return self._dataset(split, read, mapped, filter, start=begin)
             share = WorkerShard(context.num_input_pipelines, context.input_pipeline_id)
@@ -226,7 +236,13 @@ class Pipeline:
         return make
 
     def position(
-        self, epoch: int = 0, step: int = 0, *, workers: int = 1, replicas: int | None = None, **options: Any
+        self,
+        epoch: int = 0,
+        step: int = 0,
+        *,
+        workers: int = 1,
+        replicas: int | None = None,
+        **options: Unpack[DatasetOptions],
     ) -> Position:
         """Returns a position in the reading of this dataset, to be saved, and resumed with `start`.
 
@@ -254,7 +270,7 @@ class Pipeline:
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
         seconds: float = 5.0,
-        **options: Any,
+        **options: Unpack[DatasetOptions],
     ) -> benching.Bench:
         """Measures how fast `dataset` is, stage by stage, and how well it shuffles.
 
@@ -316,7 +332,7 @@ class Pipeline:
         chosen = self._layers(fit, layers)
         return serving.export(model, place, schema, fit, chosen, map)
 
-    def steps(self, split: str | Sequence[str], **options: Any) -> int:
+    def steps(self, split: str | Sequence[str], **options: Unpack[DatasetOptions]) -> int:
         """Returns the exact number of batches of all passes of a split, for the options of `dataset`.
 
         Raises SpecError for `repeat: forever`, and if the number depends on the values of rows.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.reading import shuffle_quality, stages
 from recordspec.reading.dataset import Recipe, build
@@ -20,9 +20,7 @@ from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.shuffle_quality import Classes, Neighbours
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.schema import Schema
-
-Dataset = Any
-Tensor = Any
+from recordspec.spec.tensors import Tensor
 
 # About this many rows are counted before Python gets their number, which takes 30 us each time.
 _HANDED_OVER = 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import local
 from recordspec.reading import filtering, memory, stages, staging
@@ -23,7 +23,11 @@ from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store.shards import Files, expand_dataset
 from recordspec.store.staging import StagingFolder
 
-Dataset = Any
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recordspec.reading.options import ReadOptions
+
 
 # Rows that are filtered, balanced or bucketed by one call, at most.
 _SHAPED = 1024
@@ -41,8 +45,8 @@ def read(
     map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
     filter: Callable[..., Any] | None = None,  # noqa: A002
     start: Position | tuple[int, int] | None = None,
-    **options: Any,
-) -> Any:
+    **options: Unpack[ReadOptions],
+) -> Dataset:
     """Returns a tf.data.Dataset of decoded rows: dicts from feature names to tensors.
 
     Args:
@@ -91,7 +95,7 @@ def build(
     map: Callable[..., Any] | None = None,  # noqa: A002
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
-) -> Any:
+) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`."""
     recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, start=start)
     elements = recipe.batches()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Path as OptionPath
 from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.locations import Location
@@ -20,9 +20,8 @@ from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.decoder import batch_spec
 from recordspec.spec.schema import Schema
+from recordspec.spec.tensors import Tensor
 
-Dataset = Any
-Tensor = Any
 Counts = tuple[int, ...]
 
 

@@ -16,11 +16,10 @@ from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import dense, mask_of
+from recordspec.spec.tensors import Tensor, dense, mask_of
 from recordspec.spec.values import DTYPES, BadValue
 
 Names = str | tuple[str, ...]
-Tensor = Any
 
 # The suffix of a mask of a padded feature: true for values that are no padding.
 MASK = "_mask"

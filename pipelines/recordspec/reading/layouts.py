@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.reading.options import Batch
 from recordspec.reading.shuffle_buffer import (
     SerializedRows,
@@ -26,10 +26,8 @@ from recordspec.reading.transformations import CALLS, map_elements, rebatch
 from recordspec.spec import blocks, decoder
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
+from recordspec.spec.tensors import Tensor
 from recordspec.wire.blocks import ROWS
-
-Dataset = Any
-Tensor = Any
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from recordspec._tf import Dataset
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.locations import local, resolved, system_errors
 from recordspec.reading.options import Interleave, Read
@@ -17,8 +18,6 @@ from recordspec.reading.plan import Piece, Plan
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.spec.options import format_bytes
 from recordspec.store.transaction import locked
-
-Dataset = Any
 
 log = logging.getLogger("recordspec")
 

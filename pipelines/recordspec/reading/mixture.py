@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Literal
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Path, Problem, SpecError, one_of
 from recordspec.reading.order import Seeds, chances, passes
 from recordspec.reading.stages import known_cardinality
 from recordspec.reading.transformations import flat_map, map_elements, without_autograph
-
-Dataset = Any
-Tensor = Any
+from recordspec.spec.tensors import Tensor
 
 # Choices that are drawn by one call.
 _AT_ONCE = 1024
@@ -27,7 +25,7 @@ def mix(
     *,
     seed: int,
     end: Literal["first", "all"] = "first",
-) -> Any:
+) -> Dataset:
     """Returns a tf.data.Dataset each of whose elements is the next one of a dataset drawn by weight.
 
         dataset = recordspec.mix([ours.dataset("train"), theirs.dataset("train")], [0.8, 0.2], seed=17)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from recordspec.errors import Problem, SpecError, see
@@ -215,6 +215,29 @@ class Read:
     def passes(self) -> int | None:
         """The number of passes; None for `forever`."""
         return None if self.repeat == "forever" else self.repeat
+
+
+class ReadOptions(TypedDict, total=False):
+    """The fields of `Read` as keyword arguments, but for those that `recordspec.read` names itself."""
+
+    interleave: Mapping[str, Any] | Interleave | None
+    bucket: Mapping[str, Any] | Bucket | None
+    balance: str | Mapping[str, Any] | Balance | None
+    features: Sequence[str] | None
+    cache: str
+    repeat: Literal["forever"] | int
+    prefetch: Literal["auto"] | int | None
+    deterministic: bool
+    corrupt: Literal["error", "skip"]
+    service: str | None
+    staging: Literal["tensorflow"] | Mapping[str, str] | Staging
+
+
+class DatasetOptions(ReadOptions, total=False):
+    """All of them."""
+
+    batch: int | Mapping[str, Any] | Batch | None
+    shuffle: Mapping[str, Any] | Shuffle | None
 
 
 def address_of(service: str) -> tuple[str, int]:

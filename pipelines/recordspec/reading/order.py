@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.transformations import flat_map
-
-Dataset = Any
-Tensor = Any
+from recordspec.spec.tensors import Tensor
 
 # Any number but 0, which means a random seed to tf.data.
 _SEED = 87654321

@@ -11,14 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.reading.options import Shuffle
 from recordspec.reading.order import Seeds, permuted
 from recordspec.reading.plan import Plan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements, rebatch, without_autograph
+from recordspec.spec.tensors import Tensor
 
-Dataset = Any
-Tensor = Any
 # Rows before they are decoded: string `[n]`, or a dict of tensors of n rows each. A single row is string
 # `[]`, or a dict of n = 1.
 SerializedRows = Any

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, StoreError
 from recordspec.locations import absolute
 from recordspec.reading.options import Interleave, address_of
@@ -22,11 +22,9 @@ from recordspec.reading.transformations import (
     tfrecord_dataset,
     without_autograph,
 )
+from recordspec.spec.tensors import Tensor
 from recordspec.store.staging import StagingFolder
 from recordspec.wire.compression import CODECS
-
-Dataset = Any
-Tensor = Any
 
 # Batches made ahead: one waits while another is made.
 _AHEAD = 2

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec._tf import tf
+from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, StoreError, show_text
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import Location, system_errors
@@ -30,12 +30,10 @@ from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
+from recordspec.spec.tensors import Tensor
 from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, on_disk
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
-
-Dataset = Any
-Tensor = Any
 
 log = logging.getLogger("recordspec")
 

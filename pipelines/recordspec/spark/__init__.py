@@ -39,7 +39,13 @@ from recordspec.spark.stages import spark_stages
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from recordspec.pipeline import Pipeline
+    from recordspec.writing.options import PublishOptions, WriteOptions
+
+    class FrameOptions(WriteOptions, PublishOptions, total=False):
+        """The options of `write`."""
 
 
 _MASTER = re.compile(r"local(-cluster)?(\[.+\])?|yarn|\w+://.+")
@@ -58,7 +64,7 @@ def build(
     session: SparkSession,
     *,
     source: str | os.PathLike[str] | RemotePath | None = None,
-    **options: Any,
+    **options: Unpack[PublishOptions],
 ) -> Manifest:
     """Builds the dataset of a config on Spark, byte for byte like `Pipeline.build`.
 
@@ -84,7 +90,7 @@ def write(
     directory: str | os.PathLike[str] | RemotePath,
     *,
     split: Any = "train",
-    **options: Any,
+    **options: Unpack[FrameOptions],
 ) -> Manifest:
     """Writes the rows of a Spark DataFrame as a sharded dataset, which appears as a whole or not at all.
 

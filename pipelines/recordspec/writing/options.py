@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 
@@ -269,6 +269,23 @@ class Write:
         return tuple(dict.fromkeys((*self.keys, *group, *split)))
 
 
+class ReshardOptions(TypedDict, total=False):
+    """The fields of `Write` as keyword arguments, but for those that need to know what a row is."""
+
+    shards: Literal["auto"] | int | Mapping[str, str] | ShardSize
+    compression: Compression
+    layout: Literal["rows"] | Mapping[str, int] | Blocks
+    shuffle: int | Mapping[str, int] | Order | None
+
+
+class WriteOptions(ReshardOptions, total=False):
+    """All of them, but for `splits`, which is the argument `split`."""
+
+    key: str | Sequence[str] | Mapping[str, Any] | Key | None
+    group_by: str | None
+    invalid: Literal["error", "quarantine"] | Mapping[str, int | str | None] | Quarantine
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """The arguments of `write` for executing a build. Except `limit`, they do not change its result."""
@@ -301,6 +318,24 @@ class Execution:
             yield Problem(path=("resume",), expected="a build of all rows", got=f"limit {self.limit}")
         if self.force and self.append:
             yield Problem(path=("append",), expected="either `append` or `force`", got="both")
+
+
+class PublishOptions(TypedDict, total=False):
+    """The fields of `Execution` as keyword arguments, but for those that a cluster knows better."""
+
+    allow_empty: bool
+    force: bool
+    append: bool
+    progress: bool | None
+
+
+class BuildOptions(PublishOptions, total=False):
+    """All of them."""
+
+    jobs: int
+    memory: str | None
+    limit: int | None
+    resume: bool
 
 
 def _shown(value: Any) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,12 +39,16 @@ from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.encoder import PART_BITS, Advance, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.local import build_locally
-from recordspec.writing.options import Blocks, Execution, Key, Write
+from recordspec.writing.options import Blocks, Execution, Key, ReshardOptions, Write
 from recordspec.writing.plan import BuildPlan
 from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
 from recordspec.writing.tasks import EncodedPart
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 
 # Records copied at once.
 _BYTES_AT_ONCE = 4 << 20
@@ -60,7 +64,7 @@ def reshard(
     force: bool = False,
     resume: bool = False,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[ReshardOptions],
 ) -> Manifest:
     """Writes the records of TFRecord files to other shards. Their bytes are kept; each CRC is checked.
 
@@ -115,8 +119,8 @@ def _checked_schema(given: Schema | None, beside: Schema | None) -> Schema | Non
     return given or beside
 
 
-def _options(source: StoredRecords, schema: Schema | None, given: dict[str, Any]) -> Write:
-    known = ("shards", "compression", "layout", "shuffle")
+def _options(source: StoredRecords, schema: Schema | None, given: Mapping[str, Any]) -> Write:
+    known = tuple(ReshardOptions.__annotations__)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise SpecError(Problem(expected=f"one of {', '.join(known)}", got=f"`{unknown[0]}`"))

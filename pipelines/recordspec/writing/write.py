@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, SpecError
 from recordspec.remote import RemotePath
@@ -18,6 +18,11 @@ from recordspec.writing.options import ByColumn, Execution, Write
 from recordspec.writing.sources import Source, source_of
 from recordspec.writing.sources.base import leave_out
 from recordspec.writing.sources.splits import SplitSources
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recordspec.writing.options import WriteOptions
 
 
 def write(
@@ -35,7 +40,7 @@ def write(
     append: bool = False,
     resume: bool = False,
     progress: bool | None = None,
-    **options: Any,
+    **options: Unpack[WriteOptions],
 ) -> Manifest:
     """Writes rows as a sharded dataset, which appears at `directory` as a whole or not at all.
 

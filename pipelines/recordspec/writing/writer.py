@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError
 from recordspec.executors import SerialExecutor
@@ -23,6 +23,11 @@ from recordspec.writing.local import row_stages
 from recordspec.writing.options import Execution
 from recordspec.writing.sources.base import Columns, check_names
 from recordspec.writing.write import write_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recordspec.writing.options import WriteOptions
 
 
 class ShardedWriter:
@@ -55,7 +60,7 @@ class ShardedWriter:
         append: bool = False,
         expected: int | None = None,
         allow_empty: bool = False,
-        **options: Any,
+        **options: Unpack[WriteOptions],
     ) -> None:
         self.directory = location(directory)
         self.options = write_options(schema, split, options)
