@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import inspect
 import json
 import os
 import re
@@ -424,6 +425,46 @@ def arguments(name: str, tried: click.Parameter, url: str) -> list[str]:
 # The API: each parameter that takes a path as text.
 
 
+def asks(node: ast.AST) -> bool:
+    """Whether a test asks where a path is: on this machine, or in a store."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    kinds = ast.unparse(node.args[1]) if name == "isinstance" else ""
+    asked = re.search(r"\b(RemotePath|LocalPath|Path)\b", kinds) is not None
+    return asked or name == "is_url" or ("://" in ast.unparse(node) and "startswith" in name)
+
+
+def test_code_seldom_asks_where_a_path_is():
+    """`Location` knows; what is asked elsewhere is what only one of the two has."""
+    asked = {
+        f"{file.relative_to(PACKAGE)}: {ast.unparse(node)}"
+        for file in PACKAGE.rglob("*.py")
+        if file.name not in ("locations.py", "remote.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if asks(node)
+    }
+    assert asked == {
+        "inspect/verify.py: isinstance(folder, LocalPath)",  # a store keeps the shards of replaced datasets
+        "reading/plan.py: isinstance(self.path, RemotePath)",  # what is staged
+        "reading/staging.py: str(path).startswith('gs://')",  # what TensorFlow reads itself
+        "scaffold.py: isinstance(place, LocalPath)",  # folders of media, and those of TFDS
+        "store/remote_transaction.py: isinstance(place, RemotePath)",  # how it is published
+        "store/shards.py: isinstance(files, (str, os.PathLike, RemotePath))",  # one path, or several
+        "store/shards.py: isinstance(folder, RemotePath)",  # what a pattern matches
+        "store/shards.py: isinstance(place, RemotePath)",  # the same
+    }
+
+
+def test_both_kinds_of_locations_have_the_same_methods():
+    own = {name for name, value in vars(locations.LocalPath).items() if inspect.isfunction(value)}
+    assert len(own) > 15
+    for name in own:
+        here, there = (getattr(kind, name) for kind in (locations.LocalPath, locations.RemotePath))
+        if name != "resolve":  # that of pathlib has an option
+            assert [*inspect.signature(here).parameters] == [*inspect.signature(there).parameters], name
+
+
 def test_every_function_that_takes_a_path_is_tried_here():
     found = set()
     for file in PACKAGE.rglob("*.py"):
@@ -443,7 +484,7 @@ def path_parameters(node: ast.AST, prefix: str) -> set[str]:
             arguments = child.args
             for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
                 text = ast.unparse(one.annotation) if one.annotation else ""
-                if re.search(r"\bFiles\b|PathLike|\bstr \| Path\b|\bstr \| Location\b", text):
+                if re.search(r"\bFiles\b|PathLike|\bAnyPath\b|\bstr \| Path\b|\bstr \| Location\b", text):
                     found.add(f"{prefix}{name}:{one.arg}")
     return found
 
@@ -526,7 +567,11 @@ CALLS = {
 }
 TRIED_ELSEWHERE = {
     *("locations:local:path", "locations:url_problem:path", "locations:location:path"),
-    *("locations:location_problem:path", "locations:absolute:path"),
+    *("locations:location_problem:path", "locations:absolute:path", "locations:text_of:path"),
+    *("locations:in_store:path", "locations:below:folder", "locations:open_file:path"),
+    *("locations:read_bytes:path", "locations:read_text:path", "locations:output_file:path"),
+    *("wire.hashes:sha256_of:path", "writing.sources.base:FileSource.open:folder"),
+    *("writing.sources.tfrecord:TFRecords.open:folder",),
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "spec.media:path_of:value",  # test_a_file_of_a_row_is_no_url
@@ -1038,7 +1083,7 @@ OPENERS = {
     "writing/sources/jsonl.py: self.span.open": "the same",
     "writing/sources/jsonl.py: span.open": "the same",
     "locations.py: _Named": "the one that opens",
-    "locations.py: path.open": "an object in a store",
+    "remote.py: self.open": "an object in a store",
     "store/remote_transaction.py: (self.remote / FILE).read_bytes": "the same",
     "remote.py: data.open": "a file that is uploaded",
     "remote.py: path.read_bytes": "the same",

@@ -12,7 +12,8 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -139,6 +140,18 @@ def system_reason(error: BaseException) -> str:
     number = getattr(error, "errno", None)
     reason = os.strerror(number) if number else str(error)  # pyarrow's own text is a long one
     return f"{reason[:1].lower()}{reason[1:]}"
+
+
+@contextmanager
+def system_errors(action: str, where: object, hint: str = "") -> Iterator[None]:
+    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`; that of an object with its URL."""
+    try:
+        yield
+    except OSError as error:
+        name = str(error.filename)
+        if "://" in name and name != str(where):  # of an object: a path has no two slashes
+            raise StoreError(system_problem("read", error, name)) from error
+        raise StoreError(system_problem(action, error, str(where), hint)) from error
 
 
 def missing_package(package: str, purpose: str, requirement: str, error: ImportError) -> MissingExtra:

@@ -11,15 +11,14 @@ import io
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from pathlib import Path, PurePath
-from typing import IO, Annotated, Any, TypeVar
+from pathlib import Path, PosixPath, PurePath
+from typing import IO, Annotated, Any
 
-from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
-from recordspec.remote import PLACE, RemotePath, is_url, shown_url
+from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_errors, system_problem
+from recordspec.remote import PLACE, RemotePath, is_listed, is_url, shown_url
 
 # The start of a URL, even if pathlib has collapsed its slashes: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
@@ -38,144 +37,6 @@ _SPECIAL = (
 LOCAL, ANYWHERE = "local", "anywhere"
 PathText = Annotated[str, LOCAL]
 LocationText = Annotated[str, ANYWHERE]
-
-# The location of data, on this machine or in an object store.
-Location = Path | RemotePath
-Place = TypeVar("Place", Path, RemotePath, Path | RemotePath)
-
-
-@contextmanager
-def system_errors(action: str, where: object, hint: str = "") -> Iterator[None]:
-    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`; that of an object with its URL."""
-    try:
-        yield
-    except OSError as error:
-        if is_url(error.filename) and error.filename != str(where):
-            raise StoreError(system_problem("read", error, error.filename)) from error
-        raise StoreError(system_problem(action, error, str(where), hint)) from error
-
-
-def url_problem(path: str | os.PathLike[str]) -> Problem | None:
-    """The problem of a path that is a URL; None for any other path."""
-    text = os.fspath(path)
-    if "://" not in text and _SCHEME.match(text) is None:
-        return None
-    hint = "" if "://" in text else "a URL has two slashes; pathlib drops one"
-    return Problem(expected="a local path", got=f"the URL `{shown_url(text)}`", hint=hint)
-
-
-def location_problem(path: str | os.PathLike[str]) -> Problem | None:
-    """The problem of what is neither a path nor a URL of a store; None for any other."""
-    try:
-        location(path)
-    except SpecError as error:
-        return error.problems[0]
-    return None
-
-
-def local(path: str | os.PathLike[str], where: str = "") -> Path:
-    """The path of a local file; `where` is the place of the path in messages.
-
-    Raises SpecError for a URL, which pathlib would turn into a relative path, `s3:/bucket/data`.
-    """
-    problem = url_problem(path)
-    if problem is not None:
-        raise SpecError(problem.at(where))
-    return Path(path)
-
-
-def location(path: str | os.PathLike[str] | RemotePath) -> Location:
-    """The location of a path or a URL. Raises SpecError for an unsupported URL."""
-    if isinstance(path, RemotePath):
-        return path
-    text = os.fspath(path)
-    if is_url(text):
-        return RemotePath.parse(text)
-    problem = url_problem(text)
-    if problem is not None:
-        raise SpecError(replace(problem, expected=PLACE))
-    return Path(text)
-
-
-def absolute(path: str | os.PathLike[str] | RemotePath) -> Location:
-    """The same place, wherever the current folder is."""
-    place = location(path)
-    return place if isinstance(place, RemotePath) else Path(os.path.abspath(place))
-
-
-def resolved(path: Place) -> Place:
-    """The same place without symbolic links. A link to itself stays, for those who open it to report.
-
-    `Path.resolve` raises RuntimeError for it, before Python 3.13.
-    """
-    return path if isinstance(path, RemotePath) else Path(os.path.realpath(path))
-
-
-def below(folder: Location, path: str) -> Location:
-    """The location of data that a config in a folder names: a URL, or a relative path.
-
-    Raises SpecError for an unsupported URL, and for an absolute path in a bucket: the data of a config in a
-    bucket must be in a store.
-    """
-    place = location(path)
-    if isinstance(place, RemotePath):
-        return place
-    if isinstance(folder, Path):
-        return Path(os.path.normpath(folder / place))
-    if place.is_absolute():
-        raise SpecError(Problem(expected=f"a URL, or a path from {folder}", got=f"`{place}`"))
-    return folder / str(place)
-
-
-def relative(path: Location, folder: Location) -> PurePath:
-    """A path below a folder, from there. Raises ValueError for another one."""
-    if isinstance(path, RemotePath) and isinstance(folder, RemotePath):
-        return path.relative_to(folder)
-    if isinstance(path, Path) and isinstance(folder, Path):
-        return path.relative_to(folder)
-    raise ValueError(f"{path} is not below {folder}")
-
-
-def is_below(path: Location, folder: Location) -> bool:
-    """Whether a place is in a folder, or is it; both are resolved."""
-    try:
-        relative(path, folder)
-    except ValueError:
-        return False
-    return True
-
-
-def files_in(folder: Location) -> list[Location]:
-    """The files in a folder, in the order of their names. Raises StoreError."""
-    if isinstance(folder, RemotePath):
-        return sorted(folder.iterdir())
-    with system_errors("read", folder):
-        return sorted(path for path in folder.iterdir() if not path.is_dir())
-
-
-def folders_in(folder: Location) -> list[Location]:
-    """The folders in a folder but for hidden ones and those that begin with `_`, in the order of their names.
-
-    Raises StoreError.
-    """
-    if isinstance(folder, RemotePath):
-        found: list[Location] = [*folder.folders()]
-    else:
-        with system_errors("read", folder):
-            found = [path for path in folder.iterdir() if path.is_dir()]
-    return sorted(path for path in found if not path.name.startswith((".", "_")))
-
-
-def check_regular(path: Location) -> None:
-    """Raises StoreError for a pipe or a device: files are read more than once, and from any offset; and for
-    what is no file."""
-    if isinstance(path, RemotePath):
-        return
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise StoreError(system_problem("read", error, str(path))) from error
-    _check_mode(path, mode)
 
 
 @contextmanager
@@ -200,56 +61,254 @@ class _Named(io.FileIO):
             return super().readall()
 
 
-def open_file(path: Location) -> io.BufferedReader:
+class LocalPath(PosixPath):
+    """A path on this machine, with what `RemotePath` has as well: code that reads asks for no difference.
+
+    `resolve` leaves a link to itself, for those who open it to report; `Path.resolve` raises RuntimeError for
+    it, before Python 3.13. `absolute` leaves no `..`.
+    """
+
+    def resolve(self, strict: bool = False) -> LocalPath:
+        return LocalPath(os.path.realpath(self, strict=strict))
+
+    def absolute(self) -> LocalPath:
+        return LocalPath(os.path.abspath(self))
+
+    def normalized(self) -> LocalPath:
+        """The same place without `..`, unless it begins with it."""
+        return LocalPath(os.path.normpath(self))
+
+    def join(self, place: Location) -> Location:
+        """A place that is named in this folder: a relative path is below it."""
+        return self / place if isinstance(place, LocalPath) else place
+
+    def local(self, path: str) -> LocalPath:
+        """A path on this machine that is named in this folder. Raises SpecError for a URL."""
+        return (self / local(path)).normalized()
+
+    def seen_from(self, folder: Path) -> str:
+        """Its path from a folder on this machine."""
+        return os.path.relpath(self, folder)
+
+    def peek(self) -> os.stat_result | None:
+        """Its status, where that costs no request. Raises OSError."""
+        return self.stat()
+
+    def files(self) -> list[LocalPath]:
+        """The files in this folder, in the order of their names. Raises StoreError."""
+        with system_errors("read", self):
+            return sorted(path for path in self.iterdir() if not path.is_dir())
+
+    def folders(self) -> list[LocalPath]:
+        """The folders in this folder, in the order of their names, but for hidden ones and those that begin
+        with `_`. Raises StoreError."""
+        with system_errors("read", self):
+            return sorted(path for path in self.iterdir() if path.is_dir() and is_listed(path))
+
+    def files_below(self, links: list[Location]) -> Iterator[LocalPath]:
+        """Yields all files below this folder; links to folders, which may lead back, are put into a list.
+
+        Raises StoreError if a folder cannot be listed.
+        """
+
+        def refuse(error: OSError) -> None:
+            got = error.strerror or "none"
+            raise StoreError(Problem(where=str(error.filename), expected="a folder to list", got=got))
+
+        for parent, folders, names in os.walk(self, onerror=refuse):
+            yield from (LocalPath(parent, name) for name in names)
+            links += (path for name in folders if (path := LocalPath(parent, name)).is_symlink())
+
+    def check_regular(self) -> None:
+        """Raises StoreError for a pipe or a device: files are read more than once, and from any offset; and
+        for what is no file."""
+        try:
+            mode = self.stat().st_mode
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise StoreError(system_problem("read", error, str(self))) from error
+        _check_mode(self, mode)
+
+    def reader(self) -> io.BufferedReader:
+        """The file, opened for reading.
+
+        Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
+        """
+
+        def opener(name: str, flags: int) -> int:
+            # Without O_NONBLOCK, opening a pipe waits for a writer. What was opened is asked, not the path,
+            # which may mean another file by then.
+            handle = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                _check_mode(self, os.fstat(handle).st_mode)
+            except StoreError:
+                os.close(handle)
+                raise
+            return handle
+
+        try:
+            return io.BufferedReader(_Named(self, opener=opener))
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise StoreError(system_problem("read", error, str(self))) from error
+
+    def for_library(self) -> LocalPath | io.BufferedReader:
+        """What a library opens to read it: the path, or a file where the library reads no URL."""
+        return self
+
+    def read_start(self, most: int) -> bytes:
+        """The first bytes of the file. Raises StoreError."""
+        with self.reader() as file:
+            return file.read(most)
+
+    def read_at_most(self, most: int) -> bytes | None:
+        """The bytes of the file; None if it is larger.
+
+        The limit applies while reading: a file may grow, and those of /proc have size 0. Raises StoreError.
+        """
+        data = bytearray()
+        with self.reader() as file, system_errors("read", self):
+            # None, of a file of /proc that would wait for more, ends it too
+            while len(data) <= most and (piece := file.read(_PIECE)):
+                data += piece
+        return bytes(data) if len(data) <= most else None
+
+    def check_output(self) -> None:
+        """Raises SpecError for a place that cannot become a file."""
+
+    def is_taken(self) -> bool:
+        """Whether there is something, a broken link included, that a new file would replace."""
+        return os.path.lexists(self)
+
+    @contextmanager
+    def output(self, *, overwrite: bool) -> Iterator[Path]:
+        """Yields the path of a temporary file, which becomes this file at the end.
+
+        Raises FileExistsError if another writer was first, unless it is to be overwritten; StoreError.
+        """
+        with system_errors("write", self), atomic_file(self) as fresh:
+            yield fresh
+
+
+# The location of data, on this machine or in an object store. The question which is asked here, where a path
+# is parsed: `tests/test_locations.py` counts the few places that ask again.
+Location = LocalPath | RemotePath
+# What users give for one.
+AnyPath = str | os.PathLike[str] | RemotePath
+
+
+def is_path(value: object) -> bool:
+    """Whether a value is a path or a URL, and not the contents of a file."""
+    return isinstance(value, (str, os.PathLike, RemotePath))
+
+
+def url_problem(path: str | os.PathLike[str]) -> Problem | None:
+    """The problem of a path that is a URL; None for any other path."""
+    text = os.fspath(path)
+    if "://" not in text and _SCHEME.match(text) is None:
+        return None
+    hint = "" if "://" in text else "a URL has two slashes; pathlib drops one"
+    return Problem(expected="a local path", got=f"the URL `{shown_url(text)}`", hint=hint)
+
+
+def location_problem(path: AnyPath) -> Problem | None:
+    """The problem of what is neither a path nor a URL of a store; None for any other."""
+    try:
+        location(path)
+    except SpecError as error:
+        return error.problems[0]
+    return None
+
+
+def local(path: str | os.PathLike[str], where: str = "") -> LocalPath:
+    """The path of a local file; `where` is the place of the path in messages.
+
+    Raises SpecError for a URL, which pathlib would turn into a relative path, `s3:/bucket/data`.
+    """
+    problem = url_problem(path)
+    if problem is not None:
+        raise SpecError(problem.at(where))
+    return LocalPath(path)
+
+
+def location(path: AnyPath) -> Location:
+    """The location of a path or a URL. Raises SpecError for an unsupported URL."""
+    if isinstance(path, (LocalPath, RemotePath)):
+        return path
+    text = os.fspath(path)
+    if is_url(text):
+        return RemotePath.parse(text)
+    problem = url_problem(text)
+    if problem is not None:
+        raise SpecError(replace(problem, expected=PLACE))
+    return LocalPath(text)
+
+
+def in_store(path: AnyPath, hint: str) -> RemotePath:
+    """The location of a URL. Raises SpecError for a path on this machine, with a hint what to do there."""
+    place = location(path)
+    if isinstance(place, LocalPath):
+        raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
+    return place
+
+
+def text_of(path: AnyPath) -> str:
+    """The text of a path, a pattern or a URL, as it was given. Raises SpecError for an unsupported URL."""
+    location(path)
+    return str(path) if isinstance(path, RemotePath) else os.fspath(path)
+
+
+def absolute(path: AnyPath) -> Location:
+    """The same place, wherever the current folder is. Raises SpecError for an unsupported URL."""
+    return location(path).absolute()
+
+
+def below(folder: AnyPath, path: str) -> Location:
+    """The location of data that a config in a folder names: a URL, or a relative path.
+
+    Raises SpecError for an unsupported URL, and for an absolute path in a bucket: the data of a config in a
+    bucket must be in a store.
+    """
+    return location(folder).join(location(path)).normalized()
+
+
+def relative(path: Location, folder: Location) -> PurePath:
+    """A path below a folder, from there. Raises ValueError for another one."""
+    if isinstance(path, RemotePath) and isinstance(folder, RemotePath):
+        return path.relative_to(folder)
+    if isinstance(path, Path) and isinstance(folder, Path):
+        return path.relative_to(folder)
+    raise ValueError(f"{path} is not below {folder}")
+
+
+def is_below(path: Location, folder: Location) -> bool:
+    """Whether a place is in a folder, or is it; both are resolved."""
+    try:
+        relative(path, folder)
+    except ValueError:
+        return False
+    return True
+
+
+def open_file(path: AnyPath) -> io.BufferedReader:
     """Opens a regular file, or an object, for reading.
 
     Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
     """
-    if isinstance(path, RemotePath):
-        with system_errors("read", path):
-            return path.open()
-
-    def opener(name: str, flags: int) -> int:
-        # Without O_NONBLOCK, opening a pipe waits for a writer. What was opened is asked, not the path, which
-        # may mean another file by then.
-        handle = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
-        try:
-            _check_mode(path, os.fstat(handle).st_mode)
-        except StoreError:
-            os.close(handle)
-            raise
-        return handle
-
-    try:
-        return io.BufferedReader(_Named(path, opener=opener))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise StoreError(system_problem("read", error, str(path))) from error
+    return location(path).reader()
 
 
-def read_bytes(path: Location, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
-    """Reads a regular file of at most `most` bytes.
-
-    The limit applies while reading: a file may grow, and those of /proc have size 0.
+def read_bytes(path: AnyPath, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
+    """Reads a regular file, or an object, of at most `most` bytes.
 
     Raises StoreError if it cannot be read, and `too_large` for a larger file.
     """
-    data: bytearray | bytes | None = None
-    if isinstance(path, RemotePath):
-        with system_errors("read", path):
-            data = path.read_at_most(most)
-    else:
-        data = bytearray()
-        with open_file(path) as file, system_errors("read", path):
-            # None, of a file of /proc that would wait for more, ends it too
-            while len(data) <= most and (piece := file.read(_PIECE)):
-                data += piece
-    if data is None or len(data) > most:
+    data = location(path).read_at_most(most)
+    if data is None:
         limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
         raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
-    return bytes(data)
+    return data
 
 
-def read_text(path: Location, most: int, encoding: str = "utf-8") -> str:
+def read_text(path: AnyPath, most: int, encoding: str = "utf-8") -> str:
     """Reads the text of a regular file of at most `most` bytes, with universal newlines.
 
     Raises StoreError if it cannot be read, SpecError for a larger file and for invalid UTF-8.
@@ -311,7 +370,7 @@ def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
         yield path
         return
     if temporary is None:
-        path = resolved(path)  # a link stays
+        path = LocalPath(path).resolve()  # a link stays
     with _locked_temporary(path) if temporary is None else nullcontext(temporary) as fresh:
         try:
             yield fresh
@@ -385,27 +444,20 @@ def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None
 
 
 @contextmanager
-def output_file(path: Location, *, force: bool) -> Iterator[Path]:
+def output_file(path: AnyPath, *, force: bool) -> Iterator[Path]:
     """An `atomic_file` for a path of a user; a file for a store is a temporary file until the end.
 
     Raises StoreError if it exists, unless `force` replaces it, and if it cannot be written; SpecError
     for a URL of a web server, and for a bucket.
     """
-    if isinstance(path, RemotePath):
-        path.check_writable()
-        if not path.key:
-            raise SpecError(Problem(where=str(path), expected="a file in a bucket", got="the bucket"))
+    place = location(path)
+    place.check_output()
     hint = "force=True, or --force, replaces it"
     refused = StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
-    if not force and (path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)):
+    if not force and place.is_taken():
         raise refused
-    if isinstance(path, RemotePath):
-        with tempfile.TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", path):
-            fresh = Path(folder, path.name)
-            fresh.touch()
+    try:
+        with place.output(overwrite=force) as fresh:
             yield fresh
-            if not path.put_file(fresh, overwrite=force):
-                raise refused
-        return
-    with system_errors("write", path), atomic_file(path) as fresh:
-        yield fresh
+    except FileExistsError:
+        raise refused from None

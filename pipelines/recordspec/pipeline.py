@@ -395,12 +395,10 @@ class Pipeline:
 
     def _local(self, path: str, *option: str) -> str:
         """A path on this machine, of an option of `read`."""
-        if isinstance(self.folder, RemotePath):
-            if not local(path).is_absolute():
-                expected = f"an absolute path, as the config is in {self.folder}"
-                raise SpecError(Problem(path=("read", *option), expected=expected, got=f"`{path}`"))
-            return path
-        return str(below(self.folder, path))
+        try:
+            return str(self.folder.local(path))
+        except SpecError as error:
+            raise SpecError(replace(one, path=("read", *option)) for one in error.problems) from None
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split

@@ -20,11 +20,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest, see
+from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest, see, system_errors
 
 _T = TypeVar("_T")
 
@@ -149,7 +150,8 @@ class ObjectStat:
 
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A location in an object store, with the methods of `pathlib.Path` that reading needs.
+    """A location in an object store, with the methods of `pathlib.Path` that reading needs, and those of
+    `LocalPath`.
 
     It is not an `os.PathLike`: a library that opens it as a local file would create the folder `s3:`.
 
@@ -230,8 +232,39 @@ class RemotePath:
     def suffix(self) -> str:
         return Path(self.name).suffix
 
+    @property
+    def parents(self) -> tuple[RemotePath, ...]:
+        """The folders that it is in, the closest first, and the bucket."""
+        parts = self.key.split("/")
+        return tuple(RemotePath(self.root, "/".join(parts[:end])) for end in range(len(parts) - 1, -1, -1))
+
     def with_name(self, name: str) -> RemotePath:
         return self.parent / name
+
+    def join(self, place: Any) -> RemotePath:
+        """A place that is named in this folder: a relative path is below it.
+
+        Raises SpecError for an absolute path: the data of a config in a bucket must be in a store.
+        """
+        if isinstance(place, RemotePath):
+            return place
+        if place.is_absolute():
+            raise SpecError(Problem(expected=f"a URL, or a path from {self}", got=f"`{place}`"))
+        return self / str(place)
+
+    def local(self, path: str) -> str:
+        """A path on this machine that is named in this folder. Raises SpecError unless it is absolute."""
+        if is_url(path) or not os.path.isabs(path):
+            raise SpecError(
+                Problem(expected=f"an absolute path, as the config is in {self}", got=f"`{path}`")
+            )
+        return path
+
+    def normalized(self) -> RemotePath:
+        return self
+
+    def absolute(self) -> RemotePath:
+        return self
 
     def stat(self) -> ObjectStat:
         """Raises FileNotFoundError, or StoreError."""
@@ -258,6 +291,17 @@ class RemotePath:
         listed = self._repeated(self._list_folder)
         return bool(listed["objects"] or listed["common_prefixes"])
 
+    def seen_from(self, folder: Path) -> str:
+        """Its URL, from wherever."""
+        return str(self)
+
+    def peek(self) -> None:
+        """Nothing is asked of an object: it does not change, and its manifest is believed."""
+        return
+
+    def check_regular(self) -> None:
+        """An object is a regular file."""
+
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects below it, not those of folders in it."""
         return (path for path, _ in self.entries())
@@ -268,10 +312,19 @@ class RemotePath:
         for one in self._objects(listed):
             yield RemotePath(self.root, one["path"]), _stat(one)
 
-    def folders(self) -> Iterator[RemotePath]:
-        """The folders directly below it."""
-        for prefix in self._repeated(self._list_folder)["common_prefixes"]:
-            yield RemotePath(self.root, prefix.strip("/"))
+    def files(self) -> list[RemotePath]:
+        """The objects in this folder, in the order of their names. Raises StoreError."""
+        return sorted(self.iterdir())
+
+    def folders(self) -> list[RemotePath]:
+        """The folders in this folder, in the order of their names, but for hidden ones and those that begin
+        with `_`. Raises StoreError."""
+        prefixes = self._repeated(self._list_folder)["common_prefixes"]
+        return sorted(filter(is_listed, (RemotePath(self.root, prefix.strip("/")) for prefix in prefixes)))
+
+    def files_below(self, links: Any) -> Iterator[RemotePath]:
+        """Yields all objects below this folder; a store has no links. Raises StoreError."""
+        return (path for path, _ in self.walk())
 
     def resolve(self) -> RemotePath:
         return self
@@ -281,8 +334,11 @@ class RemotePath:
         return self.read_stamped()[0]
 
     def read_at_most(self, most: int) -> bytes | None:
-        """The whole object, of one request; None, and nothing is transferred, where it is larger."""
-        with _store_errors("read", self):
+        """The whole object, of one request; None, and nothing is transferred, where it is larger.
+
+        Raises StoreError.
+        """
+        with system_errors("read", self), _store_errors("read", self):
             found = _obstore().get(_store(self.root), self.key)
             return bytes(found.bytes()) if found.meta["size"] <= most else None
 
@@ -309,7 +365,12 @@ class RemotePath:
         hint = "from the object's metadata"
         raise StoreError(Problem(where=str(self), expected=expected, got=f"{got[:12]}...", hint=hint))
 
-    def read_start(self, most: int) -> tuple[bytes, int]:
+    def read_start(self, most: int) -> bytes:
+        """The first bytes of the object. Raises StoreError."""
+        with system_errors("read", self):
+            return self._start(most)[0]
+
+    def _start(self, most: int) -> tuple[bytes, int]:
         """The first bytes of the object, and its size, of one request."""
         try:
             data, metadata = self._get(range=(0, most))
@@ -348,8 +409,15 @@ class RemotePath:
 
     def open(self) -> io.BufferedReader:
         """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
-        first, size = self.read_start(_FIRST_RANGE)
+        first, size = self._start(_FIRST_RANGE)
         return io.BufferedReader(_RangeReader(self, size, first), _FIRST_RANGE)
+
+    def reader(self) -> io.BufferedReader:
+        """The object as a file that is read by ranges. Raises StoreError."""
+        with system_errors("read", self):
+            return self.open()
+
+    for_library = reader
 
     def walk(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
         """Every object whose key begins with this one and a slash, in the order of their keys."""
@@ -459,6 +527,30 @@ class RemotePath:
         self._overwrite(path, attributes)
         return True
 
+    def check_output(self) -> None:
+        """Raises SpecError for a place that cannot become a file: on a web server, or a bucket."""
+        self.check_writable()
+        if not self.key:
+            raise SpecError(Problem(where=str(self), expected="a file in a bucket", got="the bucket"))
+
+    def is_taken(self) -> bool:
+        """Whether there is an object that a new one would replace. Raises StoreError."""
+        return self.exists()
+
+    @contextmanager
+    def output(self, *, overwrite: bool) -> Iterator[Path]:
+        """Yields the path of a temporary file, which becomes this object at the end.
+
+        Raises FileExistsError if another writer was first, unless it is to be overwritten; StoreError.
+        """
+        with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", self):
+            fresh = Path(folder, self.name)
+            fresh.touch()
+            yield fresh
+            is_written = self.put_file(fresh, overwrite=overwrite)
+        if not is_written:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+
     def put_file(self, path: Path, *, overwrite: bool) -> bool:
         """Writes a local file; False where there is an object that is not to be overwritten."""
         if not overwrite:
@@ -537,6 +629,11 @@ class _RangeReader(io.RawIOBase):
         view[: len(data)] = data
         self._place += len(data)
         return len(data)
+
+
+def is_listed(folder: PurePath | RemotePath) -> bool:
+    """Whether a folder may have data: hidden ones, and those that begin with `_`, are of other programs."""
+    return not folder.name.startswith((".", "_"))
 
 
 def is_url(path: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,9 +20,8 @@ from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, 
 from recordspec.inspect.count import count
 from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
 from recordspec.interop.tfds import dataset_info
-from recordspec.locations import Location, absolute, files_in, folders_in, location, relative, resolved
+from recordspec.locations import LocalPath, Location, absolute, is_path, location, relative
 from recordspec.progress import Progress
-from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import IDENTIFIES, Inferred
 from recordspec.spec.media import images, sounds
@@ -79,7 +79,7 @@ class InputFiles:
     splits: Mapping[str, tuple[Location, ...]]
     given: tuple[str, ...]
     features: Location | None = None
-    lengths: Mapping[Path, int] = field(default_factory=dict)
+    lengths: Mapping[LocalPath, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> tuple[Location, ...]:
@@ -89,8 +89,7 @@ class InputFiles:
     def name(self) -> str:
         """The name of their schema: that of the first file, or of its folder if the file names a split."""
         first = self.paths[0]
-        folders = resolved(first).parents if isinstance(first, Path) else (first.parent,)
-        names = (first.name, *(folder.name for folder in folders))
+        names = (first.name, *(folder.name for folder in first.resolve().parents))
         return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
 
     def _names_data(self, stem: str) -> bool:
@@ -105,13 +104,15 @@ def _stem(name: str) -> str:
 def input_files(files: Sequence[str]) -> InputFiles:
     """Detects the type of files, patterns and folders. Raises StoreError, SpecError if they are not data."""
     given = path_list(files)
-    if len(given) == 1 and not is_url(given[0]) and (Path(given[0]) / dataset_info.FEATURES).exists():
-        return _tfds_folder(Path(given[0]))
     paths: list[Location] = []
     for one in given:
         place = location(one)
-        is_folder = isinstance(place, Path) and place.is_dir()
-        paths += _contents(place) if isinstance(place, Path) and is_folder else expand(one)
+        if isinstance(place, LocalPath) and place.is_dir():
+            if len(given) == 1 and (place / dataset_info.FEATURES).exists():
+                return _tfds_folder(place)
+            paths += _contents(place)
+        else:
+            paths += expand(one)
     paths = list(dict.fromkeys(paths)) if len(paths) > 1 else paths
     sources = {_source_of(path): path for path in paths}
     if len(sources) > 1:
@@ -124,7 +125,7 @@ def input_files(files: Sequence[str]) -> InputFiles:
     return InputFiles(source=source, splits=_by_split(paths), given=given)
 
 
-def _tfds_folder(folder: Path) -> InputFiles:
+def _tfds_folder(folder: LocalPath) -> InputFiles:
     splits = dataset_info.given_splits(folder)
     lengths = {path: length for shards in splits.values() for path, length in shards.items()}
     missing = [path for path in lengths if not path.exists()]
@@ -140,26 +141,26 @@ def _tfds_folder(folder: Path) -> InputFiles:
     )
 
 
-def _contents(folder: Path) -> list[Location]:
+def _contents(folder: LocalPath) -> list[Location]:
     """The data in a folder: its TFRecords or tables; those of its folders of splits; or itself, of media.
 
     Raises StoreError if it has none.
     """
     tables = [
-        path for path in files_in(folder) if path.suffix in _TABLES and not path.name.startswith((".", "_"))
+        path for path in folder.files() if path.suffix in _TABLES and not path.name.startswith((".", "_"))
     ]
     is_dataset = manifest_in(folder) is not None
     if is_dataset or has_tfrecords(folder):
         return [*expand(folder), *([] if is_dataset else tables)]
     if tables:
         return [*expand(tables)]
-    folders = [folder / one.name for one in folders_in(folder)]
+    folders = [folder / one.name for one in folder.folders()]
     splits = [one for one in folders if is_split_name(one.name)]
     others = _with_data([one for one in folders if one not in splits], splits) if splits else folders
     if splits and not others:
         return [path for one in splits for path in _contents(one)]
     # one folder of that name with files may be a class
-    if len(splits) > 1 or any(map(folders_in, splits)):
+    if len(splits) > 1 or any(one.folders() for one in splits):
         raise _beside_splits(others, splits)
     if _media_source(folder) is not None:
         return [folder]
@@ -170,21 +171,21 @@ def _contents(folder: Path) -> list[Location]:
         raise StoreError(replace(one, expected=expected) for one in error.problems) from None
 
 
-def _with_data(folders: Sequence[Path], splits: Sequence[Path]) -> list[Path]:
+def _with_data(folders: Sequence[LocalPath], splits: Sequence[LocalPath]) -> list[LocalPath]:
     """The folders with data such as those of splits have: beside images and sounds, a folder with some."""
     if any(_media_source(one) is not None for one in splits):
         return [one for one in folders if _media_source(one) is not None]
     return [one for one in folders if _has_records(one)]
 
 
-def _has_records(folder: Path) -> bool:
+def _has_records(folder: LocalPath) -> bool:
     """Whether a folder has TFRecords or tables, also in its folders."""
     try:
         return bool(_contents(folder))
     except (IncompleteError, RecordError):  # it has some
         return True
     except StoreError:
-        folders = [folder / one.name for one in folders_in(folder)]
+        folders = [folder / one.name for one in folder.folders()]
         return any(_has_records(one) for one in folders if not one.is_symlink())  # which may lead back
 
 
@@ -200,14 +201,15 @@ def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordErro
 
 
 def _source_of(path: Location) -> str:
-    if isinstance(path, Path) and path.is_dir():
+    status = path.peek()
+    if status is not None and stat.S_ISDIR(status.st_mode):
         return _media_source(path) or ""
     return {**_TABLES, **_LANGUAGES}.get(path.suffix, "tfrecord")
 
 
-def _media_source(folder: Path) -> str | None:
+def _media_source(folder: Location) -> str | None:
     """The source that reads a folder of media, by the suffix of the first file."""
-    for _, folders, names in os.walk(folder):
+    for _, folders, names in os.walk(str(folder)):
         folders.sort()
         for name in sorted(names):
             suffix = Path(name).suffix.lower()
@@ -266,9 +268,9 @@ def infer(
 
     Raises StoreError, RecordError or SpecError if no schema can be inferred.
     """
-    paths = [data] if isinstance(data, (str, os.PathLike, RemotePath)) else data
+    paths = [data] if is_path(data) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)
-    if not listed or not all(isinstance(one, (str, os.PathLike, RemotePath)) for one in paths):
+    if not listed or not all(is_path(one) for one in paths):
         if is_hugging_face(data):
             return _infer_hugging_face(data, name or "data", sample)
         return infer_rows(data, name or "data", sample)
@@ -339,7 +341,7 @@ def _naming_json(path: Location) -> Iterator[None]:
         raise type(error)(problems) from None
 
 
-def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
+def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) -> int:
     """The number of records. Raises RecordError if a file has others than it should have."""
     problems = [
         Problem(
@@ -389,15 +391,13 @@ def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
     """Notes on what is left out beside the folders of splits, where the folder of these was given."""
     given = {location(one) for one in files.given}
     for home in dict.fromkeys(path.parent for path in files.paths if path.parent in given):
-        if not isinstance(home, Path):
-            continue
         splits = [path for path in files.paths if path.parent == home]
         beside = " and ".join(f"`{path.name}`" for path in splits)
-        stray = [path.name for path in files_in(home) if path.suffix.lower() in media.SUFFIXES]
+        stray = [path.name for path in home.files() if path.suffix.lower() in media.SUFFIXES]
         stray = [name for name in stray if not name.startswith(".")]
         if stray:
             yield f"{media.WHAT}s beside {beside}, left out: {len(stray):,}, such as {stray[0]}"
-        others = [one.name for one in folders_in(home) if home / one.name not in splits]
+        others = [one.name for one in home.folders() if home / one.name not in splits]
         if others:
             yield f"folders without images or sounds beside {beside}, left out: {_named(others)}"
 
@@ -477,7 +477,7 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
 
 def _source(files: InputFiles, found: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
     """The source of a config, whose paths are relative to its folder."""
-    places = [one if is_url(one) else os.path.relpath(one, home) for one in paths]
+    places = [location(path).seen_from(home) for path in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
     if files.source == "csv" and (delimiter := delimiter_of(files.paths[0])) != ",":

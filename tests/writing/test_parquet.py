@@ -9,6 +9,7 @@ from pyarrow import parquet
 from typed_rows import TABLE, encoded, without
 
 import recordspec as rs
+from recordspec.locations import location
 from recordspec.writing.sources.infer_table import infer_table
 from recordspec.writing.sources.parquet import Parquet
 
@@ -85,7 +86,7 @@ def test_a_footer_that_contradicts_its_row_groups_is_named(tmp_path):
     message = f"{path}: expected 6 rows in the footer, as in the row groups, got 0 ({hint})"
     for read in (
         lambda: rs.write(NUMBER, Parquet(files="a.parquet").open(tmp_path), tmp_path / "data"),
-        lambda: infer_table([path], "a"),
+        lambda: infer_table([location(path)], "a"),
     ):
         with pytest.raises(rs.RecordError) as caught:
             read()

@@ -11,7 +11,6 @@ import click
 
 from recordspec.errors import SpecError
 from recordspec.locations import Location, local, location
-from recordspec.remote import RemotePath
 
 if TYPE_CHECKING:
     from recordspec.inspect.query import Query
@@ -31,11 +30,7 @@ class _Place(click.Path):
             found = self._check(value)
         except SpecError as error:
             raise SpecError([problem.at(_name_of(param)) for problem in error.problems]) from None
-        return (
-            found
-            if isinstance(found, RemotePath) and self.type is Path
-            else super().convert(value, param, ctx)
-        )
+        return value if self.type is str else found
 
 
 def _name_of(param: click.Parameter | None) -> str:

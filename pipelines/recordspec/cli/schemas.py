@@ -17,8 +17,8 @@ from recordspec.cli.output import (
     print_text,
     size,
 )
-from recordspec.errors import Problem, RecordspecError, StoreError, show_path
-from recordspec.locations import Location, output_file, read_bytes, system_errors
+from recordspec.errors import Problem, RecordspecError, StoreError, show_path, system_errors
+from recordspec.locations import Location, output_file, read_bytes
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -30,7 +30,7 @@ _STARTER_FILES = {
 @click.command(short_help="Report all errors in schemas and configs, with lines.")
 @click.argument("files", nargs=-1, required=True, type=PATH)
 @json_option
-def lint(files: tuple[Path, ...], as_json: bool) -> int:
+def lint(files: tuple[Location, ...], as_json: bool) -> int:
     """Report all errors in schemas and configs, with line and column.
 
     \b

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from recordspec.errors import system_errors
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.remote import RemotePath
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files, expand_dataset
 from recordspec.wire import compression, file_types, tfrecord
@@ -43,13 +43,16 @@ def count_paths(
             str(folder / shard.file), shard.records, shard.bytes, manifest.compression
         )
         for folder, manifest in manifests.items()
-        if isinstance(folder, RemotePath)
         for shard in manifest.all_shards
     }
-    return [known.get(path) or _count(path, progress) for path in paths]
+    return [_count(path, known.get(path), progress) for path in paths]
 
 
-def _count(path: Location, progress: Progress) -> FileCount:
+def _count(path: Location, listed: FileCount | None, progress: Progress) -> FileCount:
+    """Counts the records of a file; of an object, which would be transferred, the manifest is believed."""
+    with system_errors("read", path):
+        if listed is not None and path.peek() is None:
+            return listed
     compression, records = file_types.compression_of(path), 0
     for some in tfrecord.counts(path):
         records += some

@@ -13,7 +13,6 @@ from crc32c import crc32c
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of
 from recordspec.locations import Location, output_file, read_bytes
-from recordspec.remote import RemotePath
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
 from recordspec.wire.arrays import Ints
@@ -115,7 +114,7 @@ def _kept(path: Location) -> tuple[int, list[int]]:
         index: Any = json.loads(read_bytes(beside, _MOST_BYTES))
         of_file = (index["version"], index["bytes"], index["mtime_ns"])
         # a shard of a store does not change, and has another time than the file that was indexed
-        time = of_file[2] if isinstance(path, RemotePath) else stat.st_mtime_ns
+        time = of_file[2] if path.peek() is None else stat.st_mtime_ns
         if of_file == (_VERSION, stat.st_size, time) and index["crc"] == _crc(index):
             return index["every"], index["offsets"] or [0]
     except (StoreError, ValueError, TypeError, KeyError, RecursionError):

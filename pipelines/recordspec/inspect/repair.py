@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_errors
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
-from recordspec.locations import Location, local, open_file, resolved, sync, sync_file, system_errors
+from recordspec.locations import Location, local, open_file, sync, sync_file
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     KEYS_FILE,
@@ -166,7 +166,7 @@ def _check_names(paths: Sequence[Location], directory: Path) -> None:
         raise SpecError(
             Problem(path=("files",), expected="files of different names", got=f"{count} `{name}`")
         )
-    if any(resolved(path.parent) == resolved(directory) for path in paths):
+    if any(path.parent.resolve() == directory.resolve() for path in paths):
         expected = "another folder than that of the files"
         raise SpecError(Problem(path=("directory",), expected=expected, got=str(directory)))
 

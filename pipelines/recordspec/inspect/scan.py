@@ -19,7 +19,6 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, see
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
 from recordspec.locations import Location
-from recordspec.remote import RemotePath
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import Files, expand_dataset, first_block, splits_by_name, stored_schema
 from recordspec.wire import proto, tfrecord
@@ -462,7 +461,7 @@ class Scanner:
     @cached_property
     def _counted(self) -> dict[Location, int]:
         """The rows of the files of a store that a manifest names: to read past them takes requests."""
-        if self.manifest is None or not any(isinstance(path, RemotePath) for path in self.paths):
+        if self.manifest is None or self.paths[0].peek() is not None:
             return {}
         rows = {
             shard.file: shard.rows if self._unpack and self.manifest.block and self.schema else shard.records

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
-from recordspec.locations import Location, absolute, resolved
+from recordspec.locations import LocalPath, Location, absolute
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
@@ -182,7 +182,7 @@ def without_corrupt(file: File, schema: Schema) -> IntactFile:
     if problem is not None:
         raise RecordError(problem)
     stat = file.path.stat()
-    return _replacement(file, schema, (resolved(file.path), stat.st_size, stat.st_mtime_ns))
+    return _replacement(file, schema, (file.path.resolve(), stat.st_size, stat.st_mtime_ns))
 
 
 @cache
@@ -192,7 +192,7 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
     if not checked.corrupt:
         return IntactFile(file.path, checked.rows)
     log.warning("%s", _report(file, checked))
-    _replaced.add(resolved(file.path))
+    _replaced.add(file.path.resolve())
     copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]
     numbers = {one.record for one in checked.corrupt}
     sha256 = hashlib.sha256()
@@ -204,7 +204,7 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
                 copied.write(frame)
             elif last.ends and found.number == last.record:
                 break
-    return IntactFile(copy, checked.rows, sha256.hexdigest())
+    return IntactFile(LocalPath(copy), checked.rows, sha256.hexdigest())
 
 
 def _report(file: File, checked: CheckedFile) -> str:
@@ -221,7 +221,7 @@ def _dataset_replaced(message: str, files: Iterable[str]) -> Problem | None:
     for path in map(absolute, files):
         for folder in (path, path.parent):
             shard = message.partition(f"{folder}/")[2].partition(";")[0]
-            if isinstance(folder, Path) and shard:
+            if shard:
                 return replaced(folder / shard)
     return None
 
@@ -265,7 +265,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise StoreError(problem) from error
         for file in shard_files(expand(given), schema):
             # of a file that a copy replaces, the corrupt records are known, and were not read
-            if resolved(file.path) not in _replaced and (corrupt := check(file, schema).corrupt):
+            if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
                 *others, last = corrupt[0].problems
                 more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
                 last = replace(last, hint="; ".join(filter(None, [last.hint, more])))

@@ -234,7 +234,7 @@ class Recipe:
     @cached_property
     def _staging(self) -> StagingFolder | None:
         """The folder to which the shards of an object store are copied; None for local files."""
-        remote = [piece.path for piece in self.plan.pieces if piece.is_remote]
+        remote = [piece.remote for piece in self.plan.pieces if piece.remote is not None]
         options, mixed = self.options.staging, self.interleave
         if not remote:
             return None

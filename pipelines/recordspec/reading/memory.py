@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recordspec._tf import Dataset
-from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import local, resolved, system_errors
+from recordspec.errors import Problem, SpecError, StoreError, system_errors
+from recordspec.locations import local
 from recordspec.reading.options import Interleave, Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Piece, Plan
@@ -110,7 +110,7 @@ def _version(piece: Piece, manifest_identity: str | None) -> tuple[Any, ...]:
     # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
     # program can set
     written = manifest_identity or getattr(stat, "st_ctime_ns", "")
-    return (str(resolved(piece.path)), stat.st_size, stat.st_mtime_ns, written)
+    return (str(piece.path.resolve()), stat.st_size, stat.st_mtime_ns, written)
 
 
 def _check_elements(records: Dataset, mixed: Interleave | None, plan: Plan) -> None:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
-from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.locations import Location
@@ -63,9 +62,9 @@ class Piece:
     cut: bool = False
 
     @property
-    def is_remote(self) -> bool:
-        """Whether it is in an object store."""
-        return isinstance(self.path, RemotePath)
+    def remote(self) -> RemotePath | None:
+        """The object that it is in; None for a file on this machine."""
+        return self.path if isinstance(self.path, RemotePath) else None
 
 
 @dataclass(frozen=True)
@@ -196,8 +195,8 @@ def plan_files(
         return made
     for piece in made.pieces:
         # staging compares the hash of one in a store, which says the same
-        if piece.compression == "none" and isinstance(piece.path, Path):
-            stat = piece.path.stat()
+        stat = piece.path.peek() if piece.compression == "none" else None
+        if stat is not None:
             _check_file(piece.path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return made
 
@@ -223,13 +222,14 @@ def _piece(file: File, schema: Schema, corrupt: str, declared: Compression | Non
     Of a file in a store that its manifest names nothing is asked.
     """
     path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
+    status = path.peek()
     if corrupt == "skip":
         path, found, copied = without_corrupt(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
             rows = found
-    elif file.shard is not None and isinstance(path, Path):
-        check_size(path, file.shard)
-    if declared is None or isinstance(path, Path):
+    elif file.shard is not None and status is not None:
+        check_size(path, file.shard, status.st_size)
+    if declared is None or status is not None:
         declared = compression_of(path)
     return Piece(path=path, compression=declared, rows=rows, shard=file.shard, copy_sha256=copied)
 

@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
-from recordspec.locations import system_errors
+from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of, system_errors
 from recordspec.reading.fit import Fit
 from recordspec.spec import decoder
 from recordspec.spec.schema import Schema

@@ -23,9 +23,17 @@ from typing import Any
 import numpy as np
 
 from recordspec._tf import Dataset, tf
-from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, StoreError, show_text
+from recordspec.errors import (
+    Problem,
+    RecordError,
+    RecordspecError,
+    SpecError,
+    StoreError,
+    show_text,
+    system_errors,
+)
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import Location, system_errors
+from recordspec.locations import LocalPath, Location
 from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
@@ -82,7 +90,7 @@ class _Reading:
         read = int(readable.reduce(np.int64(0), lambda number, _: number + 1))
         most = piece.first + (self.count or 0)
         if lease is None or (problem := folder.check(lease, _object_of(piece))) is None:
-            _check_records(piece, Path(path))
+            _check_records(piece, LocalPath(path))
             got = f"{read:,} that can be read"
             raise StoreError(Problem(where=str(piece.path), expected=f"{most:,} records", got=got))
         if lease.is_changed or read >= most:
@@ -251,7 +259,7 @@ def _told(error: RecordspecError) -> str:
 
 def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> _Reading:
     """The piece with a lease on its copy, if it is in a store. A corrupt copy is made once more."""
-    if not piece.is_remote:
+    if piece.remote is None:
         return _Reading(piece=piece, lease=None, count=_count(piece, None))
     wanted, believed = _object_of(piece), _is_counted(piece)
     lease = folder.fetch(wanted, stopped, believed=believed)
@@ -290,7 +298,7 @@ def _count(piece: Piece, lease: Lease | None) -> int | None:
         raise RecordError([_named(problem, path, piece) for problem in error.problems]) from None
 
 
-def _check_records(piece: Piece, path: Path) -> None:
+def _check_records(piece: Piece, path: LocalPath) -> None:
     """Raises RecordError if a record of a file is corrupt."""
     for found in tfrecord.salvage(path):
         if isinstance(found, tfrecord.Damage):
@@ -304,17 +312,18 @@ def _named(problem: Problem, path: Location, piece: Piece) -> Problem:
 
 def _object_of(piece: Piece) -> StagedObject:
     """The copy to make for a piece that is in a store."""
-    assert isinstance(piece.path, RemotePath)
+    remote = piece.remote
+    assert remote is not None
     if piece.shard is not None:
-        return StagedObject(remote=piece.path, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
-    with system_errors("read", piece.path):
-        found = piece.path.stat()
-    return StagedObject(remote=piece.path, bytes=found.st_size, sha256=None, e_tag=found.e_tag)
+        return StagedObject(remote=remote, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
+    with system_errors("read", remote):
+        stat = remote.stat()
+    return StagedObject(remote=remote, bytes=stat.st_size, sha256=None, e_tag=stat.e_tag)
 
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
     """Raises SpecError if the copies that are read at a time do not fit into the folder."""
-    largest = max(on_disk(_object_of(piece).bytes) for piece in pieces if piece.is_remote)
+    largest = max(on_disk(_object_of(piece).bytes) for piece in pieces if piece.remote is not None)
     needed = largest * min(min(cycle, len(pieces)) + _AHEAD, len(pieces))
     if parse_bytes(size) < needed:
         hint = "interleave with a smaller cycle takes less"
@@ -322,7 +331,7 @@ def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
         raise SpecError(Problem(path=("staging", "size"), expected=expected, got=size, hint=hint))
 
 
-def check_tensorflow(paths: list[Location]) -> None:
+def check_tensorflow(paths: list[RemotePath]) -> None:
     """Raises SpecError for a URL that TensorFlow does not read itself."""
     for path in paths:
         if not str(path).startswith("gs://"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
-from recordspec.locations import Location, atomic_write, local, location, read_text
+from recordspec.locations import Location, atomic_write, is_path, local, location, read_text
 from recordspec.spec import decoder, encoder
 from recordspec.spec.arrow_values import values_of
 from recordspec.spec.blocks import blocks_of
@@ -297,5 +297,5 @@ def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log
 def check_is_schema(given: object) -> None:
     """Raises SpecError for anything else than a schema, such as the path of one."""
     if not isinstance(given, Schema):
-        hint = "Schema.load reads a file" if isinstance(given, (str, Path)) else ""
+        hint = "Schema.load reads a file" if is_path(given) else ""
         raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(given), hint=hint))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.locations import Location, open_file, sync
+from recordspec.remote import RemotePath
 from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
@@ -24,12 +25,12 @@ def add(path: Path, hashed: Words) -> None:
         file.write(np.ascontiguousarray(hashed.T, _WORD).data)
 
 
-def rows(path: Location) -> int:
+def rows(path: Path | RemotePath) -> int:
     """The number of hashes in a file; 0 without one."""
     return path.stat().st_size // _ROW if path.exists() else 0
 
 
-def read(path: Location, start: int, count: int) -> Words:
+def read(path: Path | RemotePath, start: int, count: int) -> Words:
     """Reads the hashes of some rows, uint64 `[count, 2]`. For no rows, the file need not exist."""
     if not count:
         return np.zeros((0, 2), np.uint64)

@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 from typing import Any, Literal
 
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_text
-from recordspec.locations import Location, location, read_bytes
+from recordspec.locations import AnyPath, Location, location, read_bytes
 from recordspec.wire.compression import CODECS, Compression
 
 FILE = "manifest.json"
@@ -268,7 +268,7 @@ class Manifest:
         return data
 
     @classmethod
-    def load(cls, folder: str | Location) -> Manifest:
+    def load(cls, folder: AnyPath) -> Manifest:
         """Reads the manifest of a dataset's folder.
 
         Raises StoreError if it is missing or invalid, and SpecError for an unsupported URL.

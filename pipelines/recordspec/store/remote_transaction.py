@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, StoreError, system_errors
 from recordspec.executors import ThreadPool
-from recordspec.locations import Location, atomic_write, location, system_errors
+from recordspec.locations import Location, atomic_write, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
@@ -137,6 +137,9 @@ class RemoteTransaction(Transaction):
     @property
     def store(self) -> RemotePath:
         return self.remote
+
+    def keep_shards(self, manifest: Manifest) -> None:
+        """They stay where they are."""
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
         there = {path.name for path in self.remote.iterdir()}

@@ -13,20 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text
+from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text, system_errors
 from recordspec.executors import ThreadPool
-from recordspec.locations import (
-    Location,
-    check_regular,
-    files_in,
-    folders_in,
-    location,
-    resolved,
-    system_errors,
-)
+from recordspec.locations import LocalPath, Location, location, text_of
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import (
     INDEX_SUFFIXES,
@@ -169,12 +160,12 @@ def expand_dataset(
             raise IncompleteError(problems)
         found += paths
     for path in () if as_found else found:
-        check_regular(path)
+        path.check_regular()
     _note_empty(found, manifests)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Location] = {}
     for path in (path for path in found if str(path) not in indices):
-        once.setdefault(str(resolved(path)), path)  # it may go by several names
+        once.setdefault(str(path.resolve()), path)  # it may go by several names
     return tuple(once.values()), manifests
 
 
@@ -182,7 +173,7 @@ def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) 
     """Logs files of 0 bytes, which are read as files of no records, unless a manifest says that they are."""
     empty = []
     for path in paths:
-        if isinstance(path, Path) and _is_empty(path):
+        if _is_empty(path):
             with suppress(StoreError):
                 manifest = manifests.get(path.parent) or manifest_in(path.parent)
                 shards = () if manifest is None else manifest.all_shards
@@ -194,21 +185,18 @@ def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) 
         log.warning("%s", show_text(text))
 
 
-def _is_empty(path: Path) -> bool:
+def _is_empty(path: Location) -> bool:
     try:
-        found = path.stat()
+        status = path.peek()
     except OSError:
         return False
-    return found.st_size == 0 and stat.S_ISREG(found.st_mode)
+    return status is not None and status.st_size == 0 and stat.S_ISREG(status.st_mode)
 
 
 def path_list(files: Files) -> tuple[str, ...]:
     """Paths, patterns, folders and URLs as a tuple. Raises SpecError for a URL of no store."""
     several = [files] if isinstance(files, (str, os.PathLike, RemotePath)) else files
-    given = tuple(str(one) if isinstance(one, RemotePath) else os.fspath(one) for one in several)
-    for one in given:
-        location(one)
-    return given
+    return tuple(map(text_of, several))
 
 
 def find_incomplete(files: Files) -> tuple[Problem, ...]:
@@ -238,7 +226,7 @@ def _matches(
         return _folder_matches(place, _manifest_in(place, as_found), manifests, as_found)
     if place.exists():
         return [place], []
-    found: list[Location] = sorted(Path(one) for one in glob.glob(pattern))
+    found: list[Location] = sorted(map(LocalPath, glob.glob(pattern)))
     if not found:
         raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(place)))
     return found, [] if as_found else _completeness(found, place.name, manifests)
@@ -281,7 +269,7 @@ def _folder_matches(
     folder: Location, manifest: Manifest | None, manifests: dict[Location, Manifest], as_found: bool
 ) -> tuple[list[Location], list[Problem]]:
     """The same for a folder; see `expand`."""
-    files = files_in(folder)
+    files = folder.files()
     if manifest is not None:
         manifests[folder] = manifest
         shards = {path for path in (folder / name for name in manifest.files) if path.exists()}
@@ -297,7 +285,7 @@ def _folder_matches(
         return sorted([*named, *others]) if as_found else named, problems
     if others:
         return others, [*_incomplete(_numbered_among(others), "*")]
-    folders = folders_in(folder)
+    folders = folder.folders()
     if not folders or not all(is_split_name(one.name) for one in folders):
         raise _no_tfrecords(folder, files, folders)
     matches = [_matches(str(one), manifests, as_found=as_found) for one in folders]
@@ -306,7 +294,7 @@ def _folder_matches(
 
 def has_tfrecords(folder: Location) -> bool:
     """Whether files in a folder are TFRecords, by their names or by their first bytes."""
-    return any(_tfrecords(files_in(folder)))
+    return any(_tfrecords(folder.files()))
 
 
 def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location]]:
@@ -326,14 +314,17 @@ def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location
 
 def _begin_with_records(files: Sequence[Location]) -> list[Location]:
     """Those of the files in a folder whose first bytes are a record. Raises StoreError."""
-    if not any(isinstance(path, RemotePath) for path in files):
-        return [path for path in files if path.is_file() and begins_with_record(path)]
-    pool = ThreadPool("recordspec-types", _REQUESTS)  # a request each
+    pool = ThreadPool("recordspec-types", _REQUESTS)  # a request each, of those in a store
     try:
-        found = [pool.submit(begins_with_record, path) for path in files]
-        return [path for path, future in zip(files, found, strict=True) if future.result()]
+        begins = [pool.submit(_begins_with_record, path) for path in files]
+        return [path for path, future in zip(files, begins, strict=True) if future.result()]
     finally:
         pool.close()
+
+
+def _begins_with_record(path: Location) -> bool:
+    status = path.peek()
+    return (status is None or stat.S_ISREG(status.st_mode)) and begins_with_record(path)
 
 
 def is_tfrecord_name(name: str) -> bool:
@@ -410,16 +401,16 @@ def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence
     hint, below, level = "", folder, folders
     for _ in range(_DEEPEST):
         below = below / "*"
-        inside = [path for one in level[:_MOST_FOLDERS] for path in files_in(one)]
+        inside = [path for one in level[:_MOST_FOLDERS] for path in one.files()]
         if found := [path for path in inside if is_tfrecord_name(path.name)]:
             parents = ", ".join(dict.fromkeys(str(path.parent) for path in found))
             # the last part of a URL alone may be a pattern
             pattern = "" if isinstance(folder, RemotePath) else _pattern(found, inside, below)
             hint = f"give {pattern or parents} to read those below it"
             break
-        level = [path for one in level[:_MOST_FOLDERS] for path in folders_in(one)]
+        level = [path for one in level[:_MOST_FOLDERS] for path in one.folders()]
     names = [path.name for path in (*files, *folders) if not path.name.startswith(".")]
-    if not names and isinstance(folder, RemotePath):
+    if not names and not folder.exists():  # a store has no empty folders
         return StoreError(
             Problem(where=str(folder), expected="a file, or a folder of TFRecords", got="none", hint=hint)
         )
@@ -640,21 +631,29 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
     """The entries of files in their manifest. Raises StoreError if a file is missing, or has none."""
     shards = {shard.file: shard for shard in manifest.all_shards}
     for path in paths:
-        if isinstance(path, Path) and (problem := replaced(path)) is not None:
+        if (problem := replaced(path)) is not None:
             raise StoreError(problem)
         if path.name not in shards:
             expected = "a shard that the manifest beside it lists"
             raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
-        # a missing object is an error where it is read
-        if isinstance(path, Path) and not path.exists():
+        if _is_gone(path):
             hint = "the manifest lists it; build the dataset again"
             raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
     return [shards[path.name] for path in paths]
 
 
-def replaced(path: Path) -> Problem | None:
+def _is_gone(path: Location) -> bool:
+    """Whether there is no such file; a missing object is an error where it is read."""
+    try:
+        path.peek()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def replaced(path: Location) -> Problem | None:
     """The problem of a shard that is gone because its dataset has been replaced; None otherwise."""
-    if path.exists():
+    if not _is_gone(path):
         return None
     manifest = manifest_in(path.parent)
     if manifest is None or path.name in manifest.files:
@@ -683,8 +682,8 @@ def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
         raise StoreError(problems)
 
 
-def check_size(path: Location, shard: Shard) -> None:
-    size = path.stat().st_size
+def check_size(path: Location, shard: Shard, size: int) -> None:
+    """Raises StoreError for a file that has not the size in the manifest."""
     if size != shard.bytes:
         expected = f"{shard.bytes:,} bytes, as the manifest says"
         hint = "build the dataset again"

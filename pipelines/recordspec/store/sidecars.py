@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError
-from recordspec.locations import atomic_write, system_errors
+from recordspec.errors import Problem, StoreError, system_errors
+from recordspec.locations import atomic_write
 from recordspec.store.manifest import FILE, Manifest
 from recordspec.wire.hashes import sha256_of
 

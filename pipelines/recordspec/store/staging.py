@@ -25,8 +25,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event
 
-from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_problem, system_reason
-from recordspec.locations import read_bytes, system_errors
+from recordspec.errors import (
+    Problem,
+    RecordspecError,
+    StoreError,
+    show_text,
+    system_errors,
+    system_problem,
+    system_reason,
+)
+from recordspec.locations import LocalPath, read_bytes
 from recordspec.remote import RemotePath
 
 log = logging.getLogger("recordspec")
@@ -117,14 +125,14 @@ class FileStamp:
         )
 
     @classmethod
-    def load(cls, path: Path) -> FileStamp | None:
+    def load(cls, path: LocalPath) -> FileStamp | None:
         """The stamp of a copy; None if it has none."""
         try:
             return cls(**json.loads(read_bytes(_stamp_of(path), _MOST_BYTES)))
         except (StoreError, ValueError, TypeError):
             return None
 
-    def dump(self, path: Path) -> None:
+    def dump(self, path: LocalPath) -> None:
         """Writes the stamp of a copy. It is not flushed to the disk: without it, the copy is hashed again."""
         _stamp_of(path).write_text(json.dumps(asdict(self)))
 
@@ -136,7 +144,7 @@ class Lease:
         path: the path of the copy.
     """
 
-    def __init__(self, path: Path, handle: int) -> None:
+    def __init__(self, path: LocalPath, handle: int) -> None:
         self.path = path
         self._handle: int | None = handle
         self._state = self._stat()
@@ -177,9 +185,9 @@ class StagingFolder:
     """
 
     def __init__(self, folder: Path, size: int) -> None:
-        self.folder, self.size = folder, size
-        with system_errors("write", folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.size = LocalPath(folder), size
+        with system_errors("write", self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, wanted: StagedObject, stopped: Event | None = None, *, believed: bool = True) -> Lease:
         """Returns the copy of an object, downloads it if necessary, and waits until there is room.
@@ -234,7 +242,7 @@ class StagingFolder:
         with system_errors("write", self.folder):
             return self._hash(wanted, lease.path, lease.handle)
 
-    def _hash(self, wanted: StagedObject, path: Path, handle: int) -> Problem | None:
+    def _hash(self, wanted: StagedObject, path: LocalPath, handle: int) -> Problem | None:
         """Hashes a copy, which others may read meanwhile, and stamps it, or deletes it if it is wrong."""
         stamp = FileStamp.load(path)
         # the hash of an object without a manifest is that of its download
@@ -267,7 +275,7 @@ class StagingFolder:
         finally:
             os.close(handle)
 
-    def _begin(self, path: Path, size: int) -> int | None:
+    def _begin(self, path: LocalPath, size: int) -> int | None:
         """A locked file of the object's size to download into; None if another process downloads it, or
         there is no room."""
         part = path.with_name(f"{path.name}.part")
@@ -311,7 +319,7 @@ class StagingFolder:
         hint = f"`staging.size` is {self.size:,} bytes, {free:,} are free, and no copy is unused"
         return StoreError(system_problem(f"copy it to {self.folder}", error, str(wanted.remote), hint))
 
-    def _copies(self, part: str = "") -> list[tuple[int, int, Path]]:
+    def _copies(self, part: str = "") -> list[tuple[int, int, LocalPath]]:
         """The time of the last use, the size on the disk and the path of each copy but `part`, the least
         recently used first."""
         entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
@@ -326,7 +334,7 @@ class StagingFolder:
             copies.append((used, on_disk(found.st_size), self.folder / name))
         return sorted(copies)
 
-    def _downloaded(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> Lease | None:
+    def _downloaded(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> Lease | None:
         """The copy of an object; None if the disk was full, and unused copies have been removed.
 
         Raises StoreError if there are none.
@@ -340,7 +348,7 @@ class StagingFolder:
                 raise self._full(wanted, error) from error
             return None
 
-    def _download(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> int:
+    def _download(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> int:
         """Downloads an object into a locked file; returns it, the copy."""
         part = path.with_name(f"{path.name}.part")
         try:
@@ -375,12 +383,12 @@ def on_disk(size: int) -> int:
     return (-(-size // _BLOCK) + 1) * _BLOCK
 
 
-def _stamp_of(path: Path) -> Path:
+def _stamp_of(path: LocalPath) -> LocalPath:
     """The path of the stamp of a copy."""
     return path.with_name(f"{path.name}{_STAMP}")
 
 
-def _opened(path: Path) -> int | None:
+def _opened(path: LocalPath) -> int | None:
     """A copy that is there, with a shared lock."""
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -390,19 +398,19 @@ def _opened(path: Path) -> int | None:
     return handle
 
 
-def _is_unchanged(path: Path, handle: int) -> bool:
+def _is_unchanged(path: LocalPath, handle: int) -> bool:
     """Whether an open copy is the file that was stamped."""
     stamp = FileStamp.load(path)
     return stamp is not None and stamp == FileStamp.of(handle, stamp.sha256)
 
 
-def _unlink(path: Path) -> None:
+def _unlink(path: LocalPath) -> None:
     """Removes a copy and its stamp."""
     path.unlink()
     _stamp_of(path).unlink(missing_ok=True)
 
 
-def _removed(path: Path) -> bool:
+def _removed(path: LocalPath) -> bool:
     """Removes a copy unless somebody reads or downloads it."""
     handle = os.open(path, os.O_RDONLY)
     try:

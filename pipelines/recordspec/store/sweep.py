@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
-from recordspec.errors import Problem, SpecError
-from recordspec.locations import Location
+from recordspec.locations import Location, in_store
 from recordspec.remote import ObjectStat, RemotePath
 from recordspec.store.manifest import DATASET_FILES, FILE, INDEX_SUFFIXES, manifest_in
 from recordspec.store.shards import parse_name
@@ -47,9 +45,7 @@ def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False
 
     Raises SpecError for a local path, StoreError if the store cannot be read or a manifest is invalid.
     """
-    if isinstance(place, Path):
-        hint = "the next local build clears an interrupted one"
-        raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
+    place = in_store(place, "the next local build clears an interrupted one")
     folders: dict[RemotePath, dict[str, ObjectStat]] = defaultdict(dict)
     for path, stat in place.walk():
         folders[path.parent][path.name] = stat

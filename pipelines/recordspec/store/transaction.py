@@ -22,15 +22,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError, see, show_text, system_problem
+from recordspec.errors import Problem, StoreError, see, show_text, system_errors, system_problem
 from recordspec.locations import (
     Location,
     atomic_write,
     local,
     read_bytes,
-    resolved,
+    sync_file,
     sync_folder,
-    system_errors,
     temporary_name,
 )
 from recordspec.progress import Progress
@@ -87,7 +86,7 @@ class Transaction:
         append: bool = False,
     ) -> None:
         self.name = os.fspath(target)
-        self.target = resolved(local(target))
+        self.target = local(target).resolve()
         self.staging = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
         self.work = self.staging / _WORK
@@ -140,6 +139,12 @@ class Transaction:
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
         """The names under which shards with these names are to be uploaded: no file there has one of them."""
         return {name: name for name in names}
+
+    def keep_shards(self, manifest: Manifest) -> None:
+        """Puts the shards of the dataset that `append` adds to into the staging folder: as links where the
+        file system has them, else as copies."""
+        for shard in manifest.all_shards:
+            _link(self.target / shard.file, self.staging / shard.file)
 
     @property
     def shard_suffix(self) -> str:
@@ -331,6 +336,15 @@ class Transaction:
         hint = f"if it is gone, remove {self.staging}; {see('explanation/publishing.md')}"
         got = f"process {pid} on {host}, which writes it"
         return StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
+
+
+def _link(old: Path, new: Path) -> None:
+    new.unlink(missing_ok=True)  # of a build that is resumed: a copy may be cut
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copyfile(old, new)
+        sync_file(new)
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:

@@ -6,8 +6,7 @@ import codecs
 import unicodedata
 
 from recordspec.errors import Problem, RecordError
-from recordspec.locations import Location, open_file, system_errors
-from recordspec.remote import RemotePath
+from recordspec.locations import Location, location
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.framing import HEADER_BYTES, length_in
 from recordspec.wire.streams import inflate_start, may_inflate
@@ -64,7 +63,7 @@ def compression_of(path: Location) -> Compression:
 
     Raises RecordError for another type of file.
     """
-    start = _start(path)
+    start = location(path).read_start(_START)
     compression = _compression(start)
     if compression is None or (start and not_tfrecord(path) is not None):
         raise RecordError(_no_tfrecord(path, start))
@@ -73,7 +72,7 @@ def compression_of(path: Location) -> Compression:
 
 def likely_compression(path: Location) -> Compression:
     """The same, for a file that may be corrupt: `none` for an unknown type."""
-    start = _start(path)
+    start = location(path).read_start(_START)
     compression = _compression(start) or "none"
     # The two magic bytes may be those of a length.
     return compression if compression == "none" or may_inflate(start, CODECS[compression]) else "none"
@@ -81,7 +80,7 @@ def likely_compression(path: Location) -> Compression:
 
 def not_tfrecord(path: Location) -> Problem | None:
     """The problem of a file of another known type; None for a TFRecord file, which may be corrupt."""
-    start = _start(path)
+    start = location(path).read_start(_START)
     first = _uncompressed(start)  # of a compressed file without records there are none
     if not first or _begins_with_record(first) or identify(first) is None:
         return None
@@ -94,7 +93,7 @@ def file_type(path: Location) -> str | None:
 
     Raises StoreError if it cannot be read.
     """
-    start = _start(path)
+    start = location(path).read_start(_START)
     if _begins_with_record(_uncompressed(start)):
         return _EXPECTED if _begins_with_record(start) else f"{_EXPECTED} in {_compression(start)}"
     if printable(start) is None and (found := _by_start(start)) is not None:
@@ -108,20 +107,12 @@ def begins_with_record(path: Location) -> bool:
 
     Raises StoreError if it cannot be read.
     """
-    return _begins_with_record(_uncompressed(_start(path)))
+    return _begins_with_record(_uncompressed(location(path).read_start(_START)))
 
 
 def _no_tfrecord(path: Location, start: bytes) -> Problem:
     hint = "for a config, give the folder of its `data`" if path.suffix in (".yaml", ".yml") else ""
     return Problem(where=str(path), expected=_EXPECTED, got=_got(start), hint=hint)
-
-
-def _start(path: Location) -> bytes:
-    if isinstance(path, RemotePath):
-        with system_errors("read", path):
-            return path.read_start(_START)[0]
-    with open_file(path) as file:
-        return file.read(_START)
 
 
 def _compression(start: bytes) -> Compression | None:

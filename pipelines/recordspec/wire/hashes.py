@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import Location, open_file
+from recordspec.locations import AnyPath, open_file
 from recordspec.wire.arrays import ArrowArray, Bytes, Ints, data_of, sliding_windows
 from recordspec.wire.streams import Readable
 
@@ -139,7 +139,7 @@ class HashedFile:
         self._hash.update(fresh)
 
 
-def sha256_of(path: Location) -> str:
+def sha256_of(path: AnyPath) -> str:
     """The SHA-256 of a file. Raises StoreError if it cannot be read."""
     with open_file(path) as file, HashedFile(file) as hashed:
         return hashed.sha256()

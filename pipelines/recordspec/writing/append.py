@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
-from recordspec.locations import Location, open_file, sync_file
+from recordspec.locations import Location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
@@ -89,14 +88,6 @@ class ExistingDataset:
         file, start = [one for one in self.manifest.starts().items() if one[1] <= row][-1]
         return f"{self.folder / file}: row {row - start}"
 
-    def put_into(self, staging: Path) -> None:
-        """The files that stay, as links where the file system has them, else as copies."""
-        if not isinstance(self.folder, Path):
-            return
-        for shard in self.manifest.all_shards:
-            _link(self.folder / shard.file, staging / shard.file)
-        self.put_rejects_into(staging)
-
     def put_rejects_into(self, staging: Path) -> None:
         """The list of rows that were rejected before, for others to be added."""
         if self.manifest.rejected:
@@ -120,12 +111,3 @@ class ExistingDataset:
             },
             rejected=self.manifest.rejected + manifest.rejected,
         )
-
-
-def _link(old: Path, new: Path) -> None:
-    new.unlink(missing_ok=True)  # of a build that is resumed: a copy may be cut
-    try:
-        os.link(old, new)
-    except OSError:
-        shutil.copyfile(old, new)
-        sync_file(new)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import RecordspecError
-from recordspec.locations import location, resolved
 from recordspec.remote import RemotePath
 from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.store.remote_transaction import work_folder
+from recordspec.store.remote_transaction import transaction
 from recordspec.writing.local import build_locally
 from recordspec.writing.options import Execution, Quarantine, Write
 from recordspec.writing.plan import allowance
@@ -78,8 +77,7 @@ def estimate(
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
-    place = location(directory)  # before the samples, which take their time
-    folder = resolved(place) if isinstance(place, Path) else work_folder(place)
+    folder = transaction(directory).target  # raises before the samples, which take their time
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     given = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**given)

@@ -67,7 +67,7 @@ class BuildPlan:
         base = ExistingDataset.load(
             transaction.dataset, transaction.existing, self.checked_schema, self.options
         )
-        base.put_into(transaction.staging)
+        transaction.keep_shards(base.manifest)
         return replace(self, base=base, suffix=base.suffix(transaction.shard_suffix))
 
     @property

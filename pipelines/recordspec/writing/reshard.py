@@ -165,7 +165,9 @@ class StoredRecords:
             self._splits = [splits[shard.file] for shard in shards]
             self.rows = sum(shard.rows for shard in shards)
             for path, shard in zip(paths, shards, strict=True):
-                check_size(path, shard)  # one that is cut between two records looks whole
+                check_size(
+                    path, shard, path.stat().st_size
+                )  # one that is cut between two records looks whole
             if manifest.rejected:
                 open_file(self.folder / manifest.name_of(REJECTS_FILE)).close()  # which is copied in the end
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
 from recordspec.interop import MAX_SCHEMA_BYTES
-from recordspec.locations import read_text
+from recordspec.locations import LocalPath, read_text
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import parse_name
@@ -74,7 +73,7 @@ def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
     }
 
 
-def given_splits(folder: Path) -> dict[str, dict[Path, int]]:
+def given_splits(folder: LocalPath) -> dict[str, dict[LocalPath, int]]:
     """The shards of each split of a dataset of TFDS, and the number of records that each should have.
 
     Raises SpecError if dataset_info.json does not contain them, StoreError if it cannot be read.
@@ -99,7 +98,9 @@ def given_splits(folder: Path) -> dict[str, dict[Path, int]]:
     return shards
 
 
-def _shards(folder: Path, info: Mapping[str, Any], split: Mapping[str, Any]) -> Iterator[tuple[Path, int]]:
+def _shards(
+    folder: LocalPath, info: Mapping[str, Any], split: Mapping[str, Any]
+) -> Iterator[tuple[LocalPath, int]]:
     lengths = [int(length) for length in split["shardLengths"]]
     template = split.get("filepathTemplate") or _DEFAULT_TEMPLATE
     for index, length in enumerate(lengths):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import Location
 from recordspec.spec.options import freeze
 from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import DTYPES, unpacked
@@ -161,7 +161,7 @@ class Feature(abc.ABC):
         """Yields the problems of the options, each with the option's name as its path."""
         return ()
 
-    def resolved(self, folder: Path | None) -> Feature:
+    def resolved(self, folder: Location | None) -> Feature:
         """Returns the feature with the contents of files that its options name, in the schema's folder.
 
         `Schema.load` calls it. Raises SpecError, with the option's name as the path.

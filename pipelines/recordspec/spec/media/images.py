@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 import sys
 import zlib
@@ -15,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from recordspec.errors import Problem, describe, missing_package, show_shape
-from recordspec.locations import Location, open_file
-from recordspec.remote import RemotePath
+from recordspec.locations import Location, is_path, open_file
 from recordspec.spec.media import file_of, path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
@@ -74,7 +72,7 @@ _LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
 def encoded(target: Image, row: int, value: Any) -> bytes:
     """The stored bytes of an image: of a path, a file's bytes, an array or a PIL image. Raises BadValue."""
     value = file_of(value)
-    if isinstance(value, (str, os.PathLike, RemotePath)):
+    if is_path(value):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
@@ -269,7 +267,7 @@ def header_of(value: Any) -> tuple[int, int, int] | None:
     library, value = pillow("images"), file_of(value)
     try:
         with ExitStack() as stack:
-            if isinstance(value, (str, os.PathLike, RemotePath)):
+            if is_path(value):
                 value = stack.enter_context(open_file(path_of(0, value)))
             elif isinstance(value, (bytes, bytearray, memoryview)):
                 value = io.BytesIO(value)

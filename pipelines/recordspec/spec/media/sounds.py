@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 import zlib
 from functools import cache
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
-from recordspec.locations import Location
-from recordspec.remote import RemotePath
+from recordspec.locations import Location, is_path
 from recordspec.spec.media import file_of, path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
@@ -47,7 +45,7 @@ _FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
 def encoded(target: Audio, row: int, value: Any) -> bytes:
     """The stored bytes of a sound: of a path, a file's bytes, or samples. Raises BadValue."""
     value = file_of(value)
-    if isinstance(value, (str, os.PathLike, RemotePath)):
+    if is_path(value):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)

@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
-from recordspec.locations import Location, is_below, location, resolved
+from recordspec.locations import Location, is_below, location
 from recordspec.spec.arrow_values import combined, from_arrow, is_date, item_type, takes_dates
 from recordspec.spec.encoder import refusal
 from recordspec.spec.features import Feature
@@ -146,7 +145,7 @@ def inside(values: Any, folder: Location) -> Any:
 
     Raises BadValue for the first that leaves the folder.
     """
-    home = resolved(folder)
+    home = folder.resolve()
     listed = isinstance(values, list)
     return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
 
@@ -159,11 +158,9 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
         return value
     got = f"`{value}`"
     try:
-        path = None if "\0" in value else location(value)
+        path = None if "\0" in value else home.join(location(value)).resolve()
     except SpecError as error:
         path, got = None, error.problems[0].got
-    if isinstance(path, Path):
-        path = resolved(home / value)
     if path is None or not is_below(path, home):
         raise BadValue(row, f"a path in {folder}", got)
     return path

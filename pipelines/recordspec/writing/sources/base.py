@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, nearest
-from recordspec.locations import Location, LocationText, below, check_regular, location, system_errors
+from recordspec.errors import Problem, RecordError, SpecError, nearest, system_errors
+from recordspec.locations import AnyPath, Location, LocationText, below, location
 from recordspec.spec import values
 from recordspec.spec.arrow_values import combined
 from recordspec.spec.encoder import part_of
@@ -148,7 +146,7 @@ class FileSource:
         if not self.given:
             raise SpecError(Problem(path=(self.SHORT_FORM,), expected="at least one file", got="none"))
 
-    def open(self: _Files, folder: Path) -> _Files:
+    def open(self: _Files, folder: AnyPath) -> _Files:
         """The same source; a relative path starts at `folder`."""
         given = tuple(str(below(folder, one)) for one in self.given)
         return replace(self, **{self.SHORT_FORM: given[0] if len(given) == 1 else given})
@@ -246,10 +244,8 @@ def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
     for path in paths:
         with system_errors("read", path):
             stat = path.stat()
-        check_regular(path)
-        found.append(
-            [os.path.abspath(path) if isinstance(path, Path) else str(path), stat.st_size, stat.st_mtime_ns]
-        )
+        path.check_regular()
+        found.append([str(path.absolute()), stat.st_size, stat.st_mtime_ns])
     return found
 
 

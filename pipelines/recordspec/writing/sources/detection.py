@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -17,7 +16,7 @@ from xml.parsers import expat
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe
-from recordspec.locations import Location, LocationText, below, location, read_bytes
+from recordspec.locations import AnyPath, Location, LocationText, below, location, read_bytes
 from recordspec.spec.features import Feature
 from recordspec.spec.features.box import Box
 from recordspec.spec.media.images import header_of
@@ -78,7 +77,7 @@ class _Detection(FileSource):
     columns: Mapping[str, str] = field(default_factory=dict)
     clip: bool = False
 
-    def open(self, folder: Path) -> Any:
+    def open(self, folder: AnyPath) -> Any:
         """The same source; relative paths start at `folder`."""
         images = None if self.images is None else str(below(folder, self.images))
         return replace(super().open(folder), images=images)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.locations import Location, LocationText, location, relative
-from recordspec.remote import RemotePath
 from recordspec.spec.media import images, sounds
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
@@ -173,29 +171,10 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
     if not folder.is_dir():
         raise StoreError(Problem(where=str(folder), expected="a folder", got="none"))
     unfollowed: list[Location] = []
-    found = sorted(file for file in _walk(folder, unfollowed) if not _hidden(file, folder))
+    found = sorted(file for file in folder.files_below(unfollowed) if not _hidden(file, folder))
     if links is not None:
         links += [link for link in unfollowed if not _hidden(link, folder)]
     return found
-
-
-def _walk(folder: Location, links: list[Location]) -> Iterator[Location]:
-    """All files below a folder; links to folders, which may lead back, are put into a list.
-
-    Raises StoreError if one cannot be listed: a class would be missing.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise StoreError(
-            Problem(where=str(error.filename), expected="a folder to list", got=error.strerror or "none")
-        )
-
-    if isinstance(folder, RemotePath):
-        yield from (place for place, _ in folder.walk())
-        return
-    for parent, folders, names in os.walk(folder, onerror=refuse):
-        yield from (Path(parent, name) for name in names)
-        links += (path for name in folders if (path := Path(parent, name)).is_symlink())
 
 
 def _hidden(file: Location, folder: Location) -> bool:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted, system_problem
-from recordspec.locations import Location, check_regular, location, open_file
+from recordspec.locations import Location, location
 from recordspec.spec import values
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
@@ -197,10 +196,10 @@ def opened(path: Location) -> Iterator[Any]:
     pyarrow = arrow()
     from pyarrow import parquet
 
-    check_regular(path)
+    path.check_regular()
     expected = "a Parquet file"
     try:
-        source = path if isinstance(path, Path) else open_file(path)
+        source = path.for_library()
         with parquet.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             expected = "a whole Parquet file"
             _check_rows(path, file.metadata)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import Location, LocationText, below, location
+from recordspec.locations import AnyPath, Location, LocationText, below, location
 from recordspec.spec import values
 from recordspec.spec.features import KINDS
 from recordspec.spec.schema import Schema
@@ -48,7 +47,7 @@ class TFRecords(FileSource):
     files: FilesText
     schema: LocationText | None = None
 
-    def open(self, folder: Path) -> TFRecords:
+    def open(self, folder: AnyPath) -> TFRecords:
         """The same source; relative paths start at `folder`."""
         schema = None if self.schema is None else str(below(folder, self.schema))
         return replace(super().open(folder), schema=schema)
