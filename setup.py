@@ -16,6 +16,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
@@ -49,6 +50,17 @@ class CompileLibrary(build_ext):
             print(f"the codec is not compiled, and recordspec will be slower: {error}", file=sys.stderr)
 
 
+class CopyPages(build_py):
+    """Copies the pages of the documentation, which `recordspec docs` shows."""
+
+    def run(self) -> None:
+        super().run()
+        for page in Path("docs").rglob("*.md"):
+            target = Path(self.build_lib, "recordspec/pages", page.relative_to("docs"))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(page.read_bytes())
+
+
 class PlatformWheel(bdist_wheel):
     """A wheel for all versions of Python on a platform."""
 
@@ -58,5 +70,5 @@ class PlatformWheel(bdist_wheel):
 
 setup(
     ext_modules=[Extension("recordspec.wire._native", [SOURCE], optional=True)],
-    cmdclass={"build_ext": CompileLibrary, "bdist_wheel": PlatformWheel},
+    cmdclass={"build_ext": CompileLibrary, "build_py": CopyPages, "bdist_wheel": PlatformWheel},
 )

@@ -145,6 +145,7 @@ if __name__ == "__main__":
     os.chdir(work)
     check_environment(tensorflow=step == "fit")
     check_codec(native=step != "reference")
+    recordspec("docs", "stores")
     if step != "fit":
         build_without_tensorflow()
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
+from recordspec.cli import main
 from recordspec.interop import tfds, tfmd
 from recordspec.progress import Progress
 from recordspec.wire.tfrecord import scan
@@ -96,7 +98,7 @@ def test_build_of_a_bad_row_names_it_and_publishes_nothing(tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines()[0].endswith("raw/flowers.csv:8: features.id: expected int64, got `seven`")
     assert done.stderr.splitlines()[1].endswith(
-        "nothing was published, after 6 rows (`invalid: quarantine` leaves out invalid rows; see docs/building.md)"
+        "nothing was published, after 6 rows (`invalid: quarantine` leaves out invalid rows; see `recordspec docs building`)"
     )
     assert not (tmp_path / "data/flowers").exists()
 
@@ -306,3 +308,36 @@ def test_ctrl_c_leaves_nothing_and_exits_with_130(tmp_path):
 def test_the_records_of_a_build_are_those_of_its_rows(home):
     files = sorted((home / "data/flowers").glob("*.tfrecord"))
     assert sum(1 for file in files for _ in scan(file)) == 60
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(shell, monkeypatch, capsys):
+    def completed(instruction: str, **variables: str) -> str:
+        for name, value in {"_RECORDSPEC_COMPLETE": f"{shell}_{instruction}", **variables}.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert done.value.code == 0
+        return capsys.readouterr().out
+
+    assert "_recordspec_completion" in completed("source")
+    command = {"COMP_WORDS": "recordspec bu", "COMP_CWORD": "bu" if shell == "fish" else "1"}
+    assert re.findall(r"\b(build|bench)\b", completed("complete", **command)) == ["build"]
+    option = {"COMP_WORDS": "recordspec build --jo", "COMP_CWORD": "--jo" if shell == "fish" else "2"}
+    assert "--jobs" in completed("complete", **option)
+
+
+def test_docs_shows_the_pages_of_the_documentation(capsys):
+    listed = run("docs")
+    assert '{"page": "building", "title": "Building datasets"}' in listed.stdout.splitlines()
+    assert run("docs", "docs/building.md").stdout == run("docs", "building").stdout
+    assert run("docs", "building").stdout.startswith("# Building datasets\n")
+    for page in map(json.loads, listed.stdout.splitlines()):
+        shown = run("docs", page["page"])
+        assert shown.returncode == 0
+        assert not {"{{", ":::", "```{"} & set(shown.stdout.split())
+    wrong = run("docs", "bulding")
+    assert wrong.returncode == 2
+    assert wrong.stderr == (
+        "expected a page that `recordspec docs` lists, got `bulding` (did you mean `building`?)\n"
+    )

@@ -173,4 +173,6 @@ def test_without_tensorflow_the_message_says_what_to_install(monkeypatch):
     assert str(error.value).startswith(
         "expected TensorFlow for tensors and tf.data, got import of tensorflow"
     )
-    assert str(error.value).endswith("(pip install 'recordspec[tensorflow]'; see docs/installing.md)")
+    assert str(error.value).endswith(
+        "(pip install 'recordspec[tensorflow]'; see `recordspec docs installing`)"
+    )

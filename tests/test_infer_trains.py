@@ -481,7 +481,7 @@ def test_files_that_are_no_images_are_noted(tmp_path):
     found = rs.infer(tmp_path / "pets")
     assert found.notes == (
         f"{tmp_path}/pets/cat/page.png: expected an image file, got an HTML page "
-        "(and 1 more; `invalid: quarantine` leaves a few such files out; see docs/building.md)",
+        "(and 1 more; `invalid: quarantine` leaves a few such files out; see `recordspec docs building`)",
     )
     assert (found.schema.names["image"].shape, found.rows) == ((4, 5, 3), 6)
 

@@ -363,6 +363,7 @@ NO_PATH_OPTIONS = {
     "help",
     "allow_absent",
     "older_than",
+    "page",
     "spark",
 }
 
@@ -380,7 +381,7 @@ def is_path(param: click.Parameter) -> bool:
 
 def test_every_parameter_that_is_text_is_a_path_or_known_to_be_none():
     others = [param for _, param in parameters() if not is_path(param)]
-    assert [param.name for param in others if isinstance(param, click.Argument)] == []
+    assert [param.name for param in others if isinstance(param, click.Argument)] == ["page"]
     plain = (click.types.StringParamType, click.Path, click.File)
     assert {param.name for param in others if isinstance(param.type, plain)} <= NO_PATH_OPTIONS
     assert sum(is_path(param) for _, param in parameters()) >= 35
@@ -648,7 +649,7 @@ def test_a_url_without_the_package_of_stores_is_told(place, dataset, empty, monk
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.setattr(remote, "_store", remote._store.__wrapped__)
     got = "import of obstore halted; None in sys.modules"
-    hint = "pip install 'recordspec[remote]'; see docs/installing.md"
+    hint = "pip install 'recordspec[remote]'; see `recordspec docs installing`"
     assert said(place, dataset, URL) == f"expected obstore for data in object stores, got {got} ({hint})"
 
 

@@ -57,6 +57,7 @@ RUNS = {
     "describe": ("describe data", "describe {evil}"),
     "diff": ("diff data moved --spec schema.yaml", "diff data moved --by distribution --all")
     + ("diff schema.yaml other.yaml", "diff {evil} data"),
+    "docs": ("docs {evil}", "docs stores"),
     "doctor": (),  # it prints nothing that was given, and needs TensorFlow
     "explain": ("explain schema.yaml --as python", "explain schema.yaml --as tfmd")
     + ("explain schema.yaml --as tfds", "explain {evil}", "explain broken.yaml"),

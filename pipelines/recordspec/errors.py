@@ -25,8 +25,6 @@ _LONGEST_VALUE = 60
 _LONGEST_QUOTE = 200
 _LONGEST_TEXT = 2000
 _LONG_QUOTE = re.compile(f'(?<=`)[^`]{{{_LONGEST_QUOTE},}}(?=`)|(?<=")[^"]{{{_LONGEST_QUOTE},}}(?=")')
-# The location of the documentation, relative to the root of the repository.
-DOCS = "docs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +158,7 @@ def missing_package(package: str, purpose: str, requirement: str, error: ImportE
         Problem(
             expected=f"{package} for {purpose}",
             got=str(error).splitlines()[0],
-            hint=f"pip install '{requirement}'; {see('installing.md')}",
+            hint=f"pip install '{requirement}'; {see('installing')}",
         )
     )
 
@@ -171,8 +169,8 @@ def counted(count: int, noun: str) -> str:
 
 
 def see(page: str) -> str:
-    """Names a page of the documentation: `see docs/stores.md`."""
-    return f"see {DOCS}/{page}"
+    """Names a page of the documentation: see `recordspec docs stores`."""
+    return f"see `recordspec docs {page}`"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The parts of custom feature kinds; `docs/custom-kinds.md` has a complete example."""
+"""The parts of custom feature kinds; `recordspec docs custom-kinds` has a complete example."""
 
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature

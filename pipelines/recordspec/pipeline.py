@@ -503,7 +503,7 @@ class Pipeline:
             if fit.encode and "train" not in self.manifest.splits:
                 expected = "a split `train`, from which `fit.encode` learns"
                 got = ", ".join(self.manifest.splits)
-                hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training.md')}"
+                hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training')}"
                 raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
             return self.layers()
         fit.check_layers(given)

@@ -754,7 +754,7 @@ def _store_errors(action: str, path: RemotePath) -> Iterator[None]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         # without a cause: its text has the requests, which may have signatures
         reason = _reason(error)
-        hint = see("stores.md") if "credentials" in reason else ""
+        hint = see("stores") if "credentials" in reason else ""
         problem = Problem(where=str(path), expected="", got=f"cannot {action}: {reason}", hint=hint)
         raise StoreError(problem) from None
 

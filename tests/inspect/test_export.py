@@ -147,7 +147,7 @@ def test_blocks_are_exported_as_rows(tmp_path):
         export(tmp_path / "alone", tmp_path / "no.jsonl")
     assert str(error.value) == (
         f"{tmp_path}/schema.yaml: expected the schema, got no such file "
-        "(blocks are unpacked by their schema: give it with --spec; see docs/explanation/blocks.md)"
+        "(blocks are unpacked by their schema: give it with --spec; see `recordspec docs explanation/blocks`)"
     )
 
 
@@ -613,7 +613,7 @@ def test_without_pyarrow_it_is_asked_for(tmp_path, monkeypatch, suffix):
         export(write(tmp_path / "f", example(a=[1])), tmp_path / f"out.{suffix}")
     assert str(error.value) == (
         "expected pyarrow for tables of columns, got import of pyarrow halted; None in sys.modules "
-        "(pip install 'pyarrow<26'; see docs/installing.md)"
+        "(pip install 'pyarrow<26'; see `recordspec docs installing`)"
     )
     assert os.listdir(tmp_path) == ["f"]
 

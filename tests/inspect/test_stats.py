@@ -138,7 +138,7 @@ def test_blocks_need_their_schema(tmp_path):
         stats(tmp_path / "data")
     assert str(error.value) == (
         f"{tmp_path}/data/schema.yaml: expected the schema, got no such file "
-        "(blocks are unpacked by their schema: give it with --spec; see docs/explanation/blocks.md)"
+        "(blocks are unpacked by their schema: give it with --spec; see `recordspec docs explanation/blocks`)"
     )
     assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
     (tmp_path / "data/manifest.json").unlink()

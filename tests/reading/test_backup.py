@@ -209,7 +209,7 @@ def test_what_could_not_be_exact_is_refused(data, tmp_path):
     with strategy.scope():
         mirrored = small_model()
     assert refused(mirrored, rs.Backup(tmp_path / "a")) == (
-        "Backup: expected a model without a strategy, got MirroredStrategy (see docs/distributed.md)"
+        "Backup: expected a model without a strategy, got MirroredStrategy (see `recordspec docs distributed`)"
     )
     assert refused(small_model(built=False), rs.Backup(tmp_path / "a")) == (
         "Backup: expected a model that is built, got one without weights (give it an Input, or call build)"

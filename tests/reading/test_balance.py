@@ -124,7 +124,7 @@ def test_it_goes_with_other_features_filters_buckets_and_caches(data):
 
 
 def test_what_cannot_be_balanced_is_named(data, tmp_path):
-    seedless = "balance: expected the key `seed`, or a shuffle, got none (so that the rows are reproducible; see docs/explanation/order.md)"
+    seedless = "balance: expected the key `seed`, or a shuffle, got none (so that the rows are reproducible; see `recordspec docs explanation/order`)"
     for options, expected in [
         ({"balance": "mod"}, "read.balance.by: expected mood, got `mod` (did you mean `mood`?)"),
         ({"balance": "words"}, "read.balance.by: expected mood, got `words`"),

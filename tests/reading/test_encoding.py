@@ -423,7 +423,7 @@ def test_another_training_split_is_named(small):
         folds.dataset("two")
     assert str(error.value) == (
         "layers: expected a split `train`, from which `fit.encode` learns, got one, two "
-        "(`layers=pipeline.layers(SPLIT)` takes another one; see docs/training.md)"
+        "(`layers=pipeline.layers(SPLIT)` takes another one; see `recordspec docs training`)"
     )
     layers = folds.layers("one")
     (first, _), *_ = folds.dataset("two", layers=layers)
@@ -640,7 +640,7 @@ def test_an_error_of_another_dict_in_a_map_is_its_own(small):
 
 def test_a_layer_that_is_missing_is_an_error(small, tmp_path):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}")
-    expected = "layers: expected a layer for each input of `fit.encode`, got none for `x` (`Pipeline.layers` returns all; see docs/training.md)"
+    expected = "layers: expected a layer for each input of `fit.encode`, got none for `x` (`Pipeline.layers` returns all; see `recordspec docs training`)"
     for call in (
         lambda: made.dataset("train", layers={}),
         lambda: made.export(lambda inputs: inputs, tmp_path / "m", layers={}),

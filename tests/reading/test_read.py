@@ -377,7 +377,7 @@ def test_some_of_the_shards_have_their_own_cardinality(data):
         ({"batch": 0}, "batch.size: expected at least 1, got 0"),
         ({"batch": "8"}, "batch: expected a whole number, got str '8'"),
         ({"batch": True}, "batch: expected a whole number, got bool True"),
-        ({"shuffle": 10}, "seed: expected a seed to shuffle by, got none (so that the order is reproducible; see docs/explanation/order.md)"),
+        ({"shuffle": 10}, "seed: expected a seed to shuffle by, got none (so that the order is reproducible; see `recordspec docs explanation/order`)"),
         ({"seed": 1}, "shuffle: expected a buffer for the seed, got none (give shuffle as a number of rows)"),
         ({"interleave": {"cycles": 2}}, "interleave.cycles: expected one of cycle, block, parallel, got `cycles` (did you mean `cycle`?)"),
         ({"prefetch": -1}, "prefetch: expected at least 0, or auto, got -1"),

@@ -103,7 +103,7 @@ def test_the_reason_of_a_refusal_is_told_though_a_head_has_none(bucket, server, 
             ask()
         assert str(error.value) == (
             f"{place}: cannot read: {endpoint(server)} refuses the credentials: 400 Bad Request (ExpiredToken) "
-            "(see docs/stores.md)"
+            "(see `recordspec docs stores`)"
         )
 
 
@@ -128,7 +128,7 @@ def test_that_there_are_no_credentials_is_told_before_a_request(role):
         place.read_bytes()
     assert str(error.value) == (
         f"{place}: cannot read: no credentials were found: the environment has none, and this machine no role "
-        "(see docs/stores.md)"
+        "(see `recordspec docs stores`)"
     )
     assert role.proxy.log == []
 
@@ -234,7 +234,7 @@ def test_a_failure_that_stays_is_told_with_its_url(bucket, server, one_retry):
         place.create(b"x")
     assert str(error.value) == (
         f"{place}: cannot write: {endpoint(server)} refuses the credentials: 403 Forbidden (AccessDenied) "
-        "(see docs/stores.md)"
+        "(see `recordspec docs stores`)"
     )
     assert len(server.proxy.log) == 1
     assert not place.exists()
@@ -381,7 +381,7 @@ def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
             list(listing())
         assert str(error.value) == (
             f"{bucket}: cannot list: {endpoint(server)} refuses the credentials: 403 Forbidden (AccessDenied) "
-            "(see docs/stores.md)"
+            "(see `recordspec docs stores`)"
         )
 
 

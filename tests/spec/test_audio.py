@@ -223,7 +223,7 @@ def test_without_a_decoder_the_graph_is_not_made(encoding, monkeypatch, tmp_path
     )
     assert str(caught.value).endswith(
         "(store it as wav or raw, or pip install 'recordspec[io]', which brings TensorFlow 2.16 "
-        "(Python 3.12 or older); see docs/installing.md)"
+        "(Python 3.12 or older); see `recordspec docs installing`)"
     )
     with tf.distribute.MirroredStrategy(["CPU:0"]).scope():  # which an exception in tf.map_fn would spoil
         assert tf.Variable(1).numpy() == 1

@@ -337,7 +337,7 @@ def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):
         pass
     assert str(caught.value) == (
         f"{target}: expected no other writer, got process {os.getpid()} on {socket.gethostname()}, which "
-        f"writes it (if it is gone, remove {tmp_path}/.data.partial; see docs/explanation/publishing.md)"
+        f"writes it (if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`)"
     )
 
 

@@ -148,7 +148,7 @@ def test_where_there_are_no_locks_a_writer_that_lives_is_left_alone(tmp_path, mo
         publish(tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/data: expected no other writer, got process {os.getppid()} on {socket.gethostname()}, "
-        f"which writes it (if it is gone, remove {tmp_path}/.data.partial; see docs/explanation/publishing.md)"
+        f"which writes it (if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`)"
     )
     (other.staging / "owner.json").write_text(json.dumps({**owner, "pid": 1 << 30}))
     publish(tmp_path / "data")
@@ -259,7 +259,7 @@ def test_of_two_writers_the_second_to_name_its_folder_is_refused(tmp_path, monke
         publish(tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/data: expected no other writer, got process {os.getpid()} on {socket.gethostname()}, "
-        f"which writes it (if it is gone, remove {tmp_path}/.data.partial; see docs/explanation/publishing.md)"
+        f"which writes it (if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`)"
     )
     assert os.listdir(tmp_path) == [".data.partial"]
     others[0].commit(NONE, None)

@@ -175,7 +175,8 @@ def test_more_than_are_allowed_is_an_error(tmp_path, monkeypatch, jobs, resume):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, rows, tmp_path / "error")
     assert (
-        "(`invalid: quarantine` leaves out invalid rows; see docs/building.md)" in caught.value.__notes__[0]
+        "(`invalid: quarantine` leaves out invalid rows; see `recordspec docs building`)"
+        in caught.value.__notes__[0]
     )
 
 

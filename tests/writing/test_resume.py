@@ -193,7 +193,7 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
         rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **{**OPTIONS, "shards": 2})
     assert str(caught.value) == (
         f"{tmp_path}/data: expected the unfinished build, got another options, source, version "
-        "(without resume=True, or --resume, it starts from the beginning; see docs/explanation/publishing.md)"
+        "(without resume=True, or --resume, it starts from the beginning; see `recordspec docs explanation/publishing`)"
     )
     rs.write(SCHEMA, [{"id": 1, "text": ""}], tmp_path / "other")
     (tmp_path / "other").rename(tmp_path / "data")

@@ -18,6 +18,8 @@ from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest,
 _INTERRUPTED = 130
 # What a pipe that closes ends one with: 128 and the number of SIGPIPE.
 _CLOSED = 141
+# What the completion of a shell sets; `docs/installing.md` shows how.
+_COMPLETE = "_RECORDSPEC_COMPLETE"
 # The module of each command.
 _MODULES = {
     "bench": "bench",
@@ -26,6 +28,7 @@ _MODULES = {
     "count": "records",
     "describe": "schemas",
     "diff": "diff",
+    "docs": "docs",
     "doctor": "doctor",
     "explain": "schemas",
     "export": "records",
@@ -50,29 +53,30 @@ _ACT = frozenset({"build", "check", "describe", "diff", "index", "init", "lint"}
 _ACT |= {"repair", "reshard", "sweep", "verify"}
 # The page of each command in the documentation.
 PAGES = {
-    "bench": "reading.md",
-    "build": "building.md",
-    "check": "inspecting.md",
-    "count": "inspecting.md",
-    "describe": "interop.md",
-    "diff": "statistics.md",
-    "doctor": "installing.md",
-    "explain": "interop.md",
-    "export": "inspecting.md",
-    "head": "inspecting.md",
-    "index": "integrity.md",
-    "infer": "inferring.md",
-    "info": "inspecting.md",
-    "init": "tutorial.md",
-    "language": "reference/language.md",
-    "lint": "reference/language.md",
-    "repair": "integrity.md",
-    "reshard": "building.md",
-    "sample": "inspecting.md",
-    "show": "inspecting.md",
-    "stats": "statistics.md",
-    "sweep": "stores.md",
-    "verify": "integrity.md",
+    "bench": "reading",
+    "build": "building",
+    "check": "inspecting",
+    "count": "inspecting",
+    "describe": "interop",
+    "diff": "statistics",
+    "docs": "installing",
+    "doctor": "installing",
+    "explain": "interop",
+    "export": "inspecting",
+    "head": "inspecting",
+    "index": "integrity",
+    "infer": "inferring",
+    "info": "inspecting",
+    "init": "tutorial",
+    "language": "reference/language",
+    "lint": "reference/language",
+    "repair": "integrity",
+    "reshard": "building",
+    "sample": "inspecting",
+    "show": "inspecting",
+    "stats": "statistics",
+    "sweep": "stores",
+    "verify": "integrity",
 }
 
 
@@ -117,6 +121,10 @@ def main() -> None:
     """Runs a command. Errors are one line each on stderr, never a traceback."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only
     _open_standard_streams()
+    if instruction := os.environ.get(_COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(commands, {}, "recordspec", _COMPLETE, instruction))
     try:
         # not `commands()`: click treats a closed pipe as an error
         with commands.make_context("recordspec", sys.argv[1:]) as context:

@@ -61,7 +61,7 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
         ]
         rows = (_row(one.integrity.dump(), _COLUMNS) for one in found if one.integrity is not None)
         print_rows(rows, as_json, lambda: "\n".join(lines))
-        hint = f" (`recordspec repair` saves what can be read; {see('integrity.md')})"
+        hint = f" (`recordspec repair` saves what can be read; {see('integrity')})"
         echo(f"intact: {intact:,} of {counted(len(found), 'file')}{hint if intact < len(found) else ''}")
     unreadable = [problem for one in found if one.unreadable for problem in one.problems]
     for problem in unreadable:

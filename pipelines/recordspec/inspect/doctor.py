@@ -67,7 +67,7 @@ def find(capability: str, probe: Callable[[], str], advice: str) -> Finding:
     except MissingExtra as error:  # as a user's pipeline reports it
         (problem,) = error.problems
         # each row would name the same page
-        return Finding(capability, False, problem.got, problem.hint.removesuffix(f"; {see('installing.md')}"))
+        return Finding(capability, False, problem.got, problem.hint.removesuffix(f"; {see('installing')}"))
     except Exception as error:  # whatever is broken is what the report is for
         lines = str(error).splitlines() or [""]
         return Finding(capability, False, f"{type(error).__name__}: {lines[0][:80]}", advice)

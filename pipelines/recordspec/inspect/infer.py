@@ -152,7 +152,7 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
         raise RecordError(others[0])
     if others:
         more = f"and {len(others) - 1:,} more; " if len(others) > 1 else ""
-        hint = f"{more}`invalid: quarantine` leaves a few such files out; {see('building.md')}"
+        hint = f"{more}`invalid: quarantine` leaves a few such files out; {see('building')}"
         notes.append(str(replace(others[0], hint=hint)))
     options = (_image_options if kind == "image" else _audio_options)(media, notes, first)
     if None in options.get("shape", ()):

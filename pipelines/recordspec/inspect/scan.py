@@ -414,7 +414,7 @@ class Scanner:
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
             name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
             path = self.paths[0].parent / name
-            hint = f"blocks are unpacked by their schema: give it with --spec; {see('explanation/blocks.md')}"
+            hint = f"blocks are unpacked by their schema: give it with --spec; {see('explanation/blocks')}"
             got = "one of custom kinds" if path.exists() else "no such file"
             raise StoreError(Problem(where=str(path), expected="the schema", got=got, hint=hint))
 

@@ -73,7 +73,7 @@ def read(
     check_is_schema(schema)
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
         if seed is None:
-            hint = f"so that the order is reproducible; {see('explanation/order.md')}"
+            hint = f"so that the order is reproducible; {see('explanation/order')}"
             raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none", hint=hint))
         shuffle = {"buffer": shuffle, "seed": seed}
     elif seed is not None:

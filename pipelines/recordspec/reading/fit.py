@@ -192,7 +192,7 @@ class Fit:
         missing = [name for name in self.encode if name not in layers]
         if missing:
             expected = "a layer for each input of `fit.encode`"
-            hint = f"`Pipeline.layers` returns all; {see('training.md')}"
+            hint = f"`Pipeline.layers` returns all; {see('training')}"
             got = f"none for {', '.join(f'`{name}`' for name in missing)}"
             raise SpecError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
 

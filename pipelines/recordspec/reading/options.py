@@ -183,7 +183,7 @@ class Read:
         if self.bucket is not None and self.batch is None:
             yield Problem(path=("bucket",), expected="a batch to fill", got="none")
         if self.balance is not None and self.choice_seed is None:
-            hint = f"so that the rows are reproducible; {see('explanation/order.md')}"
+            hint = f"so that the rows are reproducible; {see('explanation/order')}"
             yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")

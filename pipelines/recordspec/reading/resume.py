@@ -106,7 +106,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         if tf.distribute.has_strategy() or strategy not in (None, tf.distribute.get_strategy()):
             # Keras reads a batch to build the model with, and so begins with the second pass
             expected, got = "a model without a strategy", type(strategy).__name__
-            hint = see("distributed.md")
+            hint = see("distributed")
         elif not self.model.built:
             expected, got = "a model that is built", "one without weights"
             hint = "give it an Input, or call build"

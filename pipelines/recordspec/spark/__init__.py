@@ -120,7 +120,7 @@ def session_at(master: str) -> Iterator[SparkSession]:
         raise SpecError(Problem(expected="a master of Spark", got=f"`{master}`", hint=hint))
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
-        hint = f"install a JRE, and set JAVA_HOME if it is not on the path; {see('spark.md')}"
+        hint = f"install a JRE, and set JAVA_HOME if it is not on the path; {see('spark')}"
         raise MissingExtra(Problem(expected="Java 17 or later for Spark", got="none", hint=hint))
     if master.startswith("local"):  # the executors are on this machine
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

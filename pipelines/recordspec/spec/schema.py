@@ -266,7 +266,7 @@ def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, settin
     if kind_node is not None:
         kind = kind_node.text if isinstance(kind_node, ScalarNode) else kind_of(kind_node)
         if kind not in kinds:
-            hint = nearest(kind, kinds) or f"for kinds of your own, {see('custom-kinds.md')}"
+            hint = nearest(kind, kinds) or f"for kinds of your own, {see('custom-kinds')}"
             return log.add(kind_node.position, (*path, "kind"), one_of(kinds), f"`{kind}`", hint)
     options = MappingNode(
         position=node.position,

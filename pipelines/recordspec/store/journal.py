@@ -33,7 +33,7 @@ class Journal:
         if lines and lines[0] != plan:
             differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
             restart = "without resume=True, or --resume, it starts from the beginning"
-            hint = f"{restart}; {see('explanation/publishing.md')}"
+            hint = f"{restart}; {see('explanation/publishing')}"
             expected = "the unfinished build"
             got = f"another {', '.join(differing)}"
             raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))

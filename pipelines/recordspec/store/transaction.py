@@ -333,7 +333,7 @@ class Transaction:
         return lock
 
     def _written_by(self, pid: int, host: str) -> StoreError:
-        hint = f"if it is gone, remove {self.staging}; {see('explanation/publishing.md')}"
+        hint = f"if it is gone, remove {self.staging}; {see('explanation/publishing')}"
         got = f"process {pid} on {host}, which writes it"
         return StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
 

@@ -80,7 +80,7 @@ class BuildStatus:
         except BaseException as error:
             note = f"{self.name}: nothing was published, after {counted(self.rows, 'row')}"
             if isinstance(error, RecordError) and error.row is not None and not self.quarantines:
-                note += f" (`invalid: quarantine` leaves out invalid rows; {see('building.md')})"
+                note += f" (`invalid: quarantine` leaves out invalid rows; {see('building')})"
             _add_note(error, note)
             raise
 

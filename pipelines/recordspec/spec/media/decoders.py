@@ -56,5 +56,5 @@ def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -
         got = f"tensorflow-io {version}, which does not load with TensorFlow {tf.__version__}"
     expected = f"tensorflow-io to {purpose} with TensorFlow {tf.__version__}"
     brings = "which brings TensorFlow 2.16 (Python 3.12 or older)"
-    hint = f"{otherwise}, or pip install 'recordspec[io]', {brings}; {see('installing.md')}"
+    hint = f"{otherwise}, or pip install 'recordspec[io]', {brings}; {see('installing')}"
     raise MissingExtra(Problem(expected=expected, got=got, hint=hint))
