@@ -46,7 +46,8 @@ python_maximum_signature_line_length = 88
 add_module_names = False
 
 html_theme = "furo"
-html_title = "recordspec"
+html_title = f"recordspec {version}"
+html_logo = html_favicon = "static/logo.svg"
 html_show_sphinx = False
 html_copy_source = False
 # A summary is fetched from its page, which a browser does not do for a site in a folder.

@@ -83,8 +83,9 @@ def page(name: str) -> str:
     return "\n".join(parts)
 
 
-def table(_: str) -> str:
-    """All journeys and their lines, in Markdown."""
+def table(page: str) -> str:
+    """All journeys and their lines, in Markdown: for a page beside theirs, or for the landing page."""
+    folder = "howto/" if page == "landing" else ""
     rows = ["| | YAML | Python | commands | TensorFlow alone |", "|---|--:|--:|--:|--:|"]
     index = (HOWTO / "index.md").read_text()
     for name in re.findall(r"^\w+$", index.partition("{toctree}")[2], re.MULTILINE):
@@ -92,7 +93,7 @@ def table(_: str) -> str:
         counts, code = lines_of(name), plain(name)
         alone = "" if code is None else str(counted(code))
         lines = " | ".join(map(str, counts.values()))
-        rows.append(f"| [{title}]({name}.md) | {lines} | {alone} |")
+        rows.append(f"| [{title}]({folder}{name}.md) | {lines} | {alone} |")
     return "\n".join(rows)
 
 
