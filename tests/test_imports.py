@@ -87,6 +87,16 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
     assert loaded(code) == []
 
 
+@pytest.mark.slow
+def test_the_schema_of_a_csv_is_inferred_without_what_reads_other_files(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n1,x\n2,y\n")
+    code = f"import recordspec; recordspec.infer({str(tmp_path / 'rows.csv')!r})"
+    rooms = ("recordspec.interop.", "recordspec.inspect.", "recordspec.reading.")
+    report = f"import sys\n{code}\nprint(*[name for name in sys.modules if name.startswith({rooms})])"
+    run = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
 # These decode or encode records as columns.
 OF_COLUMNS = {"stats {data}", "diff {data} {data}", "explain {spec}"}
 

@@ -17,9 +17,7 @@ from typing import Any
 import yaml
 
 from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, StoreError
-from recordspec.inspect.count import count
-from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
-from recordspec.interop.tfds import dataset_info
+from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, absolute, is_path, location, relative
 from recordspec.progress import Progress
 from recordspec.spec.features import Feature
@@ -108,7 +106,7 @@ def input_files(files: Sequence[str]) -> InputFiles:
     for one in given:
         place = location(one)
         if isinstance(place, LocalPath) and place.is_dir():
-            if len(given) == 1 and (place / dataset_info.FEATURES).exists():
+            if len(given) == 1 and (place / TFDS_FEATURES).exists():
                 return _tfds_folder(place)
             paths += _contents(place)
         else:
@@ -126,17 +124,19 @@ def input_files(files: Sequence[str]) -> InputFiles:
 
 
 def _tfds_folder(folder: LocalPath) -> InputFiles:
+    from recordspec.interop.tfds import dataset_info
+
     splits = dataset_info.given_splits(folder)
     lengths = {path: length for shards in splits.values() for path, length in shards.items()}
     missing = [path for path in lengths if not path.exists()]
     if missing or not lengths:
-        expected = f"the shards that {dataset_info.INFO} names"
+        expected = f"the shards that {TFDS_INFO} names"
         raise StoreError(Problem(where=str(next(iter(missing), folder)), expected=expected, got="none"))
     return InputFiles(
         source="tfrecord",
         splits={split: tuple(shards) for split, shards in splits.items()},
         given=(str(folder),),
-        features=folder / dataset_info.FEATURES,
+        features=folder / TFDS_FEATURES,
         lengths=lengths,
     )
 
@@ -280,6 +280,8 @@ def infer(
 
 def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
     """The schema of a dataset, which says what classes, images and sounds are."""
+    from recordspec.inspect.infer import MOST_MEDIA, infer_medium
+
     splits = list(data.values()) if isinstance(data, Mapping) else [data]
     sources = [source for source in map(hugging_face_source, splits) if isinstance(source, HuggingFaceRows)]
     if len(sources) < len(splits):
@@ -325,6 +327,8 @@ def infer_files(
         return infer_table(paths, named, sample)
     if files.source in _MEDIA:
         return _infer_folders(files, named, sample)
+    from recordspec.inspect.infer import infer_records
+
     return infer_records(paths, named, sample=sample, jobs=jobs, progress=progress)
 
 
@@ -334,7 +338,7 @@ def _naming_json(path: Location) -> Iterator[None]:
     try:
         yield
     except (SpecError, StoreError) as error:
-        if path.suffix != ".json" or path.name == dataset_info.FEATURES:
+        if path.suffix != ".json" or path.name == TFDS_FEATURES:
             raise
         hint = "boxes of COCO are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file"
         problems = [replace(one, hint=one.hint or hint) for one in error.problems]
@@ -343,10 +347,12 @@ def _naming_json(path: Location) -> Iterator[None]:
 
 def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) -> int:
     """The number of records. Raises RecordError if a file has others than it should have."""
+    from recordspec.inspect.count import count
+
     problems = [
         Problem(
             where=one.file,
-            expected=f"{length:,} records, as {dataset_info.INFO} says",
+            expected=f"{length:,} records, as {TFDS_INFO} says",
             got=f"{one.records:,}",
         )
         for one, length in zip(count(list(lengths), progress), lengths.values(), strict=True)
@@ -372,6 +378,8 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
         expected = "every file in the folder of its class"
         raise RecordError(Problem(where=str(unsorted[0]), expected=expected, got="one beside these folders"))
     feature = folders[0].FEATURE
+    from recordspec.inspect.infer import infer_media
+
     inferred = infer_media(found, classes, name, feature, sample)
     notes = dict.fromkeys(note for folder in folders for note in folder.notes)
     for name_ in filter(is_split_name, classes if len(folders) == 1 else ()):

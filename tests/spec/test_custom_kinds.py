@@ -83,6 +83,23 @@ def test_kinds_are_asked_and_never_told_apart_by_their_class():
     assert told_apart == []
 
 
+def test_no_kind_is_told_by_the_name_of_an_option():
+    """A custom kind may have an option of the same name, which means something else."""
+    options = {name for kind in KINDS.values() for name in kind.__dataclass_fields__}
+    options -= set(Feature.__dataclass_fields__)
+    asked = [
+        f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
+        for path in PACKAGE.rglob("*.py")
+        if "features" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr")
+        if ast.unparse(node.args[0]) in ("feature", "self.feature", "other", "old", "new")
+        if isinstance(node.args[1], ast.Constant) and node.args[1].value in options
+    ]
+    assert len(options) > 20
+    assert asked == []
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grade(Feature):
     """A class of three, given as its name or index: what sources convert, `value_type` says."""

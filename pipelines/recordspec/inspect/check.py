@@ -288,7 +288,7 @@ def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
         return f"--allow-absent {feature.name}"
     if section == "sequence":
         return "give it `missing: empty`"
-    return "give it a default" if hasattr(feature, "default") else "leave it out"
+    return "give it a default" if feature.takes_default else "leave it out"
 
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:

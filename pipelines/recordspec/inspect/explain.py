@@ -88,7 +88,7 @@ def _is_padded(feature: Feature, batch: Any) -> bool:
     """Whether rows of the type `batch` may differ in size, or are filled up to a static one."""
     if type(batch).__name__ != "TensorSpec":
         return True
-    static = len(batch.shape) > 1 and getattr(feature, "max_length", None) is not None
+    static = len(batch.shape) > 1 and feature.longest is not None
     return static or None in batch.shape.as_list()[1:]
 
 

@@ -2,3 +2,5 @@
 
 # A larger schema file is refused: it is read into memory as a whole.
 MAX_SCHEMA_BYTES = 64 << 20
+# The files in which TFDS keeps what it knows of a dataset.
+TFDS_INFO, TFDS_FEATURES = "dataset_info.json", "features.json"

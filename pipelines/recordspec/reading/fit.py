@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from recordspec._tf import tf
@@ -13,7 +13,6 @@ from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
 from recordspec.spec.feature_set import map_features
 from recordspec.spec.features import Feature
-from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import Tensor, dense, mask_of
@@ -149,8 +148,7 @@ class Fit:
             yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
         elif owner != name:
             feature = schema.names.get(owner)
-            counted = getattr(feature, "with_length", True) or getattr(feature, "as_", "dense") != "dense"
-            if not counted:
+            if feature is not None and not feature.has_lengths:
                 expected, hint = f"the lengths of `{owner}`, to mask it", "give it `with_length: true`"
                 yield Problem(path=("fit", part), expected=expected, got="none", hint=hint)
 
@@ -240,9 +238,7 @@ def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
     """The schema with only those indicators of missing values that are needed."""
 
     def kept(feature: Feature) -> Feature:
-        if isinstance(feature, FixedLen) and feature.indicator not in needed:
-            return replace(feature, with_missing=False)
-        return feature
+        return feature if feature.indicator in needed else feature.indicating(False)
 
     return map_features(schema, kept)
 

@@ -24,7 +24,6 @@ from recordspec.reading.shuffle_buffer import (
 )
 from recordspec.reading.transformations import CALLS, map_elements, rebatch
 from recordspec.spec import blocks, decoder
-from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import Tensor
 from recordspec.wire.blocks import ROWS
@@ -150,16 +149,10 @@ def keeps_in_any_batch(schema: Schema) -> bool:
     Such rows are decoded before they are batched, many by one call, which costs less than one call a batch.
     Images are larger than their bytes, and padded features depend on the longest of the batch.
     """
-    if any(_grows(feature) for _, feature in schema.placed):
+    if any(feature.may_grow for _, feature in schema.placed):
         return False
     return all(
         isinstance(spec, tf.RaggedTensorSpec)
         or (isinstance(spec, tf.TensorSpec) and None not in spec.shape.as_list()[1:])
         for spec in decoder.batch_spec(schema).values()
     )
-
-
-def _grows(feature: Feature) -> bool:
-    """Whether decoded values may be many times larger than their bytes, as pixels are."""
-    raw = getattr(feature, "encoding", "raw") == "raw" and getattr(feature, "resize", None) is None
-    return feature.per_example or (feature.value_type.item == "media" and not raw)

@@ -288,21 +288,20 @@ def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
         expected = f"a kind that tf.io parses in a {section}"
         yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
     if section == "sequence":
-        yield from _check_step(path, feature, layouts)
+        yield from _check_step(path, feature)
 
 
-def _check_step(path: tuple[str, str], feature: Feature, layouts: list[type]) -> Iterator[Problem]:
-    if feature.kind == "fixed_len":
+def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
+    if not feature.takes_steps:
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
     if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
         yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
-    as_ = getattr(feature, "as_", None)
-    if VarLen in layouts and as_ == "sparse":
+    if feature.list_form == "sparse":
         expected = "ragged or dense steps"
         yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
-    if VarLen in layouts and as_ == "dense" and getattr(feature, "max_length", None) is None:
+    if feature.list_form == "dense" and feature.longest is None:
         hint = "steps are put together one by one, so each must have the same size"
         yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
 
@@ -381,7 +380,7 @@ def _is_list(feature: Feature) -> bool:
     """Whether a value is a list, and decodes to one, ragged in a batch."""
     layout = feature.columns()[0].layout
     ragged = isinstance(layout, Ragged) or (isinstance(layout, VarLen) and layout.ragged)
-    return ragged and getattr(feature, "as_", "ragged") == "ragged" and len(feature.outputs) == 1
+    return ragged and feature.list_form in (None, "ragged") and len(feature.outputs) == 1
 
 
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:

@@ -145,9 +145,9 @@ def _lacks_finite(evidence: Evidence, feature: Feature) -> bool:
 def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | None, list[str]]:
     guesses: list[str] = []
     feature = _feature(evidence, guesses)
-    if isinstance(feature, FixedLen) and feature.default is not None and feature.dtype != "string":
+    if feature is not None and feature.value_type.item != "text":
         # An empty text shows that the value is missing, a number does not.
-        feature = replace(feature, with_missing=f"{feature.name}_missing" not in names)
+        feature = feature.indicating(f"{feature.name}_missing" not in names)
     if feature is not None and evidence.absent:
         feature = replace(feature, missing="empty")
     if feature is None:
@@ -179,7 +179,7 @@ def _reason(evidence: Evidence) -> str:
 def _losses(evidence: Evidence, feature: Feature) -> list[str]:
     """Notes what the feature loses of the values, and why it does not have the first dtype."""
     notes = []
-    dtype = getattr(feature, "dtype", "string")
+    dtype = feature.value_type.item if feature.value_type.is_number else "string"
     if dtype == "float32" and evidence.rounded is not None:
         keeps = ": `{kind: tensor, dtype: float64}` keeps them"
         if evidence.missing:

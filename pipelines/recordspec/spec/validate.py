@@ -17,7 +17,6 @@ import numpy as np
 from recordspec.errors import Path, Problem, RecordError
 from recordspec.spec.feature_set import EqualCounts, FeatureSet, columns_in
 from recordspec.spec.features import Feature
-from recordspec.spec.invalid_values import invalid_values
 from recordspec.wire import proto
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -281,7 +280,7 @@ def _stored(found: tuple[ArrowArray, ...], column: Column, valid: Mask) -> Itera
 
 def _invalid(feature: Feature, array: ArrowArray, rows: Ints, path: Path) -> Iterator[Violation]:
     """Invalid values of the right type and number."""
-    for invalid, problem_of in invalid_values(feature, array) if len(rows) else ():
+    for invalid, problem_of in feature.invalid_stored(array) if len(rows) else ():
 
         def problem(place: int, rows: Ints = invalid, of: Callable[[int], Problem] = problem_of) -> Problem:
             return replace(of(int(rows[place])), path=path)

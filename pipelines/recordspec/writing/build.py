@@ -331,9 +331,5 @@ def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: L
 
 
 def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
-    """The names of the classes by label. The one name for all others is no name of the data."""
-    return {
-        feature.name: feature.class_names[: -1 if getattr(feature, "oov", "") == "index" else None]
-        for _, feature in schema.placed
-        if feature.class_names
-    }
+    """The names of the classes by label."""
+    return {feature.name: feature.known_names for _, feature in schema.placed if feature.class_names}

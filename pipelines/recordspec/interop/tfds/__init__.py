@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError, show_json
-from recordspec.interop import MAX_SCHEMA_BYTES
+from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_FEATURES, TFDS_INFO
 from recordspec.interop.notes import Note, losses
 from recordspec.interop.tfds import dataset_info
 from recordspec.interop.tfds.exporter import export_features, label_files
@@ -31,7 +31,7 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     SpecError with all problems, StoreError if a file cannot be read.
     """
     path = local(path)
-    file = path / dataset_info.FEATURES if path.is_dir() else path
+    file = path / TFDS_FEATURES if path.is_dir() else path
     text = _read(file)
     return loads(text, name=_name(file), names=lambda stem: _names(file.parent, stem), source=str(file))
 
@@ -41,7 +41,7 @@ def _read(file: Path) -> str:
 
 
 def _name(file: Path) -> str:
-    info = file.with_name(dataset_info.INFO)
+    info = file.with_name(TFDS_INFO)
     if not info.exists():
         return file.stem
     try:
@@ -105,11 +105,11 @@ def describe(
     labels = dict(label_files(schema))
     named = {f"{stem}{LABELS_SUFFIX}": "\n".join(names) + "\n" for stem, names in labels.items()}
     files = {
-        dataset_info.FEATURES: _dump_json(features),
+        TFDS_FEATURES: _dump_json(features),
         **named,
-        dataset_info.INFO: _dump_json(dataset_info.dataset_info(manifest, schema)),
+        TFDS_INFO: _dump_json(dataset_info.dataset_info(manifest, schema)),
     }
-    back, _ = loads(files[dataset_info.FEATURES], name=schema.name, names=labels.get)
+    back, _ = loads(files[TFDS_FEATURES], name=schema.name, names=labels.get)
     add_sidecars(folder, files)
     return tuple(files), (*notes, *_losses(schema, replace(back, version=schema.version)))
 

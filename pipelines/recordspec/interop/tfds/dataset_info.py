@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
-from recordspec.interop import MAX_SCHEMA_BYTES
+from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_INFO
 from recordspec.locations import LocalPath, read_text
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import parse_name
 
-INFO, FEATURES = "dataset_info.json", "features.json"
 _DEFAULT_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 # The names of the shards of a build; one that has replaced a dataset has `-v2`, `-v3`, ... after the split.
 _TEMPLATE = "{{SPLIT}}{version}-{{SHARD_X_OF_Y}}.tfrecord"
@@ -78,7 +77,7 @@ def given_splits(folder: LocalPath) -> dict[str, dict[LocalPath, int]]:
 
     Raises SpecError if dataset_info.json does not contain them, StoreError if it cannot be read.
     """
-    path = folder / INFO
+    path = folder / TFDS_INFO
     text = read_text(path, MAX_SCHEMA_BYTES)
     try:
         info = json.loads(text)

@@ -72,9 +72,9 @@ class _FeatureExporter:
             if isinstance(column.layout, Part):
                 continue
             _set_domain(feature, message)
-            if isinstance(feature, Label) and column.storage == "int64":
+            if feature.known_names and column.storage == "int64":
                 name = names_domain(self._path, column.key)
-                self._schema.string_domain.add(name=name, value=feature.names)
+                self._schema.string_domain.add(name=name, value=feature.known_names)
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
@@ -92,7 +92,7 @@ class _FeatureExporter:
 
     def _count(self, message: Any, column: Column, feature: Feature) -> None:
         shape = self._fixed(column, feature)
-        bound = getattr(feature, "max_length", None)
+        bound = feature.longest
         if shape is None:
             scalars = column.cell == () and not _row_lengths(column)
             if bound is not None and scalars:

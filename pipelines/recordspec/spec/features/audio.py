@@ -10,8 +10,9 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, Invalid, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
+from recordspec.spec.features.stored import check_bytes, check_media, each_refused
 from recordspec.spec.media.decoders import decode_sound
 from recordspec.spec.media.resampling import MOST_WEIGHTS, resampled, weights
 from recordspec.spec.media.sounds import SoundEncoding, encoded
@@ -74,6 +75,10 @@ class Audio(Feature):
         return self.encoding != "raw"
 
     @property
+    def may_grow(self) -> bool:
+        return self.per_example
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType("media")
 
@@ -82,6 +87,12 @@ class Audio(Feature):
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if self.encoding != "raw":
+            return each_refused(array, lambda data: check_media(self, self.encoding, data))
+        size = self.channels * np.dtype(self.dtype).itemsize
+        return each_refused(array, lambda data: check_bytes(len(data), size, varies=True))
 
     def restored(self, stored: Sequence[bytes]) -> Any:
         """The sound of one record, outside a graph, as a row gives it, from the list of its key."""

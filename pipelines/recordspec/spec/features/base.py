@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from recordspec.locations import Location
 from recordspec.spec.options import freeze
 from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import DTYPES, unpacked
-from recordspec.wire.arrays import ArrowArray, is_arrow, is_number
+from recordspec.wire.arrays import ArrowArray, Ints, is_arrow, is_number
 from recordspec.wire.columns import Column
 
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 READING: dict[str, bool] = {"reading": True}
 # Metadata of an option that changes what is accepted or stored, but not how it is read.
 WRITING: dict[str, bool] = {"writing": True}
+
+# How lists of different lengths decode.
+ListForm = Literal["ragged", "dense", "sparse"]
+# Rows that have invalid values, all for one reason, rising, int64 `[m]`; and the problem of one of them.
+Invalid = tuple[Ints, Callable[[int], Problem]]
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,10 @@ class Feature(abc.ABC):
     kind: ClassVar[str]
     # Whether a value of a SequenceExample spans all the steps, not one.
     spans_steps: ClassVar[bool] = False
+    # Whether each step of a SequenceExample may have a value.
+    takes_steps: ClassVar[bool] = True
+    # Whether an option gives the value of a record without the key.
+    takes_default: ClassVar[bool] = False
     # Whether `encode` takes text, lists and dictionaries of Arrow; if not, they are lists of Python.
     takes_arrow: ClassVar[bool] = False
 
@@ -95,6 +104,26 @@ class Feature(abc.ABC):
         return ()
 
     @property
+    def known_names(self) -> tuple[str, ...]:
+        """Those of them that data may have: not the one that stands for all other names."""
+        return self.class_names
+
+    @property
+    def longest(self) -> int | None:
+        """The largest number of items of a value, where an option bounds it."""
+        return None
+
+    @property
+    def list_form(self) -> ListForm | None:
+        """How lists of different lengths decode, where an option says so."""
+        return None
+
+    @property
+    def has_lengths(self) -> bool:
+        """Whether a batch shows how long its values are: not if it is padded, and has no second tensor."""
+        return True
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the decoded tensors."""
         return (self.name,)
@@ -103,6 +132,10 @@ class Feature(abc.ABC):
     def indicator(self) -> str | None:
         """The name of the output that marks missing values, bool `[]`; None if there is none."""
         return None
+
+    def indicating(self, missing: bool) -> Feature:
+        """The same feature with the indicator of missing values, or without it, if it can have one."""
+        return self
 
     @property
     def optional(self) -> bool:
@@ -122,6 +155,11 @@ class Feature(abc.ABC):
     def per_example(self) -> bool:
         """Whether `decode` accepts one record at a time, as codecs do, instead of a batch."""
         return False
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether decoded values may be many times larger than their bytes, as pixels are."""
+        return self.per_example
 
     @property
     def pictures(self) -> Pictures | None:
@@ -190,6 +228,14 @@ class Feature(abc.ABC):
         NumPy takes ten times as long for a single value.
         """
         return None
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        """Yields the invalid ones of stored values of the right type and number; by default none is.
+
+        Args:
+            array: the values of the first column of each row in Arrow, without nulls.
+        """
+        return iter(())
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         """Converts the parsed columns, by key, to the value, in a graph, for any leading rank.

@@ -10,9 +10,10 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.base import READING, WRITING, Invalid, ValueType
 from recordspec.spec.features.geometry import Coordinates, Resize, Turn, resized_points
 from recordspec.spec.features.options import check_positive, check_value, problem
+from recordspec.spec.features.stored import refused_by_encode
 from recordspec.spec.lists import by_row, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, ragged_spec
 from recordspec.spec.values import Array, BadValue
@@ -144,6 +145,9 @@ class Box(Coordinates):
             return tuple(to_arrow(side, counts, len(values)) for side in sides)
         return (to_arrow(flat, counts * 4, len(values)),)
 
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array)
+
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         if not self.keys:
             return columns[self.stored]
@@ -171,11 +175,6 @@ class Box(Coordinates):
         return corners_of(boxes, self.format)
 
     def of_corners(self, corners: Array, width: float, height: float) -> Array:
-        """Corners in pixels, (left, top, right, bottom), float64 `[m, 4]`, as boxes of this format.
-
-        Args:
-            width, height: of the image, in pixels.
-        """
         low, high = corners[:, :2], corners[:, 2:]
         if self._relative:
             low, high = (point / [width, height] for point in (low, high))

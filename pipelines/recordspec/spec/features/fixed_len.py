@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,8 @@ class FixedLen(Feature):
 
     kind: ClassVar[str] = "fixed_len"
     takes_arrow: ClassVar[bool] = True
+    takes_steps: ClassVar[bool] = False
+    takes_default: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -83,6 +85,9 @@ class FixedLen(Feature):
     @property
     def indicator(self) -> str | None:
         return f"{self.name}_missing" if self.with_missing else None
+
+    def indicating(self, missing: bool) -> FixedLen:
+        return self if self.default is None else replace(self, with_missing=missing)
 
     @property
     def optional(self) -> bool:

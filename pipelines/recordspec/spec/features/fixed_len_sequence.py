@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, Feature, ValueType
+from recordspec.spec.features.base import READING, Feature, Invalid, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     WithLength,
@@ -24,6 +24,7 @@ from recordspec.spec.features.options import (
     static,
     value_item,
 )
+from recordspec.spec.features.stored import refused_by_encode
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded
 from recordspec.wire.arrays import ArrowArray, to_arrow
@@ -66,6 +67,14 @@ class FixedLenSequence(WithLength, Feature):
         yield from check_value("pad", self.pad, self.dtype, ())
 
     @property
+    def longest(self) -> int | None:
+        return self.max_length
+
+    @property
+    def has_lengths(self) -> bool:
+        return self.with_length
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), (None, *self.shape))
 
@@ -84,6 +93,9 @@ class FixedLenSequence(WithLength, Feature):
         flat, lengths = items(values, self.dtype, static(self.shape))
         bounded(lengths, self.max_length)
         return (to_arrow(flat, lengths * math.prod(static(self.shape)), len(values)),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]

@@ -132,6 +132,16 @@ class Coordinates(Feature):
         """The same feature in a record that has only these features: it names no others."""
         return self if self.image is None or self.image in names else replace(self, image=None)
 
+    def of_corners(self, corners: Array, width: float, height: float) -> Array:
+        """Boxes as values of this kind, float32 `[m, 4]`; by default (left, top, width, height) in pixels.
+
+        Args:
+            corners: (left, top, right, bottom) in pixels, float64 `[m, 4]`.
+            width, height: of the image, in pixels.
+        """
+        sides = corners[:, 2:] - corners[:, :2]
+        return np.concatenate([corners[:, :2], sides], axis=1).astype(np.float32)
+
     @property
     def dropped_with(self) -> tuple[str, ...] | None:
         """The features that lose the same items as this one when its image is resized; None if none is."""

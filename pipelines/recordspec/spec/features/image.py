@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -10,9 +11,10 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.base import READING, WRITING, Invalid, ValueType
 from recordspec.spec.features.geometry import Pictures, Resize, Turn, resized, sides_of
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
+from recordspec.spec.features.stored import check_bytes, check_media, each_refused
 from recordspec.spec.media.decoders import decode_webp
 from recordspec.spec.media.images import ImageEncoding, encoded, header_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped
@@ -100,6 +102,10 @@ class Image(Pictures):
         return self.encoding != "raw"
 
     @property
+    def may_grow(self) -> bool:
+        return self.per_example or self.resize is not None
+
+    @property
     def channels(self) -> int:
         return self.shape[2] or 0
 
@@ -112,6 +118,12 @@ class Image(Pictures):
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if self.encoding != "raw":
+            return each_refused(array, lambda data: check_media(self, self.encoding, data))
+        size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
+        return each_refused(array, lambda data: check_bytes(len(data), size, varies=False))
 
     def restored(self, stored: Sequence[bytes]) -> Any:
         """The image of one record, outside a graph, as a row gives it, from the list of its key."""

@@ -15,8 +15,9 @@ from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import Location, PathText, is_below, read_text, url_problem
-from recordspec.spec.features.base import READING, Feature, ValueType
+from recordspec.spec.features.base import READING, Feature, Invalid, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
+from recordspec.spec.features.stored import refused_by_encode
 from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue, is_within, unpacked
@@ -110,6 +111,10 @@ class Label(Feature):
         return (*self.names, OOV_NAME) if self.oov == "index" else self.names
 
     @property
+    def known_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
     def _varies(self) -> bool:
         return self.shape == (None,)
 
@@ -175,6 +180,9 @@ class Label(Feature):
     def _arrow_names(self) -> ArrowArray:
         """The names in Arrow; that of unknown ones is the last."""
         return strings_array([name.encode() for name in self.class_names])
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:

@@ -12,14 +12,19 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of
-from recordspec.spec.features.base import READING, Feature, ValueType
+from recordspec.spec.features.base import READING, Feature, Invalid, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
+from recordspec.spec.features.stored import check_bytes, each_refused, outside
 from recordspec.spec.lists import items
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
-from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numbers, numpy_dtype
-from recordspec.wire.arrays import ArrowArray, binary_array, offsets, to_arrow, views_of
+from recordspec.spec.values import DTYPES, Array, BadValue, dtype_range, is_integer, numbers, numpy_dtype
+from recordspec.wire.arrays import ArrowArray, binary_array, offsets, storage_of, to_arrow, views_of
 from recordspec.wire.columns import Column, Fixed, Layout, Ragged, Storage
 
+# Bytes of a compressed tensor that are inflated at once; only their number is kept.
+_INFLATED_AT_ONCE = 1 << 20
+# A larger tensor would not fit into a record, which is a protobuf message.
+_MOST_INFLATED = 1 << 31
 # The list of an Example that stores every value of the dtype exactly; other dtypes are stored raw.
 _LISTS: dict[str, Storage] = {
     **{name: "int64" for name in DTYPES if is_integer(name) and name != "uint64"},
@@ -126,6 +131,19 @@ class AnyTensor(Feature):
         raw = zlib.decompress(data) if self.encoding == "zlib" else data
         return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape((*rows, *self._cell))
 
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if storage_of(array) == "bytes":
+            yield from each_refused(array, self._check_size)
+        elif is_integer(self.dtype) or self.dtype == "bool":
+            low, high = (0, 1) if self.dtype == "bool" else dtype_range(self.dtype)
+            yield from outside(array, low, high, self.dtype)
+
+    def _check_size(self, data: bytes) -> None:
+        """Raises BadValue for bytes of another size than the tensor."""
+        size = len(data) if self.encoding != "zlib" else _inflated_size(data)
+        cell = math.prod(1 if one is None else one for one in self.shape) * numpy_dtype(self.dtype).itemsize
+        check_bytes(size, cell, varies=None in self.shape)
+
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         value = columns[self.stored]
         if self._is_list:
@@ -172,3 +190,19 @@ def narrowed(value: Tensor, dtype: str) -> Tensor:
     same = tf.debugging.assert_equal(tf.cast(cast, value.dtype), numbers, message)
     with tf.control_dependencies([same]):
         return tf.identity(narrow)
+
+
+def _inflated_size(data: bytes) -> int:
+    """The size of inflated zlib data, which is inflated in parts."""
+    stream, size = zlib.decompressobj(), 0
+    try:
+        while size <= _MOST_INFLATED and (data or not size):
+            some = stream.decompress(data, _INFLATED_AT_ONCE)
+            size, data = size + len(some), stream.unconsumed_tail
+            if not some:
+                break
+    except zlib.error as error:
+        raise BadValue(0, "whole zlib data", str(error)) from None
+    if not stream.eof:
+        raise BadValue(0, "whole zlib data", f"{size:,} bytes and no end")
+    return size

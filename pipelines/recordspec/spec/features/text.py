@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, Invalid, ValueType
 from recordspec.spec.features.options import check_positive, check_value
+from recordspec.spec.features.stored import refused_by_encode
 from recordspec.spec.lists import strings
 from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import BadValue, encode_scalar
-from recordspec.wire.arrays import ArrowArray, are_ascii, bytes_in, sizes_of, to_arrow
+from recordspec.wire.arrays import ArrowArray, are_ascii, are_text, bytes_in, flat_of, sizes_of, to_arrow
 from recordspec.wire.columns import Column, Fixed
 
 _ALPHABET = "aé ß\n中🙂"
@@ -65,6 +66,11 @@ class Text(Feature):
                 got = f"{sizes[over[0]]} bytes"
                 raise BadValue(int(over[0]), f"at most {self.max_bytes} bytes of UTF-8", got)
         return (to_arrow(texts),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if not are_text(flat_of(array)):
+            # `max_bytes` is a rule of writing
+            yield from refused_by_encode(replace(self, max_bytes=None), array)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         encoded = None if isinstance(value, bytes) and not value.isascii() else encode_scalar(value, "string")

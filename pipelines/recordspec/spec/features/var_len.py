@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, Feature, ValueType
+from recordspec.spec.features.base import READING, Feature, Invalid, ListForm, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     WithLength,
@@ -21,6 +21,7 @@ from recordspec.spec.features.options import (
     sample_of,
     value_item,
 )
+from recordspec.spec.features.stored import refused_by_encode
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded, ragged, ragged_spec
 from recordspec.spec.values import encode_list
@@ -50,7 +51,7 @@ class VariableLen(WithLength, Feature):
     takes_arrow: ClassVar[bool] = True
 
     dtype: str
-    as_: Literal["ragged", "dense", "sparse"] = field(default="ragged", metadata=READING)
+    as_: ListForm = field(default="ragged", metadata=READING)
     pad: Any = field(default=None, metadata=READING)
     max_length: int | None = None
     with_length: bool = field(default=False, metadata=READING)
@@ -70,6 +71,18 @@ class VariableLen(WithLength, Feature):
         return options
 
     @property
+    def longest(self) -> int | None:
+        return self.max_length
+
+    @property
+    def list_form(self) -> ListForm:
+        return self.as_
+
+    @property
+    def has_lengths(self) -> bool:
+        return self.with_length or self.as_ != "dense"
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), (None,))
 
@@ -87,6 +100,9 @@ class VariableLen(WithLength, Feature):
         flat = encode_list(value, self.dtype)
         too_long = flat is not None and self.max_length is not None and len(flat) > self.max_length
         return None if too_long else flat
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]

@@ -12,10 +12,11 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.base import READING, WRITING, Invalid, ValueType
 from recordspec.spec.features.geometry import Pictures, Resize
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.features.stored import refused_by_encode
 from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.media.images import ImageEncoding, encoded, pillow
 from recordspec.spec.tensors import Tensor, TypeSpec, mapped, one_by_one, ragged_spec
@@ -99,6 +100,13 @@ class Video(Pictures):
         if None in self.frame.shape:
             _check_sizes(frames, lengths)
         return (to_arrow(frames, lengths),)
+
+    @property
+    def may_grow(self) -> bool:
+        return self.frame.may_grow
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array) if self.encoding != "raw" else self.frame.invalid_stored(array)
 
     def restored(self, stored: Sequence[bytes]) -> list[Any]:
         """The frames of one record, outside a graph, as a row gives them, from the list of its key."""

@@ -78,6 +78,10 @@ def _is_unsupported(kind: Any) -> bool:
     return bool(types.is_temporal(kind) or types.is_decimal(kind) or types.is_map(kind))
 
 
+# The dtype of stored values, as messages name it.
+_STORED = {"int64": "int64", "float32": "float32", "bytes": "string"}
+
+
 def _needs(feature: Feature) -> tuple[str, str]:
     """The type of a column for the feature, and how to convert times or decimals to it."""
     item = feature.value_type.item
@@ -87,7 +91,7 @@ def _needs(feature: Feature) -> tuple[str, str]:
         return "a column of names or indices", "cast it to string"
     if item == "text":
         return "a column of text", "cast it to string"
-    dtype = item if feature.value_type.is_number else str(getattr(feature, "dtype", "int64"))
+    dtype = item if feature.value_type.is_number else _STORED[feature.columns()[-1].storage]
     if "int" in dtype:
         return f"a column for {dtype}", "`date: days` or `date: seconds` takes dates; cast others to int64"
     return f"a column for {dtype}", "cast it to float64"

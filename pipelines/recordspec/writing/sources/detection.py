@@ -284,7 +284,7 @@ def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) ->
 
 
 def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
-    """The boxes of an image, `[k, 4]`, in the format of their feature; in xywh for one of another kind."""
+    """The boxes of an image, `[k, 4]`, as their feature takes them; in xywh for one of another kind."""
     width, height = image.values["width"], image.values["height"]
     corners = np.array([one["boxes"] for one in image.objects], np.float64).reshape(-1, 4)
     low, high = corners[:, :2], corners[:, 2:]
@@ -301,8 +301,9 @@ def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
             shown = ", ".join(f"{number:g}" for number in corners[place])
             raise BadValue(row, expected, f"corners [{shown}] of {image.names[place]}", hint)
     corners = np.clip(corners, 0, np.array([width, height] * 2))
-    box = feature if isinstance(feature, Box) else Box(name="boxes", format="xywh")
-    return box.of_corners(corners, width, height)
+    boxes = None if feature is None else feature.coordinates
+    boxes = Box(name="boxes", format="xywh") if boxes is None else boxes
+    return boxes.of_corners(corners, width, height)
 
 
 def _clipped(image: AnnotatedImage) -> AnnotatedImage:
