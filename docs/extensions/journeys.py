@@ -84,16 +84,17 @@ def page(name: str) -> str:
 
 
 def table(page: str) -> str:
-    """All journeys and their lines, in Markdown: for a page beside theirs, or for the landing page."""
-    folder = "howto/" if page == "landing" else ""
-    rows = ["| | YAML | Python | commands | TensorFlow alone |", "|---|--:|--:|--:|--:|"]
+    """All journeys and their lines, in Markdown: for a page beside theirs; or, in sum, for the landing page."""
+    landing = page == "landing"
+    columns = ["recordspec"] if landing else ["YAML", "Python", "commands"]
+    rows = [f"| | {' | '.join(columns)} | TensorFlow alone |", f"|---|{'--:|' * len(columns)}--:|"]
     index = (HOWTO / "index.md").read_text()
     for name in re.findall(r"^\w+$", index.partition("{toctree}")[2], re.MULTILINE):
         title = (HOWTO / f"{name}.md").read_text().partition("\n")[0].removeprefix("# ")
-        counts, code = lines_of(name), plain(name)
+        counts, code = [*lines_of(name).values()], plain(name)
         alone = "" if code is None else str(counted(code))
-        lines = " | ".join(map(str, counts.values()))
-        rows.append(f"| [{title}]({folder}{name}.md) | {lines} | {alone} |")
+        lines = " | ".join(map(str, [sum(counts)] if landing else counts))
+        rows.append(f"| [{title}]({'howto/' if landing else ''}{name}.md) | {lines} | {alone} |")
     return "\n".join(rows)
 
 
