@@ -203,3 +203,27 @@ def test_pages_that_commands_and_messages_name_are_there():
     assert set(PAGES) == set(commands.list_commands(None))
     assert {"stores", "spark", "installing"} <= set(named)
     assert set(named) <= set(pages())
+
+
+def test_the_life_of_a_row_names_what_there_is():
+    """A name of the page is a module, or what a module has: `spec.encoder.records_of`, `writing/sorter.py`."""
+    package = Path(rs.__file__).parent
+    pages = (DOCS / "explanation" / name for name in ("life-of-a-row.md", "architecture.md"))
+    text = "\n".join(page.read_text() for page in pages)
+    names = set(re.findall(r"`((?:wire|spec|store|writing|reading|inspect|interop)\.[\w.]+)`", text))
+    assert len(names) > 20
+    for name in names:
+        module, attribute = name.rsplit(".", 1)
+        path = package / name.replace(".", "/")
+        if not path.is_dir() and not path.with_suffix(".py").is_file():
+            assert hasattr(importlib.import_module(f"recordspec.{module}"), attribute), name
+    files = set(re.findall(r"`((?:wire|spec|store|writing|reading|inspect|interop|cli)/[\w/.]*)`", text))
+    assert [name for name in files if not (package / name).exists()] == []
+    classes = {
+        node.name
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    named = {name.partition(".")[0] for name in re.findall(r"`([A-Z][a-z]+\w*(?:\.\w+)?)`", text)}
+    assert named - classes == {"Compression"}  # a type of three texts
