@@ -194,7 +194,7 @@ def test_no_rows_and_no_time_are_refused(tmp_path):
     what = plan_files(expand(tmp_path / "data"), SCHEMA)
     with pytest.raises(rs.StoreError) as refused:
         bench(how(), SCHEMA, what, seconds=0.01)
-    assert str(refused.value) == f"{tmp_path / 'data'}: expected rows to read, got none"
+    assert str(refused.value) == f"`{tmp_path / 'data'}` has no rows to read"
     with pytest.raises(rs.SpecError) as refused:
         bench(how(), SCHEMA, what, seconds=0)
     assert str(refused.value) == "seconds: expected more than 0, got 0"

@@ -68,7 +68,7 @@ def test_init_overwrites_nothing_and_writes_what_is_missing(tmp_path):
     rows.unlink()
     done = run("init", tmp_path)
     assert done.returncode == 3
-    assert done.stderr == f"{config}: expected a new file, got one that exists\n"
+    assert done.stderr == f"`{config}` exists: nothing was written\n"
     assert (config.read_text(), rows.exists()) == ("mine", False)
 
 
@@ -77,9 +77,7 @@ def test_build_is_refused_then_forced(home):
     refused = run("build", config)
     assert refused.returncode == 3
     assert refused.stdout == ""
-    assert refused.stderr.endswith(
-        "expected a new folder, got one that exists (force=True, or --force, replaces it)\n"
-    )
+    assert refused.stderr.endswith("exists: force=True, or --force, replaces it\n")
     assert run("build", config, "--force").returncode == 0
 
 
@@ -112,8 +110,7 @@ def test_build_of_no_rows_is_an_error_unless_they_are_allowed(tmp_path):
         done = run("build", config, *flags)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.splitlines()[0].endswith(
-            "raw/flowers.csv: expected at least one row, got none "
-            "(allow_empty=True, or --allow-empty, builds a dataset without rows)"
+            "raw/flowers.csv` has no rows: allow_empty=True, or --allow-empty, builds a dataset without rows"
         )
     assert not (tmp_path / "data/flowers").exists()
     done = run("build", config, "--allow-empty")
@@ -194,16 +191,15 @@ def test_describe_names_its_files_and_is_refused_elsewhere(home):
     refused = run("describe", home)
     assert refused.returncode == 3
     assert refused.stderr == (
-        f"{home}/manifest.json: expected a manifest, got no such file"
-        " (the dataset was not built, or not by recordspec)\n"
+        f"`{home}/manifest.json` does not exist: the dataset was not built, or not by recordspec\n"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["count", "none"], 3, "none: expected a file, got none"),
-        (["count", "folder"], 3, "folder: expected TFRecords in the folder, got none (folder is empty)"),
+        (["count", "none"], 3, "`none` does not exist"),
+        (["count", "folder"], 3, "`folder` has no TFRecords: folder is empty"),
         (["head", "text"], 1, "text: expected a TFRecord file, got text that begins 'hello there, world'"),
         (["build", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
         (["build", "folder"], 3, "folder: cannot read: is a directory"),

@@ -225,7 +225,7 @@ def test_lengths_of_tfds_that_differ_are_an_error(tmp_path):
     assert done.stderr == f"{shard}: expected 10 records, as dataset_info.json says, got 9\n"
     (tmp_path / shard).unlink()
     done = run("infer", "tfds", cwd=tmp_path)
-    assert done.stderr == f"{shard}: expected the shards that dataset_info.json names, got none\n"
+    assert done.stderr == f"`{shard}` does not exist: dataset_info.json names it\n"
     info = tmp_path / "tfds/dataset_info.json"
     info.write_text(info.read_text().replace('"tfrecord"', '"array_record"'))
     assert run("infer", "tfds", cwd=tmp_path).stderr == (
@@ -249,7 +249,7 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
         (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none"),
         (("coco.json",), "coco.json: expected a feature of TFDS, got dict {'images': [], 'annotations': []} (boxes of COCO "
          "are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file)"),
-        (("empty",), "empty: expected TFRecords, tables, or images or sounds by class, got none (empty is empty)"),
+        (("empty",), "`empty` has no TFRecords, no tables, and no images or sounds by class: empty is empty"),
     ]:  # fmt: skip
         done = run("infer", *files, cwd=tmp_path)
         assert (done.stdout, done.stderr.splitlines()[0]) == ("", said)

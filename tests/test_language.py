@@ -156,7 +156,7 @@ def test_init_and_infer_write_it_beside_what_they_write(tmp_path):
     done = run("infer", "x.csv", "--out", "y.yaml", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         3,
-        "recordspec.schema.json: expected the JSON Schema of recordspec, got another file\n",
+        "`recordspec.schema.json` exists, and is not the JSON Schema of recordspec\n",
     )
 
 

@@ -145,8 +145,8 @@ def test_a_dataset_that_is_not_there_is_named(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
         pipeline.dataset("train")
     assert str(caught.value) == (
-        f"{tmp_path}/data/points/manifest.json: expected a manifest, got no such file (the dataset was not "
-        "built, or not by recordspec)"
+        f"`{tmp_path}/data/points/manifest.json` does not exist: the dataset was not built, or not by "
+        "recordspec"
     )
     pipeline.build(ROWS)
     with pytest.raises(rs.StoreError) as caught:
@@ -181,7 +181,7 @@ def test_a_build_is_refused_and_forced(pipeline):
     before = {
         name.replace("train", "train-v2").replace("test", "test-v2") for name in os.listdir(pipeline.data)
     }
-    with pytest.raises(rs.StoreError, match="expected a new folder, got one that exists"):
+    with pytest.raises(rs.StoreError, match="exists: force=True"):
         pipeline.build(ROWS)
     assert pipeline.build(ROWS[:50], force=True).rows("train") < 50
     assert {*os.listdir(pipeline.data)} == before

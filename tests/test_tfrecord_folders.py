@@ -188,17 +188,17 @@ def test_a_refusal_names_the_pattern_that_reads_what_is_there(tmp_path):
     filled(tmp_path / "deep", ["2025/11/a.tfrecord", "2025/12/b.tfrecord"], {"2025/12/a.csv": b"a\n1\n"})
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "notes.txt").write_text("of these")
-    none = "expected TFRecords in the folder, got none"
+    none = "has no TFRecords"
     for name, pattern in [("old", "*/part-r-*"), ("deep", "*/*/*.tfrecord")]:
         place = tmp_path / name
-        assert refusal(place) == f"{place}: {none} (give '{place}/{pattern}' to read those below it)"
+        assert refusal(place) == f"`{place}` {none}: give '{place}/{pattern}' to read those below it"
         assert len(expand(f"{place}/{pattern}")) == 2
-        data = "expected TFRecords, tables, or images or sounds by class, got none"
+        data = "has no TFRecords, no tables, and no images or sounds by class"
         assert (
             run("infer", place).stderr
-            == f"{place}: {data} (give '{place}/{pattern}' to read those below it)\n"
+            == f"`{place}` {data}: give '{place}/{pattern}' to read those below it\n"
         )
-    assert refusal(tmp_path / "text") == f"{tmp_path}/text: {none} ({tmp_path}/text has notes.txt)"
+    assert refusal(tmp_path / "text") == f"`{tmp_path}/text` {none}: {tmp_path}/text has notes.txt"
 
 
 def test_a_folder_of_records_and_tables_is_of_one_format(tmp_path):

@@ -62,6 +62,22 @@ class Problem:
         return dataclasses.replace(self, path=(*path, *self.path))
 
 
+@dataclass(frozen=True, kw_only=True)
+class State(Problem):
+    """A state that is in the way. The message is a sentence about `where`, which `got` goes on with; `hint`
+    is the way out, or the reason."""
+
+    expected: str = ""
+
+    def __str__(self) -> str:
+        return show_text(f"`{self.where}` {self.got}{': ' if self.hint else ''}{self.hint}")
+
+
+def exists(where: object, hint: str = "force=True, or --force, replaces it") -> State:
+    """The state of a place where something new is to be written."""
+    return State(where=str(where), got="exists", hint=hint)
+
+
 class RecordspecError(Exception):
     """The base class of all errors of the package. `problems` has each of them, in order of location."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import SpecError, State, StoreError
 from recordspec.locations import output_file, read_text
 from recordspec.spec.feature_set import ALL_SECTIONS
 from recordspec.spec.features import KINDS, Feature
@@ -262,8 +262,7 @@ def write_json_schema(folder: Path) -> Path | None:
         if found == text:
             return None
         if _TITLE not in found:
-            expected = "the JSON Schema of recordspec"
-            raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
+            raise StoreError(State(where=str(path), got="exists, and is not the JSON Schema of recordspec"))
     folder.mkdir(parents=True, exist_ok=True)
     with output_file(path, force=True) as begun:
         begun.write_text(text, encoding="utf-8")

@@ -17,7 +17,15 @@ from dataclasses import replace
 from pathlib import Path, PosixPath, PurePath
 from typing import IO, Annotated, Any
 
-from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_errors, system_problem
+from recordspec.errors import (
+    Problem,
+    RecordspecError,
+    SpecError,
+    StoreError,
+    exists,
+    system_errors,
+    system_problem,
+)
 from recordspec.remote import PLACE, RemotePath, is_listed, is_url, shown_url
 
 # The start of a URL, even if pathlib has collapsed its slashes: `s3://bucket` is `s3:/bucket` then. A scheme
@@ -112,8 +120,7 @@ class LocalPath(PosixPath):
         """
 
         def refuse(error: OSError) -> None:
-            got = error.strerror or "none"
-            raise StoreError(Problem(where=str(error.filename), expected="a folder to list", got=got))
+            raise StoreError(system_problem("list", error, str(error.filename))) from error
 
         for parent, folders, names in os.walk(self, onerror=refuse):
             yield from (LocalPath(parent, name) for name in names)
@@ -452,8 +459,7 @@ def output_file(path: AnyPath, *, force: bool) -> Iterator[Path]:
     """
     place = location(path)
     place.check_output()
-    hint = "force=True, or --force, replaces it"
-    refused = StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
+    refused = StoreError(exists(path))
     if not force and place.is_taken():
         raise refused
     try:

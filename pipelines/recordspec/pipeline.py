@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from recordspec import config as config_file
 from recordspec._tf import Dataset, tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, StoreError, see
+from recordspec.errors import Problem, SpecError, State, StoreError, see
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -201,7 +201,7 @@ class Pipeline:
         for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
             parts = () if self.config.fit is None else self.config.fit.parts
             return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
-        raise StoreError(Problem(where=str(self.data), expected="a row to show", got="none"))
+        raise StoreError(State(where=str(self.data), got="has no rows to show"))
 
     def input_fn(
         self,

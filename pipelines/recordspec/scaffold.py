@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, StoreError
+from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, State, StoreError
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, absolute, is_path, location, relative
 from recordspec.progress import Progress
@@ -130,8 +130,9 @@ def _tfds_folder(folder: LocalPath) -> InputFiles:
     lengths = {path: length for shards in splits.values() for path, length in shards.items()}
     missing = [path for path in lengths if not path.exists()]
     if missing or not lengths:
-        expected = f"the shards that {TFDS_INFO} names"
-        raise StoreError(Problem(where=str(next(iter(missing), folder)), expected=expected, got="none"))
+        got = "does not exist" if missing else "has no shards"
+        hint = f"{TFDS_INFO} names " + ("it" if missing else "none")
+        raise StoreError(State(where=str(next(iter(missing), folder)), got=got, hint=hint))
     return InputFiles(
         source="tfrecord",
         splits={split: tuple(shards) for split, shards in splits.items()},
@@ -167,8 +168,8 @@ def _contents(folder: LocalPath) -> list[Location]:
     try:
         return [*expand(folder)]
     except StoreError as error:
-        expected = "TFRecords, tables, or images or sounds by class"
-        raise StoreError(replace(one, expected=expected) for one in error.problems) from None
+        got = "has no TFRecords, no tables, and no images or sounds by class"
+        raise StoreError(State(where=one.where, got=got, hint=one.hint) for one in error.problems) from None
 
 
 def _with_data(folders: Sequence[LocalPath], splits: Sequence[LocalPath]) -> list[LocalPath]:

@@ -266,8 +266,8 @@ def test_keys_that_are_not_there(tmp_path):
     done = run("diff", path, path, "--by", "key")
     assert done.returncode == 3
     assert done.stderr == (
-        f"{tmp_path}: expected `keys.bin` with the keys of all rows, got none "
-        "(datasets that were built with unique keys have it; give the whole folder)\n"
+        f"`{tmp_path}` has no `keys.bin` with the keys of its rows: "
+        "datasets that were built with unique keys have it; give the whole folder\n"
     )
     assert run("diff", path, path).returncode == 0
 

@@ -146,8 +146,8 @@ def test_blocks_are_exported_as_rows(tmp_path):
     with pytest.raises(StoreError) as error:
         export(tmp_path / "alone", tmp_path / "no.jsonl")
     assert str(error.value) == (
-        f"{tmp_path}/schema.yaml: expected the schema, got no such file "
-        "(blocks are unpacked by their schema: give it with --spec; see `recordspec docs explanation/blocks`)"
+        f"`{tmp_path}/schema.yaml` does not exist: blocks are unpacked by it, give it with --spec; "
+        "see `recordspec docs explanation/blocks`"
     )
 
 
@@ -473,10 +473,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     before = out.read_bytes()
     with pytest.raises(StoreError) as error:
         export(data, out)
-    assert (
-        str(error.value)
-        == f"{out}: expected a new file, got one that exists (force=True, or --force, replaces it)"
-    )
+    assert str(error.value) == f"`{out}` exists: force=True, or --force, replaces it"
     (file,) = data.glob("*.tfrecord")
     spoilt = bytearray(file.read_bytes())
     spoilt[-1] ^= 1

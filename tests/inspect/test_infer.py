@@ -275,7 +275,7 @@ def test_a_schema_and_a_config_that_build(tmp_path):
     assert set(inputs) == set(SCHEMA.names) - {"image/class"}
     assert targets.dtype == "int64"
     done = run("infer", "data", "--out", "schemas/s.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (3, "schemas/s.yaml: expected a new file, got one that exists\n")
+    assert (done.returncode, done.stderr) == (3, "`schemas/s.yaml` exists: nothing was written\n")
 
 
 @needs_data
@@ -349,7 +349,7 @@ def test_a_half_of_an_interrupted_run_is_completed(gone, tmp_path, monkeypatch):
     arguments = ("infer", "rows.csv", "--out", "s.yaml", "--config", "c.yaml")
     assert run(*arguments).returncode == 0
     whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert run(*arguments).stderr == "s.yaml: expected a new file, got one that exists\n"
+    assert run(*arguments).stderr == "`s.yaml` exists: nothing was written\n"
     Path(gone).unlink()
     assert run(*arguments).returncode == 0
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole
@@ -357,5 +357,5 @@ def test_a_half_of_an_interrupted_run_is_completed(gone, tmp_path, monkeypatch):
     (other,) = {"s.yaml", "c.yaml"} - {gone}
     Path(other).write_text("# another\n")
     done = run(*arguments)
-    assert (done.returncode, done.stderr) == (3, f"{other}: expected a new file, got one that exists\n")
+    assert (done.returncode, done.stderr) == (3, f"`{other}` exists: nothing was written\n")
     assert not Path(gone).exists()

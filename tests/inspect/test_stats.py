@@ -137,8 +137,8 @@ def test_blocks_need_their_schema(tmp_path):
     with pytest.raises(StoreError) as error:
         stats(tmp_path / "data")
     assert str(error.value) == (
-        f"{tmp_path}/data/schema.yaml: expected the schema, got no such file "
-        "(blocks are unpacked by their schema: give it with --spec; see `recordspec docs explanation/blocks`)"
+        f"`{tmp_path}/data/schema.yaml` does not exist: blocks are unpacked by it, give it with --spec; "
+        "see `recordspec docs explanation/blocks`"
     )
     assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
     (tmp_path / "data/manifest.json").unlink()
@@ -255,7 +255,7 @@ def test_hostile_text_is_shown_harmless(tmp_path):
     path = file_of(tmp_path / "evil", records)
     done = run("stats", path, "--html", tmp_path / "none/page.html")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"{tmp_path}/none/page.html: expected a folder to write in, got none\n"
+    assert done.stderr == f"`{tmp_path}/none` does not exist\n"
     done = run("stats", path, "--html", tmp_path / "page.html")
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
@@ -348,7 +348,7 @@ def test_what_is_wrong_on_the_command_line(tmp_path):
     )
     done = run("stats", tmp_path / "none")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"{tmp_path}/none: expected a file, got none ({tmp_path} has s.yaml)\n"
+    assert done.stderr == f"`{tmp_path}/none` does not exist: {tmp_path} has s.yaml\n"
 
 
 def test_a_config_means_its_data(tmp_path):

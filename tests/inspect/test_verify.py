@@ -240,11 +240,11 @@ def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):
     path, saved = tmp_path / "x.tfrecord", tmp_path / "saved"
     path.write_bytes(frame(b"a"))
     repair(path, saved)
-    with pytest.raises(StoreError, match="expected a new folder, got one that exists"):
+    with pytest.raises(StoreError, match="exists: force=True"):
         repair(path, saved)
     repair(path, saved, force=True)
     (saved / "notes.txt").touch()
-    with pytest.raises(StoreError, match="nothing else, got `notes"):
+    with pytest.raises(StoreError, match="which is no file of a dataset: move it elsewhere first"):
         repair(path, saved, force=True)
 
 
@@ -297,7 +297,7 @@ def test_the_command_line_tells_it_and_exits_with_1(tmp_path):
     assert done.returncode == 0
     assert done.stderr == "note: no manifest: the files have none beside them that can be read\n"
     assert json.loads(done.stdout) == {**found, "shard": "bad", "saved": 3}
-    assert run("verify", tmp_path / "none").stderr.startswith(f"{tmp_path}/none: expected a file, got none")
+    assert run("verify", tmp_path / "none").stderr.startswith(f"`{tmp_path}/none` does not exist")
 
 
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkeypatch):

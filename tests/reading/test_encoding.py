@@ -757,7 +757,7 @@ def test_a_model_is_served_as_it_was_trained(pipeline, tmp_path):
     ]
     request = {"signature_name": "examples", "instances": [{"b64": record} for record in records]}
     np.testing.assert_array_equal(served(tmp_path, request), expected)
-    with pytest.raises(rs.StoreError, match=r"model: expected a new folder, got one that exists"):
+    with pytest.raises(rs.StoreError, match=r"model` exists: give a folder that does not"):
         pipeline.export(model, tmp_path / "model")
 
 

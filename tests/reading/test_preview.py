@@ -85,7 +85,7 @@ def test_there_may_be_fewer_rows_or_none(make, tmp_path):
     assert sorted(made.preview("few", 100)["n"].tolist()) == [400, 401, 402]
     with pytest.raises(rs.StoreError) as caught:
         made.preview("train", filter=lambda features: features["n"] < 0)
-    assert str(caught.value) == f"{tmp_path}/data: expected a row to show, got none"
+    assert str(caught.value) == f"`{tmp_path}/data` has no rows to show"
     with pytest.raises(rs.SpecError) as caught:
         made.preview("train", 0)
     assert str(caught.value) == "rows: expected at least 1, got 0"

@@ -127,10 +127,7 @@ def test_shards_that_are_missing_or_foreign_are_named(data):
     )
     with pytest.raises(rs.StoreError) as caught:
         rs.read(SCHEMA, strange)
-    assert (
-        str(caught.value)
-        == f"{strange}: expected a shard that the manifest beside it lists, got another file"
-    )
+    assert str(caught.value) == f"`{strange}` is no shard that the manifest beside it lists"
     strange.unlink()
     shards[1].unlink()
     with pytest.raises(rs.StoreError) as caught:
@@ -224,8 +221,8 @@ def test_blocks_without_a_manifest_are_read_as_blocks(tmp_path, options):
     assert sorted(numbers(dataset)) == list(range(ROWS))
     with pytest.raises(rs.StoreError) as caught:
         plan_files(expand(tmp_path / "data"), SCHEMA, WorkerShard(2, 0))
-    expected = "a manifest, to divide blocks of rows among workers"
-    assert str(caught.value) == f"{tmp_path}/data: expected {expected}, got none"
+    hint = "without one, blocks of rows cannot be divided among workers"
+    assert str(caught.value) == f"`{tmp_path}/data` has no manifest: {hint}"
 
 
 def test_a_shard_of_another_size_than_the_manifest_says_is_refused(data):
@@ -306,8 +303,7 @@ def test_a_reader_of_a_replaced_dataset_reads_no_row_of_the_other(tmp_path):
     assert versions(whole) == [1] * 40_000
     rows = {name: versions(itertools.islice(batches, 20)) for name, (_, batches) in begun.items()}
     write_version(data, 2, force=True)
-    got = "got another one: it was replaced meanwhile (open the new one, and start the pass again)"
-    message = f"{data}: expected the dataset that was opened, {got}"
+    message = f"`{data}` was replaced since it was opened: open it again, and start the pass again"
     for name, (dataset, batches) in begun.items():
         with pytest.raises(rs.StoreError) as error, rs.locating(VERSIONS, data):
             rows[name].extend(version for batch in batches for version in versions([batch]))
@@ -336,7 +332,7 @@ def test_a_pipeline_of_a_replaced_dataset_says_so(tmp_path):
     pipeline = rs.Pipeline.load(tmp_path / "config.yaml")
     assert versions(pipeline.dataset("train")) == [1] * 40_000
     write_version(tmp_path / "data", 2, force=True)
-    with pytest.raises(rs.StoreError, match="data: expected the dataset that was opened, got another one: "):
+    with pytest.raises(rs.StoreError, match="data` was replaced since it was opened: "):
         pipeline.dataset("train")
     assert versions(rs.Pipeline.load(tmp_path / "config.yaml").dataset("train")) == [2] * 40_000
 

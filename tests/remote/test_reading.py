@@ -323,7 +323,7 @@ def test_a_shard_that_is_gone_is_named(both, copies):
     place.unlink()
     with pytest.raises(tf.errors.OpError) as error:
         ids(rs.read(SCHEMA, both[1], batch=10, staging=copies))
-    assert f"{place}: expected a shard, as the manifest says, got no object" in str(error.value)
+    assert f"`{place}` does not exist, and the manifest lists it" in str(error.value)
     assert "Traceback" not in str(error.value)
     del error  # it holds the iterator
     assert soon_unlocked(copies["folder"])

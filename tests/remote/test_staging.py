@@ -240,7 +240,10 @@ def test_what_others_read_leaves_no_room(bucket, tmp_path, monkeypatch):
     with pytest.raises(StoreError) as error:
         folder.fetch(two)
     hint = f"copies that are being read fill {tmp_path}; give it a larger size"
-    assert str(error.value) == f"{two.remote}: expected room for 307,200 bytes of 512,000, got none ({hint})"
+    assert (
+        str(error.value)
+        == f"`{two.remote}` finds no room for its 307,200 bytes in a folder of 512,000: {hint}"
+    )
     assert names(tmp_path) == [one.sha256]
     lease.release()
     folder.fetch(two).release()
@@ -286,7 +289,7 @@ def test_bytes_that_stay_wrong_are_an_error(bucket, server, tmp_path):
     one.remote.unlink()
     with pytest.raises(StoreError) as error:
         folder.fetch(one)
-    assert str(error.value) == f"{one.remote}: expected a shard, as the manifest says, got no object"
+    assert str(error.value) == f"`{one.remote}` does not exist, and the manifest lists it"
     assert names(tmp_path) == []
 
 

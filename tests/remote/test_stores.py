@@ -79,8 +79,7 @@ def test_a_dataset_is_not_replaced_unless_asked(store):
     before = store.files()
     with pytest.raises(rs.StoreError) as error:
         rs.write(SCHEMA, rows(0, 20), store.url)
-    hint = "(force=True, or --force, replaces it)"
-    assert str(error.value) == f"{store.url}: expected a new folder, got one that exists {hint}"
+    assert str(error.value) == f"`{store.url}` exists: force=True, or --force, replaces it"
     assert store.files() == before
 
 

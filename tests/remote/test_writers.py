@@ -76,9 +76,8 @@ def test_one_of_several_writers_wins(bucket, elsewhere, tmp_path, starts):
         found = run(*(partial(write, start) for start in starts))
         errors = [one for one in found if isinstance(one, rs.RecordspecError)]
         assert len(errors) == 2
-        hint = "(force=True, or --force, replaces it)"
         for error in errors:
-            assert str(error) == f"{place}: expected a new folder, got one that exists {hint}"
+            assert str(error) == f"`{place}` exists: force=True, or --force, replaces it"
         (number,) = (number for number, one in enumerate(found) if isinstance(one, rs.Manifest))
         assert check_whole(place) == found[number]
         assert ids(place, tmp_path) == list(range(starts[number], starts[number] + 50))
@@ -96,10 +95,7 @@ def test_one_of_several_that_replace_wins(bucket, elsewhere, tmp_path):
     assert check_whole(bucket) in made
     for one in found:
         if isinstance(one, rs.RecordspecError):
-            assert (
-                str(one)
-                == f"{bucket}: expected the dataset, got one that another writer has changed meanwhile"
-            )
+            assert str(one) == f"`{bucket}` was changed by another writer"
     assert len(ids(bucket, tmp_path)) == 50
 
 

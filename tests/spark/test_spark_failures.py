@@ -127,7 +127,7 @@ def test_a_bucket(session, tmp_path, same, monkeypatch, store):
     )
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, some), SCHEMA, str(place), **options)
-    assert str(error.value).startswith(f"{place}: expected a new folder, got one that exists")
+    assert str(error.value).startswith(f"`{place}` exists")
 
 
 @pytest.mark.newest

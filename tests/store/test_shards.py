@@ -97,7 +97,7 @@ def test_files_that_are_not_there_are_named_with_what_is(tmp_path):
     with pytest.raises(StoreError) as caught:
         expand(f"{tmp_path}/test-*")
     assert str(caught.value) == (
-        f"{tmp_path}/test-*: expected a file, got none ({tmp_path} has train-00000-of-00001.tfrecord)"
+        f"`{tmp_path}/test-*` matches no file: {tmp_path} has train-00000-of-00001.tfrecord"
     )
     with pytest.raises(StoreError, match="expected at least one file, got none"):
         expand([])
@@ -268,18 +268,14 @@ def test_what_exists_is_replaced_by_force_alone(tmp_path):
     assert os.listdir(tmp_path) == ["data"]
     with pytest.raises(StoreError) as caught, Transaction(target):
         pass
-    assert str(caught.value) == (
-        f"{target}: expected a new folder, got one that exists (force=True, or --force, replaces it)"
-    )
+    assert str(caught.value) == (f"`{target}` exists: force=True, or --force, replaces it")
 
 
 def test_force_replaces_datasets_and_nothing_else(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
         pass
-    assert str(caught.value) == (
-        f"{tmp_path}: expected a dataset, and nothing else, got something without a manifest"
-    )
+    assert str(caught.value) == (f"`{tmp_path}` is no dataset: it has no manifest")
     path, hint = tmp_path / "manifest.json", "(move it elsewhere first)"
     changed = "the manifest was changed after it was written: its values cannot be trusted"
     for text, message in [
@@ -290,7 +286,7 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
         (manifest().dump().replace("example", "sequence_example"), f"{path}: {changed} {hint}"),
         (
             manifest().dump(),
-            f"{tmp_path}: expected a dataset, and nothing else, got `thesis.tex` in it {hint}",
+            f"`{tmp_path}` has `thesis.tex`, which is no file of a dataset: move it elsewhere first",
         ),
     ]:
         path.write_text(text)
@@ -309,7 +305,7 @@ def test_what_appears_at_the_target_during_a_build_stays(tmp_path):
             (target / "precious").touch()
             transaction.commit(manifest(), "")
 
-    with pytest.raises(StoreError, match="one that exists"):
+    with pytest.raises(StoreError, match="exists"):
         build()
     assert os.listdir(target) == ["precious"]
     assert os.listdir(tmp_path) == ["data"]
@@ -323,7 +319,7 @@ def test_a_staging_folder_of_nobody_is_not_removed(tmp_path, text):
     if text is not None:
         (staging / "owner.json").write_text(text)
     with (
-        pytest.raises(StoreError, match=r"expected a folder with an owner\.json, got none"),
+        pytest.raises(StoreError, match=r"has no owner\.json: if no process writes there, remove it"),
         Transaction(tmp_path / "data"),
     ):
         pass
@@ -336,8 +332,8 @@ def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):
     with Transaction(target), pytest.raises(StoreError) as caught, Transaction(target):
         pass
     assert str(caught.value) == (
-        f"{target}: expected no other writer, got process {os.getpid()} on {socket.gethostname()}, which "
-        f"writes it (if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`)"
+        f"`{target}` is being written by process {os.getpid()} on {socket.gethostname()}: "
+        f"if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
     )
 
 
@@ -358,7 +354,7 @@ def test_a_swap_that_died_is_undone(tmp_path):
     old = tmp_path / ".data.replaced"
     old.mkdir()
     (old / "manifest.json").write_text(manifest().dump())
-    with pytest.raises(StoreError, match="one that exists"), Transaction(tmp_path / "data"):
+    with pytest.raises(StoreError, match="exists"), Transaction(tmp_path / "data"):
         pass
     assert (tmp_path / "data" / "manifest.json").exists()
 
@@ -377,7 +373,7 @@ def test_force_is_advised_of_datasets_alone(tmp_path):
     for target in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(StoreError) as caught, Transaction(target):
             pass
-        assert str(caught.value) == f"{target}: expected a new folder, got one that exists"
+        assert str(caught.value) == f"`{target}` exists: it is no dataset"
 
 
 def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):

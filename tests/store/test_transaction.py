@@ -147,8 +147,8 @@ def test_where_there_are_no_locks_a_writer_that_lives_is_left_alone(tmp_path, mo
     with pytest.raises(rs.StoreError) as caught:
         publish(tmp_path / "data")
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected no other writer, got process {os.getppid()} on {socket.gethostname()}, "
-        f"which writes it (if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`)"
+        f"`{tmp_path}/data` is being written by process {os.getppid()} on {socket.gethostname()}: "
+        f"if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
     )
     (other.staging / "owner.json").write_text(json.dumps({**owner, "pid": 1 << 30}))
     publish(tmp_path / "data")
@@ -168,7 +168,7 @@ def test_a_lock_on_a_folder_that_was_replaced_meanwhile_is_none(tmp_path, monkey
         real(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with pytest.raises(rs.StoreError, match=f"expected no other writer, got process {os.getpid()} on "):
+    with pytest.raises(rs.StoreError, match=f"is being written by process {os.getpid()} on "):
         publish(tmp_path / "data")
     assert left.staging.is_dir()
 
@@ -258,8 +258,8 @@ def test_of_two_writers_the_second_to_name_its_folder_is_refused(tmp_path, monke
     with pytest.raises(rs.StoreError) as caught:
         publish(tmp_path / "data")
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected no other writer, got process {os.getpid()} on {socket.gethostname()}, "
-        f"which writes it (if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`)"
+        f"`{tmp_path}/data` is being written by process {os.getpid()} on {socket.gethostname()}: "
+        f"if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
     )
     assert os.listdir(tmp_path) == [".data.partial"]
     others[0].commit(NONE, None)
@@ -398,17 +398,17 @@ THESIS = {"file": "thesis.docx", "records": 1, "bytes": 17, "sha256": ""}
 @pytest.mark.parametrize(
     ("report", "got"),
     [
-        ("[" * 200_000, "a dataset, and nothing else, got something without a manifest"),
+        ("[" * 200_000, "is no dataset: it has no manifest"),
         (
             '{"files": [{"shard": "thesis.docx"}]}',
-            "a dataset, and nothing else, got something without a manifest",
+            "is no dataset: it has no manifest",
         ),
-        ({"shards": ["thesis.docx"]}, "a dataset, and nothing else, got something without a manifest"),
+        ({"shards": ["thesis.docx"]}, "is no dataset: it has no manifest"),
         (
             {"shards": [{**THESIS, "file": "../x"}]},
-            "a dataset, and nothing else, got something without a manifest",
+            "is no dataset: it has no manifest",
         ),
-        ({"shards": []}, "a dataset, and nothing else, got `thesis.docx` in it"),
+        ({"shards": []}, "has `thesis.docx`, which is no file of a dataset"),
         ({"shards": [THESIS]}, "17 bytes, as repair.json says, got `thesis.docx` of 6"),
     ],
 )
@@ -419,7 +419,7 @@ def test_a_report_that_no_repair_wrote_gives_nothing_free(tmp_path, report, got)
     (tmp_path / "saved/thesis.docx").write_bytes(b"thesis")
     with pytest.raises(rs.StoreError) as caught:
         save(tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path}/saved: expected {got}")
+    assert str(caught.value).startswith((f"`{tmp_path}/saved` {got}", f"{tmp_path}/saved: expected {got}"))
     assert (tmp_path / "saved/thesis.docx").read_bytes() == b"thesis"
 
 

@@ -49,8 +49,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, jobs, monkeyp
     with pytest.raises(rs.WriteError) as caught:
         rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", jobs=jobs)
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected a source that does not change, got one that changed meanwhile, "
-        "after 100 rows (nothing was published)"
+        f"`{tmp_path}/data` cannot be built: its source changed while it was read, "
+        "after 100 rows: nothing was published"
     )
     assert os.listdir(tmp_path) == ["rows.csv"]
 
@@ -71,8 +71,8 @@ def test_a_header_alone_is_no_rows(tmp_path, text):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(NAMED, source, tmp_path / "data")
     assert str(caught.value) == (
-        f"{tmp_path}/rows.csv: expected at least one row, got none "
-        "(allow_empty=True, or --allow-empty, builds a dataset without rows)"
+        f"`{tmp_path}/rows.csv` has no rows: "
+        "allow_empty=True, or --allow-empty, builds a dataset without rows"
     )
     assert rs.write(NAMED, source, tmp_path / "data", allow_empty=True).rows("train") == 0
 

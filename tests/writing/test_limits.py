@@ -66,9 +66,7 @@ def test_more_rows_than_expected_are_an_error(tmp_path, shards):
     assert str(caught.value) == f"{tmp_path}/data: expected 2 rows, got 3"
 
 
-NO_ROWS = (
-    "expected at least one row, got none (allow_empty=True, or --allow-empty, builds a dataset without rows)"
-)
+NO_ROWS = "has no rows: allow_empty=True, or --allow-empty, builds a dataset without rows"
 INT64 = pa.array([], pa.int64())
 
 
@@ -115,7 +113,7 @@ def test_a_source_without_rows_is_an_error(tmp_path, sort):
     made, where = WITHOUT_ROWS[sort]
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, made(tmp_path), tmp_path / "data")
-    assert str(caught.value) == f"{where.format(folder=tmp_path)}: {NO_ROWS}"
+    assert str(caught.value) == f"`{where.format(folder=tmp_path)}` {NO_ROWS}"
     assert not (tmp_path / "data").exists()
     manifest = rs.write(SCHEMA, made(tmp_path), tmp_path / "data", split={"a": 1, "b": 1}, allow_empty=True)
     assert {split: len(manifest.shards(split)) for split in manifest.splits} == {"a": 1, "b": 1}
@@ -129,21 +127,21 @@ def test_a_source_without_rows_is_an_error(tmp_path, sort):
 def test_a_source_without_rows_is_an_error_however_it_is_built(tmp_path, how):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)
-    assert str(caught.value) == f"{tmp_path}/rows.csv: {NO_ROWS}"
+    assert str(caught.value) == f"`{tmp_path}/rows.csv` {NO_ROWS}"
     assert rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", allow_empty=True, **how).rows("train") == 0
 
 
 def test_a_plan_refuses_what_the_build_refuses(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         estimate(SCHEMA, no_cells(tmp_path), tmp_path / "data")
-    assert str(caught.value) == f"{tmp_path}/rows.csv: {NO_ROWS}"
+    assert str(caught.value) == f"`{tmp_path}/rows.csv` {NO_ROWS}"
     assert estimate(SCHEMA, no_cells(tmp_path), tmp_path / "data", allow_empty=True).rows == 0
 
 
 def test_a_writer_that_got_no_rows_publishes_nothing(tmp_path):
     with pytest.raises(rs.RecordError) as caught, rs.ShardedWriter(SCHEMA, tmp_path / "data"):
         pass
-    assert str(caught.value) == f"{tmp_path}/data: {NO_ROWS}"
+    assert str(caught.value) == f"`{tmp_path}/data` {NO_ROWS}"
     assert os.listdir(tmp_path) == []
     with rs.ShardedWriter(SCHEMA, tmp_path / "data", allow_empty=True) as writer:
         pass
@@ -155,7 +153,7 @@ def test_a_dataset_that_stands_is_kept_where_there_are_no_rows(tmp_path, how):
     rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)
-    assert str(caught.value) == f"{tmp_path}/rows.csv: {NO_ROWS}"
+    assert str(caught.value) == f"`{tmp_path}/rows.csv` {NO_ROWS}"
     assert rs.Manifest.load(tmp_path / "data").rows("train") == 1
 
 
@@ -215,9 +213,7 @@ def test_a_file_that_is_none_of_the_dataset_is_not_resharded_with_it(tmp_path):
     shutil.copy(tmp_path / "data/train-00000-of-00001.tfrecord", path)
     with pytest.raises(rs.StoreError) as caught:
         rs.reshard(f"{tmp_path}/data/*.tfrecord", tmp_path / "new")
-    assert (
-        str(caught.value) == f"{path}: expected a shard that the manifest beside it lists, got another file"
-    )
+    assert str(caught.value) == f"`{path}` is no shard that the manifest beside it lists"
 
 
 PAIR = "{dtype: int64, shape: [2]}"

@@ -65,7 +65,7 @@ def test_files_that_are_no_parquet_are_named(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(rs.StoreError) as caught:
         parts_of(Parquet(files="empty").open(tmp_path), NUMBER)
-    assert str(caught.value) == f"{tmp_path}/empty: expected files named .parquet, got none"
+    assert str(caught.value) == f"`{tmp_path}/empty` has no files named .parquet"
     (tmp_path / "a.parquet").write_text("no, this is something else")
     with pytest.raises(rs.RecordError) as refused:
         parts_of(Parquet(files="a.parquet").open(tmp_path), NUMBER)

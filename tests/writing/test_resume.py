@@ -192,12 +192,12 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
     with pytest.raises(rs.StoreError) as caught:
         rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **{**OPTIONS, "shards": 2})
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected the unfinished build, got another options, source, version "
-        "(without resume=True, or --resume, it starts from the beginning; see `recordspec docs explanation/publishing`)"
+        f"`{tmp_path}/data` has an unfinished build of another options, source, version: "
+        "without resume=True, or --resume, it starts from the beginning; see `recordspec docs explanation/publishing`"
     )
     rs.write(SCHEMA, [{"id": 1, "text": ""}], tmp_path / "other")
     (tmp_path / "other").rename(tmp_path / "data")
-    with pytest.raises(rs.StoreError, match="got another dataset to replace, source, version "):
+    with pytest.raises(rs.StoreError, match="build of another dataset to replace, source, version: "):
         rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, force=True, **OPTIONS)
     shutil.rmtree(tmp_path / "data")
     assert (tmp_path / ".data.partial/work/journal.jsonl").exists()

@@ -10,7 +10,7 @@ import click
 
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import StoreError, exists
 from recordspec.locations import output_file, read_text
 
 _MOST_BYTES = 16 << 20  # of a schema or a config, as where they are loaded
@@ -90,4 +90,4 @@ def _write(texts: Mapping[Path, str]) -> None:
 
 
 def _exists(path: Path) -> StoreError:
-    return StoreError(Problem(where=str(path), expected="a new file", got="one that exists"))
+    return StoreError(exists(path, "nothing was written"))

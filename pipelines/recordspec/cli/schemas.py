@@ -17,7 +17,7 @@ from recordspec.cli.output import (
     print_text,
     size,
 )
-from recordspec.errors import Problem, RecordspecError, StoreError, show_path, system_errors
+from recordspec.errors import RecordspecError, StoreError, exists, show_path, system_errors
 from recordspec.locations import Location, output_file, read_bytes
 
 _STARTER_FILES = {
@@ -186,7 +186,7 @@ def init(folder: Path) -> None:
         targets[target] = (first + (starter / name).read_text(encoding="utf-8")).encode()
     for target, content in targets.items():
         if target.exists() and not _holds(target, content):
-            raise StoreError(Problem(where=str(target), expected="a new file", got="one that exists"))
+            raise StoreError(exists(target, "nothing was written"))
     for target, content in targets.items():
         if not target.exists():
             with system_errors("write", target):

@@ -10,7 +10,7 @@ import click
 
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.errors import Problem, RecordError, StoreError, counted
+from recordspec.errors import RecordError, State, StoreError, counted
 from recordspec.locations import Location, below, location, output_file
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def stats(
 def _check_folders(*outputs: Path | None) -> None:
     for path in outputs:
         if path is not None and not path.parent.is_dir():
-            raise StoreError(Problem(where=str(path), expected="a folder to write in", got="none"))
+            raise StoreError(State(where=str(path.parent), got="does not exist"))
 
 
 def to_read(paths: tuple[str, ...], spec: Location | None) -> tuple[tuple[str, ...], Schema | None]:

@@ -13,7 +13,15 @@ import numpy as np
 from recordspec.errors import Path as Place
 from recordspec.errors import Problem, counted, nearest, show_path
 from recordspec.inspect.feature_names import check_known
-from recordspec.inspect.scan import FileRange, RowBatch, UnreadableRecord, file_ranges, run, scan
+from recordspec.inspect.scan import (
+    WORTH_CHECKING,
+    FileRange,
+    RowBatch,
+    UnreadableRecord,
+    file_ranges,
+    run,
+    scan,
+)
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.spec.feature_set import columns_in
@@ -255,7 +263,7 @@ def check(
         for file in files
         for part in file_ranges(FileRange(path=file.path, blocks=None if file.block is None else schema))
     ]
-    results = run(_check_range, tasks, [file.path for file in files], jobs, "checking")
+    results = run(_check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING)
     for (part, *_), found in zip(tasks, results, strict=True):
         report.merge(found, examples)
         progress.advance(found.rows, part.bytes)

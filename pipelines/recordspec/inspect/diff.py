@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.errors import Problem, RecordError, State, StoreError
 from recordspec.inspect.diff_distributions import Measure, compare, lacking
 from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, scan
 from recordspec.inspect.schema_changes import Change, changes
@@ -161,8 +161,8 @@ def diff(
         for scanner, one in zip(scanners, keyed, strict=True):
             if one is None:
                 where = str(scanner.paths[0].parent)
-                expected, hint = f"`{KEYS_FILE}` with the keys of all rows", _NO_KEYS
-                raise StoreError(Problem(where=where, expected=expected, got="none", hint=hint))
+                got = f"has no `{KEYS_FILE}` with the keys of its rows"
+                raise StoreError(State(where=where, got=got, hint=_NO_KEYS))
     counted = [_whole(count(scanner, jobs, progress)) for scanner in scanners]
     return Difference(schema=changed, measures=tuple(_measures(counted[0], counted[1], threshold)))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._tf import Dataset, tf
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError, State, StoreError
 from recordspec.reading import shuffle_quality, stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch, Interleave, Read
@@ -212,7 +212,7 @@ def _timed(counts: Dataset, plan: Plan, seconds: float) -> tuple[int, float, flo
     numbers = counts.as_numpy_iterator()
     rows = next(numbers, np.zeros(1)).sum()
     if not rows:
-        raise StoreError(Problem(where=str(plan.pieces[0].path.parent), expected="rows to read", got="none"))
+        raise StoreError(State(where=str(plan.pieces[0].path.parent), got="has no rows to read"))
     first, before = _clocks(), rows
     for number in numbers:
         rows += number.sum()

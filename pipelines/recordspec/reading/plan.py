@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 
-from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.errors import Problem, RecordError, State, StoreError
 from recordspec.locations import Location
 from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
@@ -237,8 +237,8 @@ def _piece(file: File, schema: Schema, corrupt: str, declared: Compression | Non
 def _shared(whole: Plan, share: WorkerShard) -> Plan:
     """The part of a worker: whole files where they divide evenly, else a range of the records of all."""
     if whole.block is not None and whole.rows is None:
-        expected = "a manifest, to divide blocks of rows among workers"
-        raise StoreError(Problem(where=str(whole.folder), expected=expected, got="none"))
+        hint = "without one, blocks of rows cannot be divided among workers"
+        raise StoreError(State(where=str(whole.folder), got="has no manifest", hint=hint))
     counted = [_counted(piece, whole.block) for piece in whole.pieces]
     shares = _by_files(counted, share.workers) or _by_ranges(counted, share.workers, whole.block)
     rows = tuple(sum(piece.rows or 0 for piece in pieces) for pieces in shares)

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of, system_errors
+from recordspec.errors import Problem, SpecError, StoreError, exists, nearest, one_of, system_errors
 from recordspec.reading.fit import Fit
 from recordspec.spec import decoder
 from recordspec.spec.schema import Schema
@@ -64,7 +64,7 @@ def export(
         EXAMPLES: tf.function(of_examples).get_concrete_function(tf.TensorSpec([None], tf.string, EXAMPLES)),
     }
     if folder.exists():
-        raise StoreError(Problem(where=str(folder), expected="a new folder", got="one that exists"))
+        raise StoreError(exists(folder, "give a folder that does not"))
     with system_errors("write", folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:

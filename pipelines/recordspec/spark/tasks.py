@@ -30,7 +30,7 @@ from pyspark import TaskContext
 
 from recordspec import __version__
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordspecError, StoreError
+from recordspec.errors import Problem, RecordspecError, State, StoreError
 from recordspec.executors import new_attempt
 from recordspec.locations import Location, sync_file
 from recordspec.remote import RemotePath
@@ -380,8 +380,8 @@ def _output_folder(plan: BuildPlan, store: RemotePath | None) -> Iterator[Path]:
     elif plan.folder.is_dir():
         yield plan.folder
     else:
-        expected, got = "a folder that all executors have in common", f"none on {socket.gethostname()}"
-        raise StoreError(Problem(where=str(plan.folder), expected=expected, got=got))
+        got, hint = f"does not exist on {socket.gethostname()}", "all executors need it under this path"
+        raise StoreError(State(where=str(plan.folder), got=got, hint=hint))
 
 
 def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) -> None:
@@ -394,8 +394,7 @@ def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) 
     except StoreError as error:  # another attempt may have more luck
         raise DiskError(error.problems) from None
     if not free:
-        expected, got = "no file of this name", "one of another writer"
-        raise ConflictError(Problem(where=str(store / shard.file), expected=expected, got=got))
+        raise ConflictError(State(where=str(store / shard.file), got="was written by another writer"))
 
 
 def keys_of(shard: Shard, job: str, store: RemotePath) -> RemotePath:

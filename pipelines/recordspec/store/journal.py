@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, StoreError, see
+from recordspec.errors import State, StoreError, see
 from recordspec.locations import atomic_write, open_file, sync
 
 FILE = "journal.jsonl"
@@ -34,9 +34,8 @@ class Journal:
             differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
             restart = "without resume=True, or --resume, it starts from the beginning"
             hint = f"{restart}; {see('explanation/publishing')}"
-            expected = "the unfinished build"
-            got = f"another {', '.join(differing)}"
-            raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
+            got = f"has an unfinished build of another {', '.join(differing)}"
+            raise StoreError(State(where=name, got=got, hint=hint))
         self.entries = lines[1:]
 
     def keep(self, count: int) -> None:

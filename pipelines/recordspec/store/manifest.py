@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from typing import Any, Literal
 
-from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_text
+from recordspec.errors import Problem, SpecError, State, StoreError, describe, nearest, one_of, show_text
 from recordspec.locations import AnyPath, Location, location, read_bytes
 from recordspec.wire.compression import CODECS, Compression
 
@@ -277,7 +277,7 @@ class Manifest:
         if found is None:
             hint = "the dataset was not built, or not by recordspec"
             where = str(location(folder) / FILE)
-            raise StoreError(Problem(where=where, expected="a manifest", got="no such file", hint=hint))
+            raise StoreError(State(where=where, got="does not exist", hint=hint))
         return found
 
 

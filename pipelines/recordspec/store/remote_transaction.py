@@ -16,14 +16,14 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError, system_errors
+from recordspec.errors import Problem, State, StoreError, exists, system_errors
 from recordspec.executors import ThreadPool
 from recordspec.locations import Location, atomic_write, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
 from recordspec.store.shards import add_suffix, parse_name
-from recordspec.store.transaction import OWNER, Transaction
+from recordspec.store.transaction import OWNER, Transaction, no_dataset
 from recordspec.wire.hashes import sha256_of
 
 # Files that are uploaded at a time; each is in memory meanwhile.
@@ -80,8 +80,7 @@ class RemoteTransaction(Transaction):
             text, self._stamp = (self.remote / FILE).read_stamped()
         except FileNotFoundError:
             if self.appends:
-                got = "something without a manifest"
-                raise StoreError(Problem(where=self.name, expected="a dataset", got=got)) from None
+                raise StoreError(no_dataset(self.name)) from None
             self._stamp, self.existing = None, None
             return
         if not self._force:
@@ -90,8 +89,7 @@ class RemoteTransaction(Transaction):
         self.existing = parse_manifest(text, str(self.remote / FILE)) if self.appends else None
 
     def _exists(self) -> StoreError:
-        hint = "force=True, or --force, replaces it"
-        return StoreError(Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint))
+        return StoreError(exists(self.name))
 
     def commit(
         self, manifest: Manifest | None, schema: str | None, progress: Progress | None = None
@@ -127,8 +125,7 @@ class RemoteTransaction(Transaction):
         except FileExistsError:
             self._text = None
             if self._force:
-                got = "one that another writer has changed meanwhile"
-                raise ConflictError(Problem(where=self.name, expected="the dataset", got=got)) from None
+                raise ConflictError(State(where=self.name, got="was changed by another writer")) from None
             raise self._exists() from None
         self._uploaded = True
         self.keep = False

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text, system_errors
+from recordspec.errors import (
+    IncompleteError,
+    Problem,
+    RecordError,
+    State,
+    StoreError,
+    show_text,
+    system_errors,
+)
 from recordspec.executors import ThreadPool
 from recordspec.locations import LocalPath, Location, location, text_of
 from recordspec.remote import RemotePath
@@ -228,7 +236,7 @@ def _matches(
         return [place], []
     found: list[Location] = sorted(map(LocalPath, glob.glob(pattern)))
     if not found:
-        raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(place)))
+        raise StoreError(_no_file(pattern, _siblings(place)))
     return found, [] if as_found else _completeness(found, place.name, manifests)
 
 
@@ -246,7 +254,7 @@ def _remote_matches(
             return found, [] if complete else _completeness(found, place.name, manifests)
         if not place.exists() and not place.is_dir():  # a name may have a `[`
             hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
-            raise StoreError(Problem(where=str(place), expected="a file", got="none", hint=hint))
+            raise StoreError(_no_file(str(place), hint))
     manifest = None if parse_name(place.name) else _manifest_in(place, as_found)
     if manifest is not None:  # the folder keeps the shards of replaced datasets, too
         return [*sorted(_named(place, manifest, manifests))], []
@@ -411,11 +419,14 @@ def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence
         level = [path for one in level[:_MOST_FOLDERS] for path in one.folders()]
     names = [path.name for path in (*files, *folders) if not path.name.startswith(".")]
     if not names and not folder.exists():  # a store has no empty folders
-        return StoreError(
-            Problem(where=str(folder), expected="a file, or a folder of TFRecords", got="none", hint=hint)
-        )
+        return StoreError(_no_file(str(folder), hint))
     hint = hint or _siblings(folder / "*")
-    return StoreError(Problem(where=str(folder), expected="TFRecords in the folder", got="none", hint=hint))
+    return StoreError(State(where=str(folder), got="has no TFRecords", hint=hint))
+
+
+def _no_file(pattern: str, hint: str) -> State:
+    got = "matches no file" if glob.has_magic(pattern) else "does not exist"
+    return State(where=pattern, got=got, hint=hint)
 
 
 def _named(
@@ -634,11 +645,10 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
         if (problem := replaced(path)) is not None:
             raise StoreError(problem)
         if path.name not in shards:
-            expected = "a shard that the manifest beside it lists"
-            raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
+            raise StoreError(State(where=str(path), got="is no shard that the manifest beside it lists"))
         if _is_gone(path):
-            hint = "the manifest lists it; build the dataset again"
-            raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
+            got, hint = "does not exist, and the manifest lists it", "build the dataset again"
+            raise StoreError(State(where=str(path), got=got, hint=hint))
     return [shards[path.name] for path in paths]
 
 
@@ -658,9 +668,8 @@ def replaced(path: Location) -> Problem | None:
     manifest = manifest_in(path.parent)
     if manifest is None or path.name in manifest.files:
         return None
-    hint = "open the new one, and start the pass again"
-    got = "another one: it was replaced meanwhile"
-    return Problem(where=str(path.parent), expected="the dataset that was opened", got=got, hint=hint)
+    got, hint = "was replaced since it was opened", "open it again, and start the pass again"
+    return State(where=str(path.parent), got=got, hint=hint)
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:

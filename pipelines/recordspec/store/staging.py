@@ -28,6 +28,7 @@ from threading import Event
 from recordspec.errors import (
     Problem,
     RecordspecError,
+    State,
     StoreError,
     show_text,
     system_errors,
@@ -232,10 +233,8 @@ class StagingFolder:
                     continue  # there is room now
                 if stopped.wait(_PAUSE) or time.monotonic() > deadline:
                     hint = f"copies that are being read fill {self.folder}; give it a larger size"
-                    expected = f"room for {wanted.bytes:,} bytes of {self.size:,}"
-                    raise StoreError(
-                        Problem(where=str(wanted.remote), expected=expected, got="none", hint=hint)
-                    )
+                    got = f"finds no room for its {wanted.bytes:,} bytes in a folder of {self.size:,}"
+                    raise StoreError(State(where=str(wanted.remote), got=got, hint=hint))
 
     def check(self, lease: Lease, wanted: StagedObject) -> Problem | None:
         """Hashes the copy of an object. Returns its problem, and deletes it, if it has other bytes."""
@@ -357,10 +356,12 @@ class StagingFolder:
                     found = _copy(wanted, handle, stopped)
                     problem = wanted.check(found)
                 except FileNotFoundError:
-                    expected = "an object" if wanted.sha256 is None else "a shard, as the manifest says"
-                    raise StoreError(
-                        Problem(where=str(wanted.remote), expected=expected, got="no object")
-                    ) from None
+                    got = (
+                        "does not exist"
+                        if wanted.sha256 is None
+                        else "does not exist, and the manifest lists it"
+                    )
+                    raise StoreError(State(where=str(wanted.remote), got=got)) from None
                 if problem is None:
                     os.fsync(handle)
                     # the lock belongs to the open file: it goes with the file to its name
@@ -439,7 +440,7 @@ def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
         file.seek(0)
         for chunk in wanted.remote.stream():
             if stopped.is_set():
-                raise StoreError(Problem(where=str(wanted.remote), expected="a whole copy", got="a part"))
+                raise StoreError(State(where=str(wanted.remote), got="was copied in part"))
             digest.update(chunk)
             held = memoryview(chunk)
             while held:

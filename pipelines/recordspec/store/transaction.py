@@ -22,7 +22,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError, see, show_text, system_errors, system_problem
+from recordspec.errors import (
+    Problem,
+    State,
+    StoreError,
+    exists,
+    see,
+    show_text,
+    system_errors,
+    system_problem,
+)
 from recordspec.locations import (
     Location,
     atomic_write,
@@ -49,7 +58,6 @@ from recordspec.store.shards import parse_name, version_of
 
 # The folder of temporary files.
 _WORK = "work"
-_DATASET = "a dataset, and nothing else"
 _IDENTIFYING_FILES = (FILE, REPORT_FILE)
 _MOST_BYTES = 1 << 30  # of a report: it names each shard, and up to 10,000 losses of each
 
@@ -252,10 +260,7 @@ class Transaction:
             return
         if not self._force:
             is_dataset = any((self.target / name).exists() for name in _IDENTIFYING_FILES)
-            hint = "force=True, or --force, replaces it" if is_dataset else ""
-            raise StoreError(
-                Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
-            )
+            raise StoreError(exists(self.name) if is_dataset else exists(self.name, "it is no dataset"))
         _check_is_dataset(self.target, self.name)
 
     def _check_movable(self) -> None:
@@ -334,8 +339,8 @@ class Transaction:
 
     def _written_by(self, pid: int, host: str) -> StoreError:
         hint = f"if it is gone, remove {self.staging}; {see('explanation/publishing')}"
-        got = f"process {pid} on {host}, which writes it"
-        return StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
+        got = f"is being written by process {pid} on {host}"
+        return StoreError(State(where=self.name, got=got, hint=hint))
 
 
 def _link(old: Path, new: Path) -> None:
@@ -363,8 +368,8 @@ def _check_is_dataset(folder: Path, name: str) -> None:
     known |= set(map(temporary_name, known))  # what a process that died has left of them
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
-        hint = "move it elsewhere first"
-        raise StoreError(Problem(where=name, expected=_DATASET, got=f"`{others[0]}` in it", hint=hint))
+        got, hint = f"has `{others[0]}`, which is no file of a dataset", "move it elsewhere first"
+        raise StoreError(State(where=name, got=got, hint=hint))
 
 
 def _shards_in(folder: Path, name: str) -> set[str]:
@@ -385,8 +390,7 @@ def _repaired_in(folder: Path, name: str) -> set[str]:
         report = json.loads(read_bytes(folder / REPORT_FILE, _MOST_BYTES))
         shards = [Shard(rows=0, **one) for one in report["shards"]]  # nobody may know the rows
     except (StoreError, ValueError, TypeError, KeyError, RecursionError):
-        got = "something without a manifest"
-        raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from None
+        raise StoreError(no_dataset(name)) from None
     there = [one for one in shards if (folder / one.file).exists()]
     for shard in there:
         size = (folder / shard.file).stat().st_size
@@ -422,15 +426,19 @@ def exchange(one: Path, other: Path) -> bool:
     return bool(rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)
 
 
+def no_dataset(name: str) -> State:
+    """The state of what is to be replaced or added to, and is something else."""
+    return State(where=name, got="is no dataset", hint="it has no manifest")
+
+
 def owner(staging: Path) -> tuple[int, str]:
     """The process and the host that write a staging folder. Raises StoreError for a folder without an
     owner."""
     with contextlib.suppress(StoreError, ValueError, TypeError, KeyError):
         named = json.loads(read_bytes(staging / OWNER, _MOST_BYTES))
         return int(named["pid"]), str(named["host"])
-    hint = f"if no process writes there, remove {staging}"
-    expected = "a folder with an owner.json"
-    raise StoreError(Problem(where=str(staging), expected=expected, got="none", hint=hint))
+    hint = "if no process writes there, remove it"
+    raise StoreError(State(where=str(staging), got=f"has no {OWNER}", hint=hint))
 
 
 def write_owner(staging: Path, work: Path) -> None:

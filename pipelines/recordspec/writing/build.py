@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import Any, Protocol
 
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, State
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
@@ -265,8 +265,7 @@ def check_unchanged(source: BuildSource, identity: Any, name: str) -> None:
         name: the name of the dataset in messages.
     """
     if identity is not None and identity != source.identity():
-        expected, got = "a source that does not change", "one that changed meanwhile"
-        raise SourceError(Problem(where=name, expected=expected, got=got))
+        raise SourceError(State(where=name, got="cannot be built: its source changed while it was read"))
 
 
 class EncodedParts:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, counted
+from recordspec.errors import Problem, RecordError, State, counted
 from recordspec.locations import open_file
 from recordspec.writing.options import Quarantine
 
@@ -92,7 +92,7 @@ def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty
     """
     if not rows and not rejected and not allow_empty:
         hint = "allow_empty=True, or --allow-empty, builds a dataset without rows"
-        raise RecordError(Problem(where=source, expected="at least one row", got="none", hint=hint))
+        raise RecordError(State(where=source, got="has no rows", hint=hint))
     if rejected and not rows:
         (last,) = deque(lines(path), maxlen=1)
         hint = f"the last is {last['place']}: {last['problems'][0]}"

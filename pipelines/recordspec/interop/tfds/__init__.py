@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, StoreError, show_json
+from recordspec.errors import State, StoreError, show_json
 from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_FEATURES, TFDS_INFO
 from recordspec.interop.notes import Note, losses
 from recordspec.interop.tfds import dataset_info
@@ -98,8 +98,7 @@ def describe(
         raise StoreError(problems)
     path = folder / manifest.name_of(SCHEMA_FILE)
     if not path.exists():
-        hint = "TFDS needs the features of the records"
-        raise StoreError(Problem(where=str(path), expected="the dataset's schema", got="none", hint=hint))
+        raise StoreError(State(where=str(path), got="does not exist", hint="TFDS needs it"))
     schema = Schema.load(path, kinds)
     features, notes = export_features(schema)
     labels = dict(label_files(schema))

@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe
 from recordspec.locations import AnyPath, Location, LocationText, below, location, read_bytes
 from recordspec.spec.features import Feature
 from recordspec.spec.features.box import Box
@@ -172,7 +172,7 @@ class PascalVoc(_Detection):
         (folder,) = self.paths
         files = [file for file in files_below(folder) if file.suffix.lower() == ".xml"]
         if not files:
-            raise StoreError(Problem(where=str(folder), expected="files named .xml", got="none"))
+            raise StoreError(State(where=str(folder), got="has no files named .xml"))
         return files
 
     @property

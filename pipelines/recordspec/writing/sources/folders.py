@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any, ClassVar
 
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError, State, StoreError
 from recordspec.locations import Location, LocationText, location, relative
 from recordspec.spec.media import images, sounds
 from recordspec.spec.options import to_builtins
@@ -169,7 +169,7 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
     Raises StoreError if there is no such folder, or it cannot be listed.
     """
     if not folder.is_dir():
-        raise StoreError(Problem(where=str(folder), expected="a folder", got="none"))
+        raise StoreError(State(where=str(folder), got="is no folder"))
     unfollowed: list[Location] = []
     found = sorted(file for file in folder.files_below(unfollowed) if not _hidden(file, folder))
     if links is not None:

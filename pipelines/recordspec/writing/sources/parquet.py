@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted, system_problem
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, system_problem
 from recordspec.locations import Location, location
 from recordspec.spec import values
 from recordspec.spec.schema import Schema
@@ -59,7 +59,7 @@ class Parquet(FileSource):
             path = location(given)
             files = sorted(one for one in path.iterdir() if one.suffix == ".parquet") if path.is_dir() else []
             if path.is_dir() and not files:
-                raise StoreError(Problem(where=given, expected="files named .parquet", got="none"))
+                raise StoreError(State(where=given, got="has no files named .parquet"))
             found += files or expand(given)
         return tuple(found)
 
