@@ -32,6 +32,10 @@ class Problem:
     """An error and its location: a file and line, a row, or a record.
 
     `expected` is empty if `got` is the whole message. Long texts are cut: they may quote all of a file.
+
+    Example:
+        >>> print(rs.Problem(where="rows.csv:3", path=("x",), expected="float32", got="text"))
+        rows.csv:3: x: expected float32, got text
     """
 
     expected: str
@@ -54,11 +58,21 @@ class Problem:
         return show_text(": ".join([*place, f"{message}{hint}"]))
 
     def at(self, where: str) -> Problem:
-        """Returns the problem with the location `where`."""
+        """Returns the problem with the location `where`.
+
+        Example:
+            >>> print(rs.Problem(expected="float32", got="text").at("rows.csv:3"))
+            rows.csv:3: expected float32, got text
+        """
         return dataclasses.replace(self, where=where)
 
     def under(self, *path: str | int) -> Problem:
-        """Returns the problem with `path` prepended to its own."""
+        """Returns the problem with `path` prepended to its own.
+
+        Example:
+            >>> print(rs.Problem(expected="float32", got="text").under("features", "x"))
+            features.x: expected float32, got text
+        """
         return dataclasses.replace(self, path=(*path, *self.path))
 
 
@@ -79,7 +93,15 @@ def exists(where: object, hint: str = "force=True, or --force, replaces it") -> 
 
 
 class RecordspecError(Exception):
-    """The base class of all errors of the package. `problems` has each of them, in order of location."""
+    """The base class of all errors of the package. `problems` has each of them, in order of location.
+
+    Example:
+        >>> try:
+        ...     rs.Schema.loads("{schema: s, features: {a: int65}}")
+        ... except rs.RecordspecError as error:
+        ...     print(error.problems[0].path, error.problems[0].hint)
+        ('features', 'a') did you mean `int64`?
+    """
 
     exit_code: ClassVar[int] = 1
     # Autograph raises another error in place of one from below a user's function, unless it has this.
@@ -94,13 +116,29 @@ class RecordspecError(Exception):
 
 
 class SpecError(RecordspecError):
-    """A schema, a config or an argument is invalid."""
+    """A schema, a config or an argument is invalid.
+
+    Example:
+        >>> try:
+        ...     rs.Schema.loads("{schema: s, features: {a: {kind: lable, names: [b]}}}")
+        ... except rs.SpecError as error:
+        ...     print(error.problems[0].path, error.problems[0].hint)
+        ('features', 'a', 'kind') did you mean `label`?
+    """
 
     exit_code = 2
 
 
 class RecordError(RecordspecError):
-    """A row or a record is invalid. `row` counts from 0 within the input."""
+    """A row or a record is invalid. `row` counts from 0 within the input.
+
+    Example:
+        >>> try:
+        ...     rs.write(schema, [{"x": "wide", "inside": "yes"}], "data/wrong")
+        ... except rs.RecordError as error:
+        ...     print(error)
+        row 0: features.x: expected float32, got str 'wide'
+    """
 
     exit_code = 1
 
@@ -117,13 +155,32 @@ class RecordError(RecordspecError):
 
 
 class WriteError(RecordspecError):
-    """The source of the rows failed."""
+    """The source of the rows failed.
+
+    Example:
+        >>> def broken():
+        ...     yield {"x": 0.5, "inside": "yes"}
+        ...     raise KeyError("y")
+        >>> try:
+        ...     rs.write(schema, broken(), "data/broken")
+        ... except rs.WriteError as error:
+        ...     print(error)
+        data/broken: expected all the rows, got KeyError: 'y', after 1 row (nothing was published)
+    """
 
     exit_code = 1
 
 
 class StoreError(RecordspecError):
-    """A file or folder cannot be read or written: the disk, a permission, or a dataset that exists."""
+    """A file or folder cannot be read or written: the disk, a permission, or a dataset that exists.
+
+    Example:
+        >>> try:
+        ...     rs.write(schema, rows, "data/points")
+        ... except rs.StoreError as error:
+        ...     print(error)
+        `data/points` exists: force=True, or --force, replaces it
+    """
 
     exit_code = 3
 
@@ -135,13 +192,23 @@ class IncompleteError(StoreError):
 
 
 class MissingExtra(RecordspecError):
-    """An optional package is not installed."""
+    """An optional package is not installed.
+
+    Example:
+        >>> issubclass(rs.MissingExtra, rs.RecordspecError)
+        True
+    """
 
     exit_code = 3
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while a dataset was being written: nothing was published."""
+    """Ctrl-C while a dataset was being written: nothing was published.
+
+    Example:
+        >>> issubclass(rs.Interrupted, KeyboardInterrupt)
+        True
+    """
 
 
 def system_problem(action: str, error: BaseException, where: str = "", hint: str = "") -> Problem:

@@ -52,6 +52,11 @@ class Pipeline:
         schema: its feature spec.
         folder: the folder to which the config's paths are relative.
         notes: notes on what the last build ignored.
+
+    Example:
+        >>> pipeline = rs.Pipeline.load("configs/points.yaml")
+        >>> pipeline.schema == schema
+        True
     """
 
     def __init__(
@@ -66,13 +71,23 @@ class Pipeline:
     def load(
         cls, path: str | os.PathLike[str] | RemotePath, kinds: Mapping[str, type[Feature]] = KINDS
     ) -> Pipeline:
-        """Loads a config file. Raises SpecError with every problem in it, or StoreError."""
+        """Loads a config file. Raises SpecError with every problem in it, or StoreError.
+
+        Example:
+            >>> rs.Pipeline.load("configs/points.yaml").config.read.batch.size
+            4
+        """
         path = location(path)
         return cls(*config_file.load(path, kinds), path.parent)
 
     @property
     def data(self) -> Location:
-        """The folder of the shards."""
+        """The folder of the shards.
+
+        Example:
+            >>> print(pipeline.data)
+            data/points
+        """
         return below(self.folder, self.config.data)
 
     def build(
@@ -93,6 +108,10 @@ class Pipeline:
                 for `recordspec.write`.
 
         Raises what `recordspec.write` raises.
+
+        Example:
+            >>> pipeline.build(rows, force=True).rows("test")
+            5
         """
         rows, section = self._to_write(rows, source)
         self.__dict__.pop("manifest", None)
@@ -108,6 +127,10 @@ class Pipeline:
         """Estimates from a sample of the rows what `build` would write and need, for the same arguments.
 
         Only the sample is written, to a temporary folder. Raises the errors of `build`.
+
+        Example:
+            >>> pipeline.plan(rows).rows
+            20
         """
         rows, section = self._to_write(rows, source)
         return estimate(self.schema, rows, self.data, **section, **options)
@@ -131,7 +154,12 @@ class Pipeline:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The manifest. Raises StoreError if the dataset is not built, or was built with another schema."""
+        """The manifest. Raises StoreError if the dataset is not built, or was built with another schema.
+
+        Example:
+            >>> list(pipeline.manifest.splits)
+            ['train', 'test']
+        """
         manifest = Manifest.load(self.data)
         check_schema(manifest, self.schema, self.data)
         return manifest
@@ -166,6 +194,11 @@ class Pipeline:
         Raises:
             SpecError: an option is invalid, or `start` is a position of another batch or dataset.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
+
+        Example:
+            >>> for inputs, targets in pipeline.dataset("train").take(1):
+            ...     print(inputs.shape, targets.shape)
+            (4,) (4,)
         """
         read = self._read(options)
         mapped = self._mapped(map, map_fit, layers, batched=read.batch is not None)
@@ -195,6 +228,10 @@ class Pipeline:
             options: as for `dataset`; only features and corrupt are used.
 
         Raises what `dataset` raises, and StoreError if there are no rows.
+
+        Example:
+            >>> len(pipeline.preview("train", rows=3)[1])
+            3
         """
         read = reading.at_a_glance(self._read(options), rows)
         mapped = self._mapped(map, map_fit)
@@ -221,6 +258,11 @@ class Pipeline:
 
         With several workers, `start` is a `Position` of as many, which `position` returns: another number of
         workers would read some rows twice, and others never, and raises SpecError.
+
+        Example:
+            >>> make = pipeline.input_fn("train")
+            >>> make().element_spec[1]
+            TensorSpec(shape=(None,), dtype=tf.int64, name=None)
         """
         begin = Position.of(start)
         read = self._read(options)
@@ -255,6 +297,10 @@ class Pipeline:
             options: as for `dataset`.
 
         Raises SpecError if an option is invalid, StoreError if the dataset is not built.
+
+        Example:
+            >>> pipeline.position(epoch=1, step=2).batch
+            4
         """
         read = self._read(options)
         if workers > 1 or replicas is not None:
@@ -279,6 +325,10 @@ class Pipeline:
             seconds: the running time of each stage.
 
         Raises what `dataset` raises, and SpecError if `seconds` is not above 0.
+
+        Example:
+            >>> [stage.name for stage in pipeline.bench("train", seconds=0.01).stages][-1]
+            'whole'
         """
         read = self._read(options)
         plan = self._plan(split, read)
@@ -319,6 +369,12 @@ class Pipeline:
         Raises:
             SpecError: the config has no `fit`, or the model cannot be exported.
             StoreError: the folder exists, or cannot be written.
+
+        Example:
+            >>> import tensorflow as tf
+            >>> model = tf.function(lambda x: x * 2)
+            >>> pipeline.export(model, "models/points/1")
+            {'x': 'x'}
         """
         place, fit = local(folder), self.config.fit
         if fit is None:
@@ -336,6 +392,10 @@ class Pipeline:
         """Returns the exact number of batches of all passes of a split, for the options of `dataset`.
 
         Raises SpecError for `repeat: forever`, and if the number depends on the values of rows.
+
+        Example:
+            >>> pipeline.steps("train", batch=5)
+            3
         """
         read = self._read(options)
         for option in ("bucket", "balance"):
@@ -353,6 +413,10 @@ class Pipeline:
                 model.fit(pipeline.dataset("train"))
 
         See `recordspec.locating`. Checks the files of one split, of several, or by default of all.
+
+        Example:
+            >>> with pipeline.locating("train"):
+            ...     steps = sum(1 for _ in pipeline.dataset("train"))
         """
         return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
 
@@ -369,6 +433,10 @@ class Pipeline:
         Raises:
             SpecError: there is no such label.
             StoreError: there is no such split, or the rows of its classes were not counted.
+
+        Example:
+            >>> sorted(pipeline.class_weights("train"))
+            [0, 1]
         """
         splits = (split,) if isinstance(split, str) else tuple(split)
         label = self._target if feature is None else feature
@@ -437,6 +505,10 @@ class Pipeline:
             split: the name of the training split, or the names of several.
 
         Raises what `dataset` raises, and SpecError for values that a layer cannot learn from.
+
+        Example:
+            >>> pipeline.layers()
+            {}
         """
         encodes = {} if self.config.fit is None else self.config.fit.encode
         if not encodes:

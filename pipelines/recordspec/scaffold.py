@@ -268,6 +268,10 @@ def infer(
         `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read.
 
     Raises StoreError, RecordError or SpecError if no schema can be inferred.
+
+    Example:
+        >>> rs.infer([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]).schema.names["a"].dtype
+        'int64'
     """
     paths = [data] if is_path(data) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)

@@ -252,6 +252,11 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             store could not be read, or its local copy was changed while it was read: it is deleted, and the
             next pass copies the shard again.
         SpecError: a path is a URL of no store.
+
+    Example:
+        >>> with rs.locating(schema, "data/points"):
+        ...     sum(1 for _ in rs.read(schema, "data/points", batch=8))
+        3
     """
     given = path_list(files)
     try:

@@ -69,6 +69,11 @@ def read(
         SpecError: an option is invalid, or `start` is a position of another batch or dataset.
         StoreError: there are no such files, or they differ from their manifest, or have another spec.
         RecordError: a file is not a TFRecord file.
+
+    Example:
+        >>> dataset = rs.read(schema, "data/points/train-*", batch=4)
+        >>> next(iter(dataset))["x"].shape
+        TensorShape([4])
     """
     check_is_schema(schema)
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):

@@ -47,6 +47,11 @@ def mix(
 
     Raises:
         SpecError: an argument is invalid, or the types of the elements differ.
+
+    Example:
+        >>> parts = [pipeline.dataset("train"), pipeline.dataset("test")]
+        >>> sum(1 for _ in rs.mix(parts, [0.8, 0.2], seed=17, end="all"))
+        6
     """
     datasets = tuple(datasets)
     weights = (1.0,) * len(datasets) if weights is None else tuple(weights)

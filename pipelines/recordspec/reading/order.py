@@ -28,6 +28,11 @@ class Position:
         workers: the number of workers that share the rows.
         batch: the number of rows per batch, of one replica; None if unknown.
         manifest: the SHA-256 of the dataset's manifest; None if unknown, or for files without a manifest.
+
+    Example:
+        >>> position = rs.Position(epoch=1, step=3)
+        >>> position.epoch
+        1
     """
 
     epoch: int = 0
@@ -49,13 +54,22 @@ class Position:
             raise SpecError(Problem(path=("start", "manifest"), expected=expected, got=repr(given)))
 
     def watched(self, opened: Callable[[Position], None]) -> Position:
-        """The same position, which calls `opened` with all fields when a dataset is made that begins here."""
+        """The same position, which calls `opened` with all fields when a dataset is made that begins here.
+
+        Example:
+            >>> rs.Position().watched(print).step
+            0
+        """
         made = replace(self)
         object.__setattr__(made, "_opened", opened)
         return made
 
     def begin(self, *, workers: int, batch: int, manifest: str | None) -> None:
-        """Begins to read a dataset here. Raises SpecError if other workers, batches or rows are read."""
+        """Begins to read a dataset here. Raises SpecError if other workers, batches or rows are read.
+
+        Example:
+            >>> rs.Position().begin(workers=1, batch=4, manifest=None)
+        """
         complete = replace(self, workers=workers, batch=batch, manifest=manifest)
         if (self.epoch, self.step) != (0, 0) and (problems := list(self._differences(complete))):
             raise SpecError(problems)
@@ -82,7 +96,12 @@ class Position:
 
     @classmethod
     def of(cls, given: Position | tuple[int, int] | None) -> Position | None:
-        """A position, also from a pair, which is one of a single worker. Raises SpecError."""
+        """A position, also from a pair, which is one of a single worker. Raises SpecError.
+
+        Example:
+            >>> rs.Position.of((1, 3))
+            Position(epoch=1, step=3, workers=1, batch=None, manifest=None)
+        """
         if given is None or isinstance(given, Position):
             return given
         try:

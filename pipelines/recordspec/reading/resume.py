@@ -42,6 +42,11 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
 
     Attributes:
         start: the position of the backup, or the beginning.
+
+    Example:
+        >>> backup = rs.Backup("backup", every=500)
+        >>> backup.start.epoch, backup.start.step
+        (0, 0)
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, every: int | None = None) -> None:

@@ -41,11 +41,22 @@ class Schema(FeatureSet):
         record: whether records are tf.train.Example or tf.train.SequenceExample.
         features: of an Example.
         context, sequence: of a SequenceExample.
+
+    Example:
+        >>> list(schema.names)
+        ['x', 'inside']
+        >>> schema.names["inside"].class_names
+        ('no', 'yes')
     """
 
     @classmethod
     def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
-        """Loads a YAML file. Raises SpecError with every problem in it, StoreError if it cannot be read."""
+        """Loads a YAML file. Raises SpecError with every problem in it, StoreError if it cannot be read.
+
+        Example:
+            >>> rs.Schema.load("schemas/points.yaml") == schema
+            True
+        """
         path = location(path)
         return _schema_of(*parse_file(path), _Setting(kinds, path.parent))
 
@@ -61,6 +72,10 @@ class Schema(FeatureSet):
         """Loads YAML text; `source` names it in messages. Raises SpecError.
 
         Paths in it, such as a vocabulary, are relative to `folder`.
+
+        Example:
+            >>> rs.Schema.loads("{schema: s, features: {a: int64, b: text}}").names["b"].kind
+            'text'
         """
         return _schema_of(*document(text, source), _Setting(kinds, folder))
 
@@ -68,6 +83,16 @@ class Schema(FeatureSet):
         """Returns canonical YAML, which loads to an equal schema; writes it to `path`, if given.
 
         Raises OSError if the file cannot be written.
+
+        Example:
+            >>> print(schema.dump(), end="")
+            schema: points
+            record: example
+            features:
+              x: float32
+              inside:
+                kind: label
+                names: ['no', 'yes']
         """
         head = to_builtins(self)
         known: dict[str, Any] = {"schema": head.pop("name")}
@@ -88,7 +113,12 @@ class Schema(FeatureSet):
         return text
 
     def parse_dict(self) -> Any:
-        """The tf.io parse dictionary by stored key; for a SequenceExample a pair (context, sequence)."""
+        """The tf.io parse dictionary by stored key; for a SequenceExample a pair (context, sequence).
+
+        Example:
+            >>> schema.parse_dict()["x"]
+            FixedLenFeature(shape=[], dtype=tf.float32, default_value=None)
+        """
         return decoder.parse_dict(self)
 
     def decode(self, serialized: Any) -> dict[str, Any]:
@@ -102,15 +132,31 @@ class Schema(FeatureSet):
 
         Raises:
             tf.errors.InvalidArgumentError: a record does not match the schema.
+
+        Example:
+            >>> batch = schema.decode([schema.encode({"x": 0.5, "inside": "yes"})])
+            >>> batch["x"].numpy().tolist(), batch["inside"].numpy().tolist()
+            ([0.5], [1])
         """
         return decoder.decode(self, serialized)
 
     def element_spec(self) -> dict[str, Any]:
-        """The tf.TypeSpec of every tensor that `decode` returns for one record."""
+        """The tf.TypeSpec of every tensor that `decode` returns for one record.
+
+        Example:
+            >>> schema.element_spec()["inside"]
+            TensorSpec(shape=(), dtype=tf.int64, name=None)
+        """
         return decoder.element_spec(self)
 
     def encode(self, row: Any) -> bytes:
-        """Encodes a row, a mapping by name, to the bytes of a record. Raises RecordError."""
+        """Encodes a row, a mapping by name, to the bytes of a record. Raises RecordError.
+
+        Example:
+            >>> record = schema.encode({"x": 0.5, "inside": "yes"})
+            >>> len(record)
+            34
+        """
         if not isinstance(row, Mapping):
             problem = Problem(expected="a mapping from names to values", got=describe(row))
             raise RecordError(problem)
@@ -135,11 +181,22 @@ class Schema(FeatureSet):
         Raises:
             SpecError: a name is not that of a feature.
             RecordError: with all the problems of the first row that has any.
+
+        Example:
+            >>> records = schema.encode_batch({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
+            >>> records[0] == schema.encode({"x": 0.5, "inside": "yes"})
+            True
         """
         return bytes_in(encoder.encode_batch(self, values_of(columns, self.names), rows, framed=framed))
 
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
-        """Encodes rows, given as columns, to one record, a block. Raises the errors of `encode_batch`."""
+        """Encodes rows, given as columns, to one record, a block. Raises the errors of `encode_batch`.
+
+        Example:
+            >>> block = schema.encode_block({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
+            >>> len(block)
+            55
+        """
         sections = encoder.sections_of(self, values_of(columns, self.names), rows)
         (block,) = bytes_in(blocks_of(self, sections, rows, 1))
         return block
@@ -149,6 +206,11 @@ class Schema(FeatureSet):
 
         Works eagerly and in a graph. Raises tf.errors.InvalidArgumentError for a record that is not a block
         of the schema.
+
+        Example:
+            >>> block = schema.encode_block({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
+            >>> schema.decode_block(block)["x"].numpy().tolist()
+            [0.5, 1.5]
         """
         return decoder.decode_block(self, serialized)
 

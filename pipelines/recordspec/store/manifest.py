@@ -165,6 +165,11 @@ class Manifest:
         suffix: in an object store, where nothing is overwritten, the part of the names of `schema.yaml`,
             `rejects.jsonl` and `keys.bin` before their suffix, such as `-v2`, if a replaced dataset exists.
         format: the version of the format that it was read from; it is written as the latest.
+
+    Example:
+        >>> manifest = rs.Manifest.load("data/points")
+        >>> manifest.labels
+        {'inside': ('no', 'yes')}
     """
 
     schema: str | None
@@ -185,11 +190,21 @@ class Manifest:
     format: int = FORMAT
 
     def name_of(self, file: str) -> str:
-        """Returns the name of `schema.yaml`, `rejects.jsonl` or `keys.bin` in this dataset."""
+        """Returns the name of `schema.yaml`, `rejects.jsonl` or `keys.bin` in this dataset.
+
+        Example:
+            >>> manifest.name_of("schema.yaml")
+            'schema.yaml'
+        """
         return with_suffix(file, self.suffix)
 
     def shards(self, split: str) -> tuple[Shard, ...]:
-        """The shards of a split. Raises StoreError for an unknown split."""
+        """The shards of a split. Raises StoreError for an unknown split.
+
+        Example:
+            >>> [shard.file for shard in manifest.shards("test")]
+            ['test-00000-of-00001.tfrecord']
+        """
         if split not in self.splits:
             hint = nearest(split, self.splits)
             raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
@@ -197,16 +212,31 @@ class Manifest:
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
-        """The shards of all splits, in order."""
+        """The shards of all splits, in order.
+
+        Example:
+            >>> len(manifest.all_shards)
+            2
+        """
         return tuple(chain.from_iterable(self.splits.values()))
 
     @property
     def files(self) -> set[str]:
-        """The names of all shards."""
+        """The names of all shards.
+
+        Example:
+            >>> sorted(manifest.files)
+            ['test-00000-of-00001.tfrecord', 'train-00000-of-00001.tfrecord']
+        """
         return {shard.file for shard in self.all_shards}
 
     def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
-        """The splits that these files belong to."""
+        """The splits that these files belong to.
+
+        Example:
+            >>> manifest.splits_of(["test-00000-of-00001.tfrecord"])
+            ('test',)
+        """
         names = set(files)
         return tuple(
             split
@@ -215,20 +245,40 @@ class Manifest:
         )
 
     def starts(self) -> dict[str, int]:
-        """The first row of every shard, by file, counted across all splits."""
+        """The first row of every shard, by file, counted across all splits.
+
+        Example:
+            >>> manifest.starts()
+            {'train-00000-of-00001.tfrecord': 0, 'test-00000-of-00001.tfrecord': 15}
+        """
         starts = accumulate((shard.rows for shard in self.all_shards), initial=0)
         return {shard.file: start for shard, start in zip(self.all_shards, starts, strict=False)}
 
     def rows(self, split: str) -> int:
-        """The number of rows of a split. Raises StoreError for an unknown split."""
+        """The number of rows of a split. Raises StoreError for an unknown split.
+
+        Example:
+            >>> manifest.rows("train")
+            15
+        """
         return sum(shard.rows for shard in self.shards(split))
 
     def bytes(self, split: str) -> int:
-        """The size of a split's files in bytes. Raises StoreError for an unknown split."""
+        """The size of a split's files in bytes. Raises StoreError for an unknown split.
+
+        Example:
+            >>> manifest.bytes("train") == sum(shard.bytes for shard in manifest.shards("train"))
+            True
+        """
         return sum(shard.bytes for shard in self.shards(split))
 
     def class_counts(self, splits: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """The rows of every class in these splits, by label; without labels that were not counted."""
+        """The rows of every class in these splits, by label; without labels that were not counted.
+
+        Example:
+            >>> manifest.class_counts(["train", "test"])
+            {'inside': (10, 10)}
+        """
         counted = [self.label_counts.get(split, {}) for split in splits]
         return {
             label: tuple(map(sum, zip(*(counts[label] for counts in counted), strict=True)))
@@ -239,7 +289,12 @@ class Manifest:
     @property
     def identity(self) -> str:
         """The SHA-256 of what determines the rows and their order: of all fields but those of sidecars and
-        indices, which commands add to a dataset later."""
+        indices, which commands add to a dataset later.
+
+        Example:
+            >>> manifest.identity == pipeline.manifest.identity
+            True
+        """
         shards = {
             split: tuple(replace(one, index=None) for one in many) for split, many in self.splits.items()
         }
@@ -249,6 +304,11 @@ class Manifest:
         """The manifest as JSON of format 2, with the SHA-256 of its other fields.
 
         Raises SpecError for one that is too large to be read.
+
+        Example:
+            >>> import json
+            >>> json.loads(manifest.dump())["format"]
+            2
         """
         data = replace(self, format=FORMAT)._fields()
         text = json.dumps({**data, "sha256": _sha256(data)}, indent=1, ensure_ascii=False) + "\n"
@@ -272,6 +332,10 @@ class Manifest:
         """Reads the manifest of a dataset's folder.
 
         Raises StoreError if it is missing or invalid, and SpecError for an unsupported URL.
+
+        Example:
+            >>> rs.Manifest.load("data/points") == pipeline.manifest
+            True
         """
         found = manifest_in(location(folder))
         if found is None:

@@ -82,6 +82,10 @@ def reshard(
             with it, but for copies of a row that are in several splits.
 
     Raises what `recordspec.write` raises.
+
+    Example:
+        >>> rs.reshard("data/points", "data/resharded", shards=3).rows("train")
+        15
     """
     paths = expand(files)
     identity_of(paths)  # before any is opened: a pipe would be waited for

@@ -81,6 +81,10 @@ def write(
         WriteError: the source of the rows failed.
         StoreError: `directory` exists, or cannot be written, or a process was killed.
         Interrupted: Ctrl-C. In all of these cases nothing is published.
+
+    Example:
+        >>> rs.write(schema, [{"x": 0.5, "inside": "yes"}], "data/one", shards=1).rows("train")
+        1
     """
     execution = Execution(
         jobs=jobs,

@@ -47,6 +47,13 @@ class ShardedWriter:
 
     Attributes:
         manifest: the manifest, once the dataset is published.
+
+    Example:
+        >>> with rs.ShardedWriter(schema, "data/written", shards=1) as writer:
+        ...     for row in rows:
+        ...         writer.write(row)
+        >>> writer.manifest.rows("train")
+        20
     """
 
     def __init__(
@@ -101,12 +108,26 @@ class ShardedWriter:
 
     @property
     def taken(self) -> int:
-        """The number of rows written, including those that wait for their batch and rejected ones."""
+        """The number of rows written, including those that wait for their batch and rejected ones.
+
+        Example:
+            >>> with rs.ShardedWriter(schema, "data/taken") as writer:
+            ...     writer.write({"x": 0.5, "inside": "yes"})
+            ...     print(writer.taken)
+            1
+        """
         return 0 if self._encoder is None else self._encoder.taken
 
     @property
     def rejected(self) -> int:
-        """The number of invalid rows, written to `rejects.jsonl`."""
+        """The number of invalid rows, written to `rejects.jsonl`.
+
+        Example:
+            >>> with rs.ShardedWriter(schema, "data/rejected", invalid="quarantine") as writer:
+            ...     writer.write_columns({"x": [0.5, 1.5], "inside": ["yes", "maybe"]}, 2)
+            ...     print(writer.rejected)
+            1
+        """
         return 0 if self._encoder is None else self._encoder.rejected
 
     def write(self, row: Any) -> None:
@@ -114,6 +135,10 @@ class ShardedWriter:
 
         It is validated when its batch is encoded, at the latest when the `with` block ends. Raises
         RecordError for an invalid row, StoreError if the disk fails.
+
+        Example:
+            >>> with rs.ShardedWriter(schema, "data/rows") as writer:
+            ...     writer.write({"x": 0.5, "inside": "yes"})
         """
         self._call(self._usable().add_row, row)
 
@@ -122,6 +147,10 @@ class ShardedWriter:
 
         Raises SpecError for an unknown name and for columns of another length, RecordError for an invalid
         row, StoreError if the disk fails.
+
+        Example:
+            >>> with rs.ShardedWriter(schema, "data/columns") as writer:
+            ...     writer.write_columns({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
         """
         encoder = self._usable()
         check_names(self.schema, self.options.columns, columns)

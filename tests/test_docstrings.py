@@ -1,0 +1,69 @@
+"""Every public class, function and method has an example in its docstring, and each runs.
+
+They share the lines with which the page of the API begins, in a folder of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import recordspec as rs
+
+API = (Path(__file__).parents[1] / "docs/reference/api.md").read_text()
+RESUME = (Path(rs.__file__).parent / "reading/resume.py").read_text()
+(BEGIN,) = re.findall(r"^```python\n(import recordspec as rs\n.*?)^```$", API, re.MULTILINE | re.DOTALL)
+
+
+def documented() -> dict[str, str]:
+    """The docstrings of public names, and of what public classes define themselves."""
+    found = {}
+    for name in sorted({*rs.__all__} - {"Backup", "KINDS", "__version__"}):
+        value = getattr(rs, name)
+        found[name] = value.__doc__ or ""
+        is_plain = inspect.isclass(value) and not issubclass(value, BaseException)
+        for member, part in vars(value).items() if is_plain else ():
+            part = getattr(part, "fget", getattr(part, "func", getattr(part, "__func__", part)))
+            if not member.startswith("_") and inspect.isfunction(part):
+                found[f"{name}.{member}"] = part.__doc__ or ""
+    # a callback of Keras, which importing it would import
+    (backup,) = (node for node in ast.parse(RESUME).body if getattr(node, "name", "") == "Backup")
+    return found | {"Backup": ast.get_docstring(backup) or ""}
+
+
+DOCUMENTED = documented()
+# These need TensorFlow: `make test-quick` runs all others.
+OF_TENSORFLOW = {
+    *("Backup", "Feature.decode", "Feature.spec", "Pipeline.bench", "Pipeline.dataset", "Pipeline.export"),
+    *("Pipeline.input_fn", "Pipeline.layers", "Pipeline.locating", "Pipeline.preview", "Schema.decode"),
+    *("Schema.decode_block", "Schema.element_spec", "Schema.parse_dict", "locating", "mix", "read"),
+}
+
+
+def test_every_public_docstring_has_an_example():
+    assert [name for name, text in DOCUMENTED.items() if ">>> " not in text] == []
+    assert len(DOCUMENTED) > 80
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.tensorflow] if name in OF_TENSORFLOW else [])
+        for name in DOCUMENTED
+    ],
+)
+def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "example"}
+    exec(compile(BEGIN, "api.md", "exec", dont_inherit=True), names)
+    text = inspect.cleandoc(DOCUMENTED[name])
+    example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    assert example.examples
+    told: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(example, out=told.append)
+    assert told == []
