@@ -84,7 +84,7 @@ def page(name: str) -> str:
 
 
 def table(page: str) -> str:
-    """All journeys and their lines, in Markdown: for a page beside theirs; or, in sum, for the landing page."""
+    """All journeys and their lines, in Markdown, for a page beside theirs; in sum for the landing page."""
     landing = page == "landing"
     columns = ["recordspec"] if landing else ["YAML", "Python", "commands"]
     rows = [f"| | {' | '.join(columns)} | TensorFlow alone |", f"|---|{'--:|' * len(columns)}--:|"]
