@@ -274,9 +274,8 @@ def test_a_folder_that_executors_do_not_see(session, tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "write_shard", elsewhere(stages.write_shard))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
-    assert str(error.value).startswith(
-        "/nowhere: expected a folder that all executors have in common, got none on "
-    )
+    message = f"`/nowhere` does not exist on {socket.gethostname()}: all executors need it under this path"
+    assert str(error.value) == message
     assert list(tmp_path.iterdir()) == []
 
 
