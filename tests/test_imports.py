@@ -27,6 +27,8 @@ LAYERS = [
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}
 PACKAGE = Path(__file__).parents[1] / "pipelines/recordspec"
+SOURCES = [path.stem for path in (PACKAGE / "writing/sources").glob("[!_]*.py")]
+SOURCES = [name for name in SOURCES if name not in ("base", "ranges", "text", "class_names", "arrow")]
 HEAVY = ("tensorflow", "keras", "pandas", "pyarrow", "PIL")
 
 
@@ -73,6 +75,13 @@ def loaded(code: str) -> list[str]:
     return run.stdout.splitlines()[-1].split()
 
 
+def modules_after(code: str) -> list[str]:
+    """The modules of the package that are there after some code has run."""
+    report = f"import sys\n{code}\nprint(*[name for name in sys.modules if name.startswith('recordspec.')])"
+    run = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return [name.removeprefix("recordspec.") for name in run.stdout.split()]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
@@ -91,10 +100,21 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
 def test_the_schema_of_a_csv_is_inferred_without_what_reads_other_files(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b\n1,x\n2,y\n")
     code = f"import recordspec; recordspec.infer({str(tmp_path / 'rows.csv')!r})"
-    rooms = ("recordspec.interop.", "recordspec.inspect.", "recordspec.reading.")
-    report = f"import sys\n{code}\nprint(*[name for name in sys.modules if name.startswith({rooms})])"
-    run = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
+    modules = modules_after(code)
+    assert [name for name in modules if name.startswith(("interop.", "inspect.", "reading."))] == []
+
+
+@pytest.mark.slow
+def test_a_config_loads_no_source_but_its_own(root, tmp_path):
+    code = f"import recordspec; recordspec.Pipeline.load({str(root / 'configs/taxi.yaml')!r})"
+    forms = {f"writing.sources.{name}" for name in SOURCES}
+    modules = modules_after(code)
+    assert forms.intersection(modules) == {"writing.sources.csv"}
+    assert [name for name in modules if name.startswith(("writing.build", "writing.local", "spark"))] == []
+    (tmp_path / "spec.yaml").write_text("schema: s\nfeatures: {a: int64}\n")
+    (tmp_path / "config.yaml").write_text("schema: spec.yaml\ndata: data\n")
+    code = f"import recordspec; recordspec.Pipeline.load({str(tmp_path / 'config.yaml')!r})"
+    assert [name for name in modules_after(code) if name.startswith("writing.sources")] == []
 
 
 # These decode or encode records as columns.

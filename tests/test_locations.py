@@ -45,11 +45,11 @@ from recordspec.spec.options import (
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import expand
 from recordspec.writing.options import Execution, Write
-from recordspec.writing.sources import source_of
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.tfrecord import TFRecords
 
 PACKAGE = Path(rs.__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, one_of
 from recordspec.locations import Location, LocationText, absolute, below, location_problem
@@ -14,24 +14,22 @@ from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.remote import RemotePath
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, YamlValue, options_of, read_fields
+from recordspec.spec.options import INVALID, Imported, YamlValue, options_of, read_fields
 from recordspec.spec.schema import Schema, parse_file, schema_in
 from recordspec.spec.yaml_text import ScalarNode
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
-from recordspec.writing.sources.base import Source
-from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.detection import Coco, PascalVoc
-from recordspec.writing.sources.folders import AudioFolder, ImageFolder
-from recordspec.writing.sources.jsonl import Jsonl
-from recordspec.writing.sources.parquet import Parquet
-from recordspec.writing.sources.splits import SplitSources
-from recordspec.writing.sources.tfrecord import TFRecords
-from recordspec.writing.sources.webdataset import WebDataset
+
+if TYPE_CHECKING:
+    from recordspec.writing.sources.base import Source
+
+
+def _source(module: str, name: str) -> Imported:
+    return Imported(f"recordspec.writing.sources.{module}", name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class From:
-    """The source of rows; exactly one of these options.
+    """The source of rows; exactly one of these options. Only the module of this one is imported.
 
     Attributes:
         csv: CSV files, whose headers name the features.
@@ -47,15 +45,15 @@ class From:
 
     EXACTLY_ONE: ClassVar[bool] = True
 
-    csv: Csv | None = None
-    jsonl: Jsonl | None = None
-    parquet: Parquet | None = None
-    image_folder: ImageFolder | None = None
-    audio_folder: AudioFolder | None = None
-    coco: Coco | None = None
-    voc: PascalVoc | None = None
-    webdataset: WebDataset | None = None
-    tfrecord: TFRecords | None = None
+    csv: Annotated[Any, _source("csv", "Csv")] | None = None
+    jsonl: Annotated[Any, _source("jsonl", "Jsonl")] | None = None
+    parquet: Annotated[Any, _source("parquet", "Parquet")] | None = None
+    image_folder: Annotated[Any, _source("folders", "ImageFolder")] | None = None
+    audio_folder: Annotated[Any, _source("folders", "AudioFolder")] | None = None
+    coco: Annotated[Any, _source("detection", "Coco")] | None = None
+    voc: Annotated[Any, _source("detection", "PascalVoc")] | None = None
+    webdataset: Annotated[Any, _source("webdataset", "WebDataset")] | None = None
+    tfrecord: Annotated[Any, _source("tfrecord", "TFRecords")] | None = None
 
     def __post_init__(self) -> None:
         if len(self._given) != 1:
@@ -71,9 +69,11 @@ class From:
         """The source of rows; its paths are relative to `folder`. Another `path` than its own is relative to
         the current folder."""
         (form,) = self._given.values()
-        found = form.open(folder)
-        source: Source = found if path is None else replace(found, **{form.SHORT_FORM: str(absolute(path))})
-        return source
+        source = form.open(folder)
+        if path is not None:
+            source = replace(source, **{form.SHORT_FORM: str(absolute(path))})
+        opened: Source = source
+        return opened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +116,8 @@ class WriteFrom(Write):
         if path is not None:
             expected = f"no other source than those of {', '.join(source)}"
             raise SpecError(Problem(path=("write", "source"), expected=expected, got=f"`{path}`"))
+        from recordspec.writing.sources.splits import SplitSources
+
         sources = SplitSources(sources={name: one.open(folder) for name, one in source.items()})
         sources = sources.beside((*schema.names, *self.keys))
         return sources, {"split": ByColumn(column=sources.column), **options}

@@ -33,14 +33,12 @@ from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shards import check_schema
-from recordspec.writing.estimate import BuildEstimate, estimate
-from recordspec.writing.sources import source_of
-from recordspec.writing.write import write
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recordspec.reading.options import DatasetOptions
+    from recordspec.writing.estimate import BuildEstimate
     from recordspec.writing.options import BuildOptions
 
 
@@ -95,7 +93,7 @@ class Pipeline:
         rows: Any = None,
         *,
         source: str | os.PathLike[str] | RemotePath | None = None,
-        write: Callable[..., Manifest] = write,
+        write: Callable[..., Manifest] | None = None,
         **options: Unpack[BuildOptions],
     ) -> Manifest:
         """Writes the dataset.
@@ -103,7 +101,7 @@ class Pipeline:
         Args:
             rows: as for `recordspec.write`; by default those of the config's source.
             source: a file or folder to read instead of the config's source.
-            write: writes the rows, with the arguments of `recordspec.write`, on this machine or elsewhere.
+            write: writes the rows, with the arguments of `recordspec.write`, which is the default.
             options: jobs, memory, limit, allow_empty, force, append, resume and progress, as
                 for `recordspec.write`.
 
@@ -115,6 +113,10 @@ class Pipeline:
         """
         rows, section = self._to_write(rows, source)
         self.__dict__.pop("manifest", None)
+        if write is None:
+            from recordspec.writing import write as on_this_machine
+
+            write = on_this_machine.write
         return write(self.schema, rows, self.data, **section, **options)
 
     def plan(
@@ -132,6 +134,8 @@ class Pipeline:
             >>> pipeline.plan(rows).rows
             20
         """
+        from recordspec.writing.estimate import estimate
+
         rows, section = self._to_write(rows, source)
         return estimate(self.schema, rows, self.data, **section, **options)
 
@@ -139,6 +143,8 @@ class Pipeline:
         self, rows: Any, source: str | os.PathLike[str] | RemotePath | None
     ) -> tuple[Any, dict[str, Any]]:
         """The rows, and the options of the config as `recordspec.write` takes them."""
+        from recordspec.writing.sources.python_rows import source_of
+
         section = self.config.write
         if rows is None:
             rows, options = section.open(self.folder, self.schema, source)

@@ -10,8 +10,8 @@ from in_parts import error_of, records, rows_of
 
 import recordspec as rs
 from media import image_bytes, photo, sound_bytes
-from recordspec.writing.sources import source_of
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.python_rows import source_of
 
 IMAGES = rs.Schema.loads(
     "schema: s\nfeatures:\n"

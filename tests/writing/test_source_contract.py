@@ -25,12 +25,15 @@ from pyarrow import parquet
 import recordspec as rs
 from media import image_bytes, sound_bytes
 from recordspec.wire.framing import framed
-from recordspec.writing.sources import DictRows, Source, SourcePart, base, rows, source_of
+from recordspec.writing.sources import base, rows
+from recordspec.writing.sources.base import Source, SourcePart
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.detection import Coco, PascalVoc
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.python_rows import source_of
+from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.sources.tfrecord import TFRecords
 from recordspec.writing.sources.webdataset import WebDataset

@@ -7,7 +7,7 @@ import tensorflow as tf
 from in_parts import records, schema
 
 import recordspec as rs
-from recordspec.writing.sources import source_of
+from recordspec.writing.sources.python_rows import source_of
 
 
 def test_a_tensorflow_dataset_of_dicts_is_rows():

@@ -59,9 +59,8 @@ from recordspec.writing.failures import DiskError, source_errors
 from recordspec.writing.plan import BuildPlan
 from recordspec.writing.shards import ShardRange, ShardWriter
 from recordspec.writing.sorter import END, EXISTING, KEY, ORDER, index_of
-from recordspec.writing.sources import SourcePart
 from recordspec.writing.sources.arrow import table_batches
-from recordspec.writing.sources.base import Batches
+from recordspec.writing.sources.base import Batches, SourcePart
 from recordspec.writing.tasks import EncodedPart
 
 # Rows beside those of splits, none of which has such a name: the report of a task, and an invalid row's line.

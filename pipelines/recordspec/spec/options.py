@@ -8,6 +8,7 @@ underscore keeps a field's name apart from Python's keywords (`as_` is `as` in Y
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 import os
 import re
@@ -415,10 +416,32 @@ def hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls, include_extras=True)
 
 
+@dataclasses.dataclass(frozen=True)
+class Imported:
+    """Marks a choice: a dataclass of options, which is imported when a value, a message or a page has it.
+
+    Attributes:
+        module: the name of its module.
+        name: its name there.
+    """
+
+    module: str
+    name: str
+
+    def load(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.name)
+
+
 def choices(annotation: Any) -> tuple[Any, ...]:
     """The members of a union, without their marks."""
-    marked = _marked_choices(annotation)
-    return tuple(typing.get_args(one)[0] if typing.get_origin(one) is Annotated else one for one in marked)
+    return tuple(map(_unmarked, _marked_choices(annotation)))
+
+
+def _unmarked(choice: Any) -> Any:
+    if typing.get_origin(choice) is not Annotated:
+        return choice
+    plain, mark = typing.get_args(choice)
+    return mark.load() if isinstance(mark, Imported) else plain
 
 
 def wrong_path(value: Any, annotation: Any) -> Problem | None:

@@ -22,8 +22,8 @@ from recordspec.writing.local import build_locally
 from recordspec.writing.options import Execution, Quarantine, Write
 from recordspec.writing.plan import allowance
 from recordspec.writing.shards import shard_count
-from recordspec.writing.sources import DictRows, Source
-from recordspec.writing.sources.base import Columns
+from recordspec.writing.sources.base import Columns, Source
+from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.write import named_rows, write_options
 

@@ -37,8 +37,9 @@ from recordspec.writing.options import Execution, Write
 from recordspec.writing.publication import Publication
 from recordspec.writing.shards import DirectShards, shard_ranges
 from recordspec.writing.sorter import Run, Sorter, find_duplicate_keys
-from recordspec.writing.sources import DictRows, base
+from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Columns
+from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.tasks import EncodedPart, encode_part, shard_tasks, write_shard
 
 # The file that lists the invalid rows that this process encoded.

@@ -15,8 +15,8 @@ from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.local import build_locally
 from recordspec.writing.options import ByColumn, Execution, Write
-from recordspec.writing.sources import Source, source_of
-from recordspec.writing.sources.base import leave_out
+from recordspec.writing.sources.base import Source, leave_out
+from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.splits import SplitSources
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import EXACT_INTS, holds
 from recordspec.wire.arrays import is_arrow, to_numpy
-from recordspec.writing.sources import DictRows, source_of, text
+from recordspec.writing.sources import text
 from recordspec.writing.sources.arrays import Arrays
 from recordspec.writing.sources.arrow import TableRows
 from recordspec.writing.sources.base import not_once
@@ -29,7 +29,8 @@ from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.parquet import class_names_of, opened
-from recordspec.writing.sources.rows import not_a_mapping
+from recordspec.writing.sources.python_rows import source_of
+from recordspec.writing.sources.rows import DictRows, not_a_mapping
 
 # The suffixes of CSV files, with their delimiters, and of JSON lines.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
