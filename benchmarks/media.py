@@ -5,7 +5,7 @@
 Photos are JPEG files of 500x375 pixels, crops of the two that come with scikit-learn; small images are PNG
 files of 8x8 and 28x28 pixels; tokens are 512 int32 a row. The files are in the page cache.
 
-The second table is the basis of how `spec/tensors.py` lifts a codec to a batch: `map_fn` within the graph of
+The second table is the basis of how `schema/tensors.py` lifts a codec to a batch: `map_fn` in the graph of
 a batch, against records that are parsed and decoded individually and then batched, and against batches that
 are parsed, unbatched for decoding, and batched again.
 """

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from media import decodes
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.box import Box
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
-from recordspec.spec.features.geometry import Resize
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
-from recordspec.spec.features.ragged import RaggedLists
-from recordspec.spec.features.sparse import SparseValues
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.var_len import VariableLen
-from recordspec.spec.features.video import Video
-from recordspec.spec.values import DTYPES
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.box import Box
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
+from recordspec.schema.features.geometry import Resize
+from recordspec.schema.features.image import Image
+from recordspec.schema.features.label import Label
+from recordspec.schema.features.ragged import RaggedLists
+from recordspec.schema.features.sparse import SparseValues
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.var_len import VariableLen
+from recordspec.schema.features.video import Video
+from recordspec.schema.values import DTYPES
 from recordspec.testing import Case
 
 TF_DTYPES = ("float32", "int64", "string")

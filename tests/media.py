@@ -11,8 +11,8 @@ import soundfile
 from PIL import Image
 
 import recordspec as rs
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.image import Image as ImageFeature
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.image import Image as ImageFeature
 
 
 def image_bytes(pixels: np.ndarray, encoding: str, **options) -> bytes:

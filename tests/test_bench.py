@@ -18,7 +18,7 @@ from recordspec.reading.dataset import Recipe
 from recordspec.reading.options import Read
 from recordspec.reading.plan import plan_files
 from recordspec.reading.shuffle_quality import classes, neighbours, places
-from recordspec.spec.options import from_python
+from recordspec.schema.options import from_python
 from recordspec.store.shards import expand
 from shell import run_here
 

@@ -18,7 +18,7 @@ from recordspec import _tf
 LAYERS = [
     {"errors", "_tf", "_arrow", "progress", "executors", "locations", "remote"},
     {"wire"},
-    {"spec"},
+    {"schema"},
     {"store"},
     {"interop"},
     {"writing", "reading", "inspect"},

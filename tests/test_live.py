@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import recordspec as rs
 from recordspec.config import load_any
-from recordspec.spec.decoder import batch_spec
+from recordspec.schema.decoder import batch_spec
 from recordspec.testing import Case, stored_again_it_is_the_same
 from recordspec.wire.tfrecord import scan
 from shell import run_here

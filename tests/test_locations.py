@@ -29,9 +29,9 @@ from media import image_bytes, photo, sound_bytes, tone
 from recordspec import cli, locations, remote
 from recordspec.cli import options as options_module
 from recordspec.config import Config, From, WriteFrom
-from recordspec.spec.features import KINDS
-from recordspec.spec.features.label import Label
-from recordspec.spec.options import (
+from recordspec.schema.features import KINDS
+from recordspec.schema.features.label import Label
+from recordspec.schema.options import (
     MAPPINGS,
     YamlValue,
     choices,
@@ -547,8 +547,8 @@ CALLS = {
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
-    "spec.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
-    "spec.schema:Schema.load:path": lambda call, data, url: call(url),
+    "schema.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
+    "schema.schema:Schema.load:path": lambda call, data, url: call(url),
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
     "store.shards:expand:files": lambda call, data, url: call(url),
     "store.shards:expand_dataset:files": lambda call, data, url: call(url),
@@ -575,7 +575,7 @@ TRIED_ELSEWHERE = {
     *("writing.sources.tfrecord:TFRecords.open:folder",),
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
-    "spec.media:path_of:value",  # test_a_file_of_a_row_is_no_url
+    "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
     "reading.resume:Backup.__init__:folder",  # tests/reading/test_backup.py: it needs TensorFlow
 }
 
@@ -583,13 +583,13 @@ TRIED_ELSEWHERE = {
 # Those that take a path on this machine alone.
 LOCAL_CALLS = {
     *("interop.tfds:describe:folder", "interop.tfds:load:path", "interop.tfmd:load:path"),
-    *("inspect.repair:repair:directory", "spec.schema:Schema.dump:path", "pipeline:Pipeline.export:folder"),
+    *("inspect.repair:repair:directory", "schema.schema:Schema.dump:path", "pipeline:Pipeline.export:folder"),
     "store.transaction:Transaction.__init__:target",
 }
 # Those that take a file, which a folder is not, and those that make a dataset.
 FILE_CALLS = {
     *("pipeline:Pipeline.build:source", "pipeline:Pipeline.load:path", "pipeline:Pipeline.plan:source"),
-    "spec.schema:Schema.load:path",
+    "schema.schema:Schema.load:path",
 }
 WRITE_CALLS = {
     *("writing.local:build_locally:directory", "writing.write:write:directory"),
@@ -1066,9 +1066,9 @@ OPENERS = {
     "inspect/stats/page.py: files('recordspec.inspect.stats').joinpath('page.css').read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",
-    "spec/media/images.py: library.open": "bytes in memory",
-    "spec/media/images.py: pillow('images').open": "bytes in memory",
-    "spec/features/video.py: pillow('frames').open": "bytes in memory",
+    "schema/media/images.py: library.open": "bytes in memory",
+    "schema/media/images.py: pillow('images').open": "bytes in memory",
+    "schema/features/video.py: pillow('frames').open": "bytes in memory",
     "inspect/media.py: images.pillow('the sizes of images').open": "bytes in memory",
     "inspect/doctor.py: Image.open": "bytes in memory",
     "inspect/media.py: wave.open": "bytes in memory",

@@ -18,7 +18,7 @@ from recordspec import kinds
 from recordspec.cli import PAGES, commands
 from recordspec.cli.docs import pages
 from recordspec.language import options_table
-from recordspec.spec.features import KINDS
+from recordspec.schema.features import KINDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.append(str(DOCS / "extensions"))
@@ -206,18 +206,18 @@ def test_pages_that_commands_and_messages_name_are_there():
 
 
 def test_the_life_of_a_row_names_what_there_is():
-    """A name of the page is a module, or what a module has: `spec.encoder.records_of`, `writing/sorter.py`."""
+    """A name of the page is a module, or what a module has: `schema.encoder.records_of`, `writing/sorter.py`."""
     package = Path(rs.__file__).parent
     pages = (DOCS / "explanation" / name for name in ("life-of-a-row.md", "architecture.md"))
     text = "\n".join(page.read_text() for page in pages)
-    names = set(re.findall(r"`((?:wire|spec|store|writing|reading|inspect|interop)\.[\w.]+)`", text))
+    names = set(re.findall(r"`((?:wire|schema|store|writing|reading|inspect|interop)\.[\w.]+)`", text))
     assert len(names) > 20
     for name in names:
         module, attribute = name.rsplit(".", 1)
         path = package / name.replace(".", "/")
         if not path.is_dir() and not path.with_suffix(".py").is_file():
             assert hasattr(importlib.import_module(f"recordspec.{module}"), attribute), name
-    files = set(re.findall(r"`((?:wire|spec|store|writing|reading|inspect|interop|cli)/[\w/.]*)`", text))
+    files = set(re.findall(r"`((?:wire|schema|store|writing|reading|inspect|interop|cli)/[\w/.]*)`", text))
     assert [name for name in files if not (package / name).exists()] == []
     classes = {
         node.name

@@ -15,7 +15,7 @@ import recordspec as rs
 from recordspec import cli
 from recordspec.errors import show_json, show_text
 from recordspec.interop import tfds, tfmd
-from recordspec.spec.yaml_text import dump
+from recordspec.schema.yaml_text import dump
 
 pytestmark = pytest.mark.slow
 

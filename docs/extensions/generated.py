@@ -18,8 +18,8 @@ import yaml
 
 import journeys
 from recordspec.language import attributes, options_table, summary
-from recordspec.spec.features import KINDS
-from recordspec.spec.schema import HEAD, Schema
+from recordspec.schema.features import KINDS
+from recordspec.schema.schema import HEAD, Schema
 
 HERE = Path(__file__).parents[1]
 _PLACE = re.compile(r"^\{\{ (\w+)(?:: ([\w.-]+))? \}\}$", re.MULTILINE)

@@ -19,9 +19,9 @@ _HOMES = {
     "RecordspecError": "errors",
     "SpecError": "errors",
     "StoreError": "errors",
-    "Feature": "spec.features",
-    "KINDS": "spec.features",
-    "Schema": "spec.schema",
+    "Feature": "schema.features",
+    "KINDS": "schema.features",
+    "Schema": "schema.schema",
     "WriteError": "errors",
     "Manifest": "store.manifest",
     "ShardedWriter": "writing.writer",
@@ -80,8 +80,8 @@ if TYPE_CHECKING:
     from recordspec.reading.order import Position
     from recordspec.reading.resume import Backup
     from recordspec.scaffold import infer
-    from recordspec.spec.features import KINDS, Feature
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.features import KINDS, Feature
+    from recordspec.schema.schema import Schema
     from recordspec.store.manifest import Manifest
     from recordspec.writing.reshard import reshard
     from recordspec.writing.write import write

@@ -13,10 +13,10 @@ from recordspec.reading.filtering import check_label
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.remote import RemotePath
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, Imported, YamlValue, options_of, read_fields
-from recordspec.spec.schema import Schema, parse_file, schema_in
-from recordspec.spec.yaml_text import ScalarNode
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.options import INVALID, Imported, YamlValue, options_of, read_fields
+from recordspec.schema.schema import Schema, parse_file, schema_in
+from recordspec.schema.yaml_text import ScalarNode
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
 
 if TYPE_CHECKING:

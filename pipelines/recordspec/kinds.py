@@ -1,12 +1,12 @@
 """The parts of custom feature kinds; `recordspec docs custom-kinds` has a complete example."""
 
 from recordspec.errors import Problem
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.base import READING, WRITING, ValueType
-from recordspec.spec.features.geometry import Coordinates, Pictures, Resize, Turn
-from recordspec.spec.lists import items, rows_of, strings
-from recordspec.spec.tensors import ragged_spec
-from recordspec.spec.values import BadValue, numbers
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.base import READING, WRITING, ValueType
+from recordspec.schema.features.geometry import Coordinates, Pictures, Resize, Turn
+from recordspec.schema.lists import items, rows_of, strings
+from recordspec.schema.tensors import ragged_spec
+from recordspec.schema.values import BadValue, numbers
 from recordspec.wire.arrays import to_arrow
 from recordspec.wire.columns import Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
 

@@ -15,10 +15,10 @@ from typing import Any
 from recordspec.config import Config
 from recordspec.errors import SpecError, State, StoreError
 from recordspec.locations import output_file, read_text
-from recordspec.spec.feature_set import ALL_SECTIONS
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.options import STORAGE
-from recordspec.spec.options import (
+from recordspec.schema.feature_set import ALL_SECTIONS
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.options import STORAGE
+from recordspec.schema.options import (
     MAPPINGS,
     choices,
     expected_of,
@@ -28,7 +28,7 @@ from recordspec.spec.options import (
     short_form,
     to_builtins,
 )
-from recordspec.spec.schema import DEFAULT_KIND, HEAD, Kinds, Schema
+from recordspec.schema.schema import DEFAULT_KIND, HEAD, Kinds, Schema
 
 # The file to which `init` and `infer` write the JSON Schema, and the line by which editors find it.
 FILE = "recordspec.schema.json"

@@ -27,10 +27,10 @@ from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.transformations import without_autograph
 from recordspec.remote import RemotePath
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import from_python, options_of, to_builtins
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import dense
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.options import from_python, options_of, to_builtins
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import dense
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shards import check_schema
 

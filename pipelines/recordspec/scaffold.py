@@ -20,10 +20,10 @@ from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, 
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, absolute, is_path, location, relative
 from recordspec.progress import Progress
-from recordspec.spec.features import Feature
-from recordspec.spec.infer import IDENTIFIES, Inferred
-from recordspec.spec.media import images, sounds
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import Feature
+from recordspec.schema.infer import IDENTIFIES, Inferred
+from recordspec.schema.media import images, sounds
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest, manifest_in
 from recordspec.store.shards import (
     expand,

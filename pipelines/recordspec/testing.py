@@ -23,12 +23,12 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import RecordError
-from recordspec.spec import tensors
-from recordspec.spec.blocks import block_of_records, records_of_block
-from recordspec.spec.decoder import batch_spec
-from recordspec.spec.encoder import columns_of
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.schema import Schema
+from recordspec.schema import tensors
+from recordspec.schema.blocks import block_of_records, records_of_block
+from recordspec.schema.decoder import batch_spec
+from recordspec.schema.encoder import columns_of
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.columns import Section, VarLen
 from recordspec.wire.proto import entries

@@ -14,9 +14,9 @@ import recordspec as rs
 from instances import CASES
 from recordspec._tf import stand_ins, tf
 from recordspec.inspect.decode_source import module_source
-from recordspec.spec.decoder import batch_spec
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.image import Image
+from recordspec.schema.decoder import batch_spec
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.image import Image
 from recordspec.testing import Case
 from recordspec.wire.columns import Section
 

@@ -25,7 +25,7 @@ from recordspec.inspect import export as module
 from recordspec.inspect.export import export
 from recordspec.inspect.export_writers import ParquetWriter
 from recordspec.inspect.query import Query
-from recordspec.spec.features import Feature
+from recordspec.schema.features import Feature
 from recordspec.testing import trace_together
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import scan

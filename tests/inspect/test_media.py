@@ -11,7 +11,7 @@ import pytest
 import recordspec as rs
 from recordspec.inspect import media
 from recordspec.inspect.stats import stats
-from recordspec.spec.features.audio import Audio
+from recordspec.schema.features.audio import Audio
 from recordspec.wire.arrays import bytes_in
 
 
@@ -92,7 +92,7 @@ def test_without_extras_headers_are_read(monkeypatch):
     def missing(purpose: str):
         raise rs.errors.MissingExtra(rs.errors.Problem(expected=purpose, got="none"))
 
-    monkeypatch.setattr("recordspec.spec.media.sounds.soundfile", missing)
+    monkeypatch.setattr("recordspec.schema.media.sounds.soundfile", missing)
     assert media.describe(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
     assert media.describe(b"\xff\xd8\xff\xe0") == "JPEG image, 4 bytes"
     assert media.describe(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"

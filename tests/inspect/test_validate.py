@@ -23,8 +23,8 @@ from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
 from recordspec.inspect.scan import FileRange, UnreadableRecord
 from recordspec.inspect.scan import scan as scan_rows
-from recordspec.spec.blocks import block_of_records
-from recordspec.spec.decoder import decode_errors, decode_problems
+from recordspec.schema.blocks import block_of_records
+from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.store.shards import File, expand, shard_files
 from recordspec.wire import proto
 from recordspec.wire.framing import framed

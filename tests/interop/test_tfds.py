@@ -11,7 +11,7 @@ import tensorflow as tf
 import recordspec as rs
 from instances import CASES
 from recordspec.interop import tfds
-from recordspec.spec.options import options_of
+from recordspec.schema.options import options_of
 
 GOLDEN = Path(__file__).parents[1] / "golden/tfds"
 EXAMPLES = [case for case in CASES if case.section == "features"]

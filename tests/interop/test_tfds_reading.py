@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec.interop import tfds
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.var_len import VariableLen
-from recordspec.spec.features.video import Video
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.image import Image
+from recordspec.schema.features.label import Label
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.var_len import VariableLen
+from recordspec.schema.features.video import Video
 
 GOLDEN = Path(__file__).parents[1] / "golden/tfds"
 

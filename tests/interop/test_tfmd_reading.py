@@ -14,12 +14,12 @@ from recordspec.interop import tfmd
 from recordspec.interop.notes import Note
 from recordspec.interop.tfmd.importer import import_schema
 from recordspec.interop.tfmd.proto import parse_binary
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.ragged import RaggedLists
-from recordspec.spec.features.sparse import SparseValues
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.var_len import VariableLen
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.ragged import RaggedLists
+from recordspec.schema.features.sparse import SparseValues
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.var_len import VariableLen
 
 ALWAYS = "presence {min_fraction: 1}"
 

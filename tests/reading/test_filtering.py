@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import recordspec as rs
 from recordspec.reading import memory
-from recordspec.spec.decoder import batch_spec
+from recordspec.schema.decoder import batch_spec
 from recordspec.store.transaction import locked
 
 SCHEMA = rs.Schema.loads(

@@ -20,8 +20,8 @@ from recordspec.reading import plan as planning
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
-from recordspec.spec.decoder import batch_spec
-from recordspec.spec.options import from_python
+from recordspec.schema.decoder import batch_spec
+from recordspec.schema.options import from_python
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import scan
 

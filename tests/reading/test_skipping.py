@@ -31,7 +31,7 @@ from recordspec.reading import corrupt_records
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
-from recordspec.spec.options import from_python
+from recordspec.schema.options import from_python
 from recordspec.store.shards import expand
 from recordspec.wire import framing
 

@@ -22,7 +22,7 @@ from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.remote import RemotePath
-from recordspec.spec.options import from_python
+from recordspec.schema.options import from_python
 from recordspec.store.manifest import FILE as MANIFEST
 from recordspec.store.shards import expand
 from shell import run_here

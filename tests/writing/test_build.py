@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
-from recordspec.spec.blocks import records_of_block
+from recordspec.schema.blocks import records_of_block
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan

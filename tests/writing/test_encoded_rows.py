@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from instances import CASES
-from recordspec.spec.encoder import columns_of
+from recordspec.schema.encoder import columns_of
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, frames
 from recordspec.writing.encoded_rows import EncodedRows

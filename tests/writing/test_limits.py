@@ -21,9 +21,9 @@ from pyarrow import parquet
 import recordspec as rs
 from media import image_bytes, photo
 from recordspec._tf import tf
-from recordspec.spec import blocks
-from recordspec.spec.blocks import block_of_records
-from recordspec.spec.encoder import columns_of
+from recordspec.schema import blocks
+from recordspec.schema.blocks import block_of_records
+from recordspec.schema.encoder import columns_of
 from recordspec.store import key_hashes
 from recordspec.wire import example, framing, tfrecord
 from recordspec.wire.tfrecord import scan
@@ -318,7 +318,7 @@ FILES = {
 
 @pytest.mark.parametrize("sort", FILES)
 def test_a_row_of_a_file_has_one_bound_in_every_source(tmp_path, monkeypatch, sort):
-    monkeypatch.setattr("recordspec.spec.values.LONGEST_ROW", 2000)
+    monkeypatch.setattr("recordspec.schema.values.LONGEST_ROW", 2000)
     form, make, place, what = FILES[sort]
     path = tmp_path / "rows"
     make(path)
@@ -332,7 +332,7 @@ def test_a_row_of_a_file_has_one_bound_in_every_source(tmp_path, monkeypatch, so
 
 
 def test_cells_of_parquet_that_are_too_long_are_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("recordspec.spec.values.LONGEST_ROW", 2000)
+    monkeypatch.setattr("recordspec.schema.values.LONGEST_ROW", 2000)
     long = pa.table({"n": [0, 1], "text": ["x" * 3000] * 2})
     parquet.write_table(long, tmp_path / "rows", use_dictionary=False, write_statistics=False)
     with pytest.raises(rs.RecordError) as caught:
@@ -343,7 +343,7 @@ def test_cells_of_parquet_that_are_too_long_are_not_read(tmp_path, monkeypatch):
 
 def test_the_file_of_an_image_has_the_bound_of_a_row(tmp_path, monkeypatch):
     (tmp_path / "a.png").write_bytes(image_bytes(photo(), "png"))
-    monkeypatch.setattr("recordspec.spec.values.LONGEST_ROW", 100)
+    monkeypatch.setattr("recordspec.schema.values.LONGEST_ROW", 100)
     schema = rs.Schema.loads("schema: s\nfeatures: {a: image}")
     with pytest.raises(
         rs.RecordError, match=r"expected a file of at most 100 bytes at .*a\.png, got a larger"

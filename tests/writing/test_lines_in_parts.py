@@ -18,7 +18,7 @@ from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, record
 import recordspec as rs
 from memory import peak_of
 from recordspec.scaffold import infer as inferred
-from recordspec.spec import values
+from recordspec.schema import values
 from recordspec.writing.sources import base, ranges
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl

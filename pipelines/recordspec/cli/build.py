@@ -98,7 +98,7 @@ def reshard(
 
     Neither the bytes of records nor the splits change. Each CRC is checked.
     """
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
     from recordspec.writing.reshard import reshard
 
     given = {name: value for name, value in options.items() if value is not None}

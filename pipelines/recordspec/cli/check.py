@@ -16,7 +16,7 @@ from recordspec.locations import Location, below
 if TYPE_CHECKING:
     from recordspec.inspect.check import CheckReport
     from recordspec.inspect.proposals import Proposal
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
     from recordspec.store.shards import Files
 
 
@@ -87,7 +87,7 @@ def check(
 
 def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:
     """Returns a schema and the files to check, by default the shards of a config."""
-    from recordspec.spec.schema import schema_in
+    from recordspec.schema.schema import schema_in
 
     schema = schema_in(spec)
     if schema is not None and not files:

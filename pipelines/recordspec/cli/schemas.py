@@ -106,7 +106,7 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     what --as tfmd and --as tfds cannot express.
     """
     from recordspec.inspect.explain import features, python_source
-    from recordspec.spec.schema import schema_in
+    from recordspec.schema.schema import schema_in
 
     schema = schema_in(file)
     if schema is None:

@@ -15,7 +15,7 @@ from recordspec.locations import Location, below, location, output_file
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
 
 
 @click.command(short_help="Summarize the values of features, with warnings.")

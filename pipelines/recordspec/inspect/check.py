@@ -24,10 +24,10 @@ from recordspec.inspect.scan import (
 )
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.spec.feature_set import columns_in
-from recordspec.spec.features import Feature
-from recordspec.spec.schema import Schema
-from recordspec.spec.validate import Code, Violation, of_other_message, other_message, violations
+from recordspec.schema.feature_set import columns_in
+from recordspec.schema.features import Feature
+from recordspec.schema.schema import Schema
+from recordspec.schema.validate import Code, Violation, of_other_message, other_message, violations
 from recordspec.store.shards import File
 from recordspec.wire.arrays import ArrowArray, counts_of, is_list, items_of, storage_of
 from recordspec.wire.columns import Section

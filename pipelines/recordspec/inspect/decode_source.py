@@ -13,13 +13,13 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError
 from recordspec.inspect.explain import types_of
-from recordspec.spec import tensors
-from recordspec.spec.feature_set import columns_in
-from recordspec.spec.features import Feature, audio, box, geometry, image, label, tensor, video
-from recordspec.spec.features.geometry import Pictures
-from recordspec.spec.features.python_source import in_resized, outputs_of, sides_of_images
-from recordspec.spec.media import resampling
-from recordspec.spec.schema import Schema
+from recordspec.schema import tensors
+from recordspec.schema.feature_set import columns_in
+from recordspec.schema.features import Feature, audio, box, geometry, image, label, tensor, video
+from recordspec.schema.features.geometry import Pictures
+from recordspec.schema.features.python_source import in_resized, outputs_of, sides_of_images
+from recordspec.schema.media import resampling
+from recordspec.schema.schema import Schema
 from recordspec.wire.columns import (
     Fixed,
     Part,

@@ -17,7 +17,7 @@ from recordspec.inspect.stats.tally import SplitTally, count, together
 from recordspec.inspect.verify import key_problems
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.store.shards import Files

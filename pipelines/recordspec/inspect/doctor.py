@@ -81,7 +81,7 @@ def _version(package: str) -> str:
 
 def _decoders() -> Any:
     """recordspec's decoders. They import NumPy: without it, their probes fail, and no others."""
-    from recordspec.spec.media import decoders
+    from recordspec.schema.media import decoders
 
     return decoders
 

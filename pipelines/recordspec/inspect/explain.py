@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from recordspec._tf import stand_ins
-from recordspec.spec.decoder import batch_spec
-from recordspec.spec.encoder import columns_of
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.schema import Schema
+from recordspec.schema.decoder import batch_spec
+from recordspec.schema.encoder import columns_of
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.schema import Schema
 from recordspec.wire.columns import Column, Section, parse_call, parse_calls
 
 _SAMPLES = 32

@@ -44,7 +44,7 @@ from recordspec.wire.arrays import (
 from recordspec.wire.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from recordspec.spec.features import Feature
+    from recordspec.schema.features import Feature
     from recordspec.wire.columns import Section
 
 # The values of some rows, with their type there.
@@ -259,7 +259,7 @@ class ColumnNames:
 
     def _add(self, section: Section, feature: Feature) -> None:
         # the kinds of features take 0.1 s to import
-        from recordspec.spec.stored_values import given_type
+        from recordspec.schema.stored_values import given_type
 
         in_steps = section == "sequence" and not feature.spans_steps
         type_ = given_type(feature)
@@ -345,7 +345,7 @@ def _given_columns(batch: RowBatch, names: ColumnNames) -> TypedColumns:
     """The values of features that are not what is stored under a key. Raises RecordError."""
     if not names.placed:
         return {}
-    from recordspec.spec.stored_values import given_columns
+    from recordspec.schema.stored_values import given_columns
 
     sequence = any(section != "features" for section, _ in names.placed)
     records = [bytes(batch.data(row)) for row in range(len(batch))]

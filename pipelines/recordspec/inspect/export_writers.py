@@ -13,8 +13,8 @@ from typing import Any
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.columns import to_pylist, with_values
-from recordspec.spec.dates import DateUnit, iso_texts
-from recordspec.spec.values import BASE64
+from recordspec.schema.dates import DateUnit, iso_texts
+from recordspec.schema.values import BASE64
 from recordspec.wire.arrays import (
     ArrowArray,
     Ints,

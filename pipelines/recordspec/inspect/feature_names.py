@@ -13,7 +13,7 @@ from recordspec.errors import Problem, SpecError, nearest, one_of
 from recordspec.wire.arrays import ArrowArray, Ints, strings_array, take
 
 if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
 
 # Whether a key is that of a feature list, and the key.
 FeatureKey = tuple[bool, str]

@@ -21,12 +21,12 @@ from recordspec.inspect.stats.tally import (
 )
 from recordspec.locations import Location, read_bytes
 from recordspec.progress import Progress
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.box import Box
-from recordspec.spec.features.label import Label
-from recordspec.spec.infer import Evidence, Inferred, infer_features, no_inputs
-from recordspec.spec.media import images, sounds
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.box import Box
+from recordspec.schema.features.label import Label
+from recordspec.schema.infer import Evidence, Inferred, infer_features, no_inputs
+from recordspec.schema.media import images, sounds
+from recordspec.schema.schema import Schema
 from recordspec.store.shards import Files
 from recordspec.wire.columns import TF_DTYPES
 from recordspec.wire.file_types import describe_type, type_name

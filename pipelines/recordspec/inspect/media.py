@@ -93,7 +93,7 @@ def media_info(data: bytes, form: str) -> MediaInfo | None:
 
 
 def _image(data: bytes, form: str) -> MediaInfo:
-    from recordspec.spec.media import images  # it takes 0.1 s
+    from recordspec.schema.media import images  # it takes 0.1 s
 
     with images.pillow("the sizes of images").open(io.BytesIO(data)) as image:
         measures = {"width": image.width, "height": image.height}
@@ -103,7 +103,7 @@ def _image(data: bytes, form: str) -> MediaInfo:
 
 
 def _sound(data: bytes, form: str) -> MediaInfo | None:
-    from recordspec.spec.media import sounds
+    from recordspec.schema.media import sounds
 
     found: Any = sounds.soundfile("the lengths of sounds").info(io.BytesIO(data))
     if found.samplerate <= 0 or not 0 <= found.frames < _MOST_SAMPLES:

@@ -9,12 +9,12 @@ from functools import singledispatch
 
 from recordspec.errors import Path, show_path
 from recordspec.inspect.check import TITLES, CheckReport, UnknownKey, ViolationGroup
-from recordspec.spec.features import Feature
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.var_len import VariableLen
-from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema
-from recordspec.spec.validate import Code
+from recordspec.schema.features import Feature
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.var_len import VariableLen
+from recordspec.schema.options import to_builtins
+from recordspec.schema.schema import Schema
+from recordspec.schema.validate import Code
 from recordspec.wire.columns import TF_DTYPES
 
 # The violations of one feature.

@@ -28,7 +28,7 @@ from recordspec.wire.arrays import (
 from recordspec.wire.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
 
 # Rows with no more values than this are converted to Python values together.
 _SHORT = 16

@@ -30,8 +30,8 @@ from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
 if TYPE_CHECKING:
-    from recordspec.spec.blocks import Sections
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.blocks import Sections
+    from recordspec.schema.schema import Schema
 
 T = TypeVar("T")
 
@@ -107,13 +107,13 @@ class UnpackedRows:
         self._schema, self._sections, self._rows = schema, sections, rows
 
     def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
-        from recordspec.spec.blocks import decoded
+        from recordspec.schema.blocks import decoded
 
         return decoded(self._sections, self._rows)
 
     @cached_property
     def records(self) -> RecordSpans:
-        from recordspec.spec.blocks import records_with
+        from recordspec.schema.blocks import records_with
 
         made = records_with(self._schema, self._sections, self._rows)
         data, places = data_of(made)
@@ -276,7 +276,7 @@ def _unpack(
 ) -> Iterator[RowBatch | UnreadableRecord]:
     """The rows of the blocks of a chunk: those of many blocks together, since a block alone has few."""
     # the kinds of features take 0.1 s to import
-    from recordspec.spec.blocks import rows_of_blocks
+    from recordspec.schema.blocks import rows_of_blocks
 
     first, count = 0, len(chunk)
     while first < len(chunk):

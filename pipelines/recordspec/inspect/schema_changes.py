@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec.errors import Path
-from recordspec.spec.feature_set import differences
-from recordspec.spec.features import Feature
-from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema
+from recordspec.schema.feature_set import differences
+from recordspec.schema.features import Feature
+from recordspec.schema.options import to_builtins
+from recordspec.schema.schema import Schema
 
 # The possible consequences of a change.
 OLD_RECORDS, OLD_READERS, MODELS = "reading old records", "old readers of new records", "models"

@@ -155,7 +155,7 @@ def _schema_problems(path: Location, manifest: Manifest) -> Iterator[FileProblem
     if not path.is_file():
         yield _file_problem(path, expected, "no file")
         return
-    from recordspec.spec.schema import Schema, custom_kinds  # most files have none beside them
+    from recordspec.schema.schema import Schema, custom_kinds  # most files have none beside them
 
     try:
         if kinds := custom_kinds(path):

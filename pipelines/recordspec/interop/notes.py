@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recordspec.errors import Path, show_path
-from recordspec.spec.features import Feature
-from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import Feature
+from recordspec.schema.options import to_builtins
+from recordspec.schema.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.features import Feature
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
-from recordspec.spec.features.options import STORAGE
-from recordspec.spec.features.ragged import RaggedLists
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.var_len import VariableLen
+from recordspec.schema.features import Feature
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
+from recordspec.schema.features.options import STORAGE
+from recordspec.schema.features.ragged import RaggedLists
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.var_len import VariableLen
 
 # Each value of a default is an item of a Python tuple.
 _MAX_DEFAULT_VALUES = 1 << 20

@@ -19,8 +19,8 @@ from recordspec.reading.plan import Plan
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.shuffle_quality import Classes, Neighbours
 from recordspec.reading.transformations import CALLS, map_elements
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor
 
 # About this many rows are counted before Python gets their number, which takes 30 us each time.
 _HANDED_OVER = 1024

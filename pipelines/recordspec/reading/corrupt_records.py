@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import LocalPath, Location, absolute
-from recordspec.spec.decoder import decode_errors, decode_problems
-from recordspec.spec.schema import Schema
+from recordspec.schema.decoder import decode_errors, decode_problems
+from recordspec.schema.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
 from recordspec.store.staging import failure_in
 from recordspec.wire import file_types, tfrecord

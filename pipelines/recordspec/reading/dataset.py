@@ -17,9 +17,9 @@ from recordspec.reading.order import Position, Seeds, key_of, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
-from recordspec.spec import decoder
-from recordspec.spec.options import from_python, parse_bytes
-from recordspec.spec.schema import Schema, check_is_schema
+from recordspec.schema import decoder
+from recordspec.schema.options import from_python, parse_bytes
+from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.store.shards import Files, expand_dataset
 from recordspec.store.staging import StagingFolder
 

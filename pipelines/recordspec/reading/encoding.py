@@ -13,11 +13,11 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, show_text
 from recordspec.locations import Location, output_file, read_text
-from recordspec.spec.decoder import batch_spec
-from recordspec.spec.features import Feature
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import Tensor, dense
-from recordspec.spec.values import Array
+from recordspec.schema.decoder import batch_spec
+from recordspec.schema.features import Feature
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor, dense
+from recordspec.schema.values import Array
 
 _LOOKUPS = ("index", "one_hot", "multi_hot", "count")
 _BINS = 10

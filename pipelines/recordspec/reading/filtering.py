@@ -18,9 +18,9 @@ from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import chances
 from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements
-from recordspec.spec.decoder import batch_spec
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.decoder import batch_spec
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor
 
 Counts = tuple[int, ...]
 

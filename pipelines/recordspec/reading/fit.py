@@ -11,12 +11,12 @@ from recordspec._tf import tf
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
-from recordspec.spec.feature_set import map_features
-from recordspec.spec.features import Feature
-from recordspec.spec.lists import cells
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import Tensor, dense, mask_of
-from recordspec.spec.values import DTYPES, BadValue
+from recordspec.schema.feature_set import map_features
+from recordspec.schema.features import Feature
+from recordspec.schema.lists import cells
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor, dense, mask_of
+from recordspec.schema.values import DTYPES, BadValue
 
 Names = str | tuple[str, ...]
 

@@ -23,9 +23,9 @@ from recordspec.reading.shuffle_buffer import (
     together,
 )
 from recordspec.reading.transformations import CALLS, map_elements, rebatch
-from recordspec.spec import blocks, decoder
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import Tensor
+from recordspec.schema import blocks, decoder
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor
 from recordspec.wire.blocks import ROWS
 
 

@@ -16,7 +16,7 @@ from recordspec.reading.options import Interleave, Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Piece, Plan
 from recordspec.reading.shuffle_buffer import ShufflePlan
-from recordspec.spec.options import format_bytes
+from recordspec.schema.options import format_bytes
 from recordspec.store.transaction import locked
 
 log = logging.getLogger("recordspec")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import PathText
-from recordspec.spec.options import parse_bytes
+from recordspec.schema.options import parse_bytes
 
 
 def _at_least(option: str, value: int, least: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.transformations import flat_map
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.tensors import Tensor
 
 # Any number but 0, which means a random seed to tf.data.
 _SEED = 87654321

@@ -13,8 +13,8 @@ from recordspec.locations import Location
 from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.remote import RemotePath
-from recordspec.spec.options import parse_bytes
-from recordspec.spec.schema import Schema
+from recordspec.schema.options import parse_bytes
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest, Shard, manifest_of
 from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord

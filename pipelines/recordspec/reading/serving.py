@@ -14,9 +14,9 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, exists, nearest, one_of, system_errors
 from recordspec.reading.fit import Fit
-from recordspec.spec import decoder
-from recordspec.spec.schema import Schema
-from recordspec.spec.tensors import Tensor
+from recordspec.schema import decoder
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor
 
 # The signature that TensorFlow Serving calls where a request names none: it takes plain tensors.
 TENSORS = "serving_default"

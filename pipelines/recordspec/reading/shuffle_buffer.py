@@ -16,7 +16,7 @@ from recordspec.reading.options import Shuffle
 from recordspec.reading.order import Seeds, permuted
 from recordspec.reading.plan import Plan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements, rebatch, without_autograph
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.tensors import Tensor
 
 # Rows before they are decoded: string `[n]`, or a dict of tensors of n rows each. A single row is string
 # `[]`, or a dict of n = 1.

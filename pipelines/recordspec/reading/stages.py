@@ -22,7 +22,7 @@ from recordspec.reading.transformations import (
     tfrecord_dataset,
     without_autograph,
 )
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.tensors import Tensor
 from recordspec.store.staging import StagingFolder
 from recordspec.wire.compression import CODECS
 

@@ -37,8 +37,8 @@ from recordspec.locations import LocalPath, Location
 from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
-from recordspec.spec.options import parse_bytes
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.options import parse_bytes
+from recordspec.schema.tensors import Tensor
 from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, on_disk
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.spec.tensors import Tensor
+from recordspec.schema.tensors import Tensor
 
 # The number that tf.data, too, uses as the largest useful one, where it does not time the stages.
 MOST_CALLS = 16

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from recordspec._arrow import arrow
 from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package, see
 from recordspec.remote import RemotePath
-from recordspec.spec.arrow_values import is_file, item_type
-from recordspec.spec.schema import Schema
+from recordspec.schema.arrow_values import is_file, item_type
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import planned_build
 from recordspec.writing.options import Execution, Write

@@ -34,7 +34,7 @@ from recordspec.errors import Problem, RecordspecError, State, StoreError
 from recordspec.executors import new_attempt
 from recordspec.locations import Location, sync_file
 from recordspec.remote import RemotePath
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.remote_transaction import ConflictError

@@ -42,7 +42,7 @@ from recordspec.wire.file_types import begins_with_record
 log = logging.getLogger("recordspec")
 
 if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
 
 Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | RemotePath]
 
@@ -593,7 +593,7 @@ def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
     """
     if manifest is None or not (path := folder / manifest.name_of(SCHEMA_FILE)).exists():
         return None
-    from recordspec.spec.schema import Schema, custom_kinds  # 0.2 s, and most files have none beside them
+    from recordspec.schema.schema import Schema, custom_kinds  # 0.2 s, and most files have none beside them
 
     if kinds := custom_kinds(path):
         log.warning("%s: custom kinds: %s; records are read by their keys", path, show_text(", ".join(kinds)))
@@ -676,9 +676,9 @@ def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
     """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
     if manifest.fingerprint in (None, schema.fingerprint):
         return
-    from recordspec.spec.feature_set import differences
-    from recordspec.spec.features import KINDS
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.feature_set import differences
+    from recordspec.schema.features import KINDS
+    from recordspec.schema.schema import Schema
 
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
     written = Schema.load(data / manifest.name_of(SCHEMA_FILE), kinds)

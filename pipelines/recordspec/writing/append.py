@@ -10,7 +10,7 @@ from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
 from recordspec.locations import Location, open_file
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name

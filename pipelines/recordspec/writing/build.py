@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from recordspec.errors import Problem, RecordError, SpecError, State
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest, Shard
 from recordspec.store.remote_transaction import ConflictError, transaction
 from recordspec.store.transaction import Transaction

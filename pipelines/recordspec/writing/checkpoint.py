@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec import __version__
-from recordspec.spec.options import to_builtins
+from recordspec.schema.options import to_builtins
 from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.progress import Progress
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts
 from recordspec.wire.arrays import Ints, Mask

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from recordspec.spec.blocks import Sections, sections_of_records
-from recordspec.spec.encoder import records_of, sections_of
-from recordspec.spec.schema import Schema
+from recordspec.schema.blocks import Sections, sections_of_records
+from recordspec.schema.encoder import records_of, sections_of
+from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import ArrowArray, Ints, buffer_of, joined, part, take
 from recordspec.wire.example import check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES

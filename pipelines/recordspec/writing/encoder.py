@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from recordspec.errors import RecordError
-from recordspec.spec.features import Feature
-from recordspec.spec.media import images
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import Feature
+from recordspec.schema.media import images
+from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
 from recordspec.writing.division import Division

@@ -14,8 +14,8 @@ from typing import Any
 
 from recordspec.errors import RecordspecError
 from recordspec.remote import RemotePath
-from recordspec.spec.infer import Inferred
-from recordspec.spec.schema import Schema
+from recordspec.schema.infer import Inferred
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.store.remote_transaction import transaction
 from recordspec.writing.local import build_locally

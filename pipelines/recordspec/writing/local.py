@@ -15,7 +15,7 @@ from recordspec.errors import Problem, WriteError
 from recordspec.executors import Executor, executor
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
 from recordspec.writing import rejects
 from recordspec.writing.build import (

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 
 from recordspec.errors import Problem, SpecError, describe
-from recordspec.spec.options import parse_bytes, parse_share, to_builtins
+from recordspec.schema.options import parse_bytes, parse_share, to_builtins
 from recordspec.wire.compression import Compression
 
 # No hidden files, and room for the rest of a shard's name.

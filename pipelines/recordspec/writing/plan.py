@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recordspec.spec.options import parse_bytes
-from recordspec.spec.schema import Schema
+from recordspec.schema.options import parse_bytes
+from recordspec.schema.schema import Schema
 from recordspec.store.transaction import Transaction
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.options import Write

@@ -14,9 +14,9 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, open_file
 from recordspec.remote import RemotePath
-from recordspec.spec.blocks import records_of_block
-from recordspec.spec.options import from_python
-from recordspec.spec.schema import Schema
+from recordspec.schema.blocks import records_of_block
+from recordspec.schema.options import from_python
+from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
 from recordspec.store.shards import (

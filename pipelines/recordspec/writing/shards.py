@@ -9,8 +9,8 @@ from pathlib import Path
 
 from recordspec.errors import RecordError
 from recordspec.progress import Progress
-from recordspec.spec.blocks import blocks_of
-from recordspec.spec.schema import Schema
+from recordspec.schema.blocks import blocks_of
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count

@@ -18,7 +18,7 @@ from typing import IO
 import numpy as np
 
 from recordspec.locations import Location, open_file, sync
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.arrays import (
     ArrowArray,

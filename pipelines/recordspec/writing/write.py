@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, SpecError
 from recordspec.remote import RemotePath
-from recordspec.spec.infer import Inferred
-from recordspec.spec.options import from_python
-from recordspec.spec.schema import Schema, check_is_schema
+from recordspec.schema.infer import Inferred
+from recordspec.schema.options import from_python
+from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.local import build_locally
 from recordspec.writing.options import ByColumn, Execution, Write

@@ -14,8 +14,8 @@ from recordspec.executors import SerialExecutor
 from recordspec.locations import location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
-from recordspec.spec.arrow_values import values_of
-from recordspec.spec.schema import Schema
+from recordspec.schema.arrow_values import values_of
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, planned_build
 from recordspec.writing.encoder import Encoder

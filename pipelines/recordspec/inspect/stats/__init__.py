@@ -12,7 +12,7 @@ from recordspec.progress import Progress
 from recordspec.store.shards import Files
 
 if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
 
 __all__ = ["StatsReport", "stats"]
 

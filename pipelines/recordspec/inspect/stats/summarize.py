@@ -52,7 +52,7 @@ from recordspec.inspect.stats.tally import (
 )
 
 if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+    from recordspec.schema.schema import Schema
 
 # Features with at most this many distinct values, which occur ten times on average, are labels.
 _MOST_CLASSES = 100

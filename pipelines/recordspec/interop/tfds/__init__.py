@@ -18,8 +18,8 @@ from recordspec.interop.tfds.exporter import export_features, label_files
 from recordspec.interop.tfds.importer import ClassNames, import_schema
 from recordspec.interop.tfds.nodes import LABELS_SUFFIX, parse_features
 from recordspec.locations import local, read_text
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import SCHEMA_FILE, Manifest
 from recordspec.store.sidecars import add_sidecars
 

@@ -10,7 +10,7 @@ from typing import Any
 from recordspec.errors import Problem, SpecError
 from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_INFO
 from recordspec.locations import LocalPath, read_text
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import parse_name
 

@@ -10,14 +10,14 @@ from recordspec.errors import Problem, SpecError
 from recordspec.interop.notes import Note
 from recordspec.interop.stored_tensor import full_default
 from recordspec.interop.tfds.nodes import FLAT, OPTIONAL_DEFAULTS, ROW_LENGTHS, file_stem
-from recordspec.spec.features import Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.box import Box
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.video import Video
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import Feature
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.box import Box
+from recordspec.schema.features.image import Image
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.video import Video
+from recordspec.schema.schema import Schema
 from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Ragged, Sequence, VarLen
 
 Json = dict[str, Any]

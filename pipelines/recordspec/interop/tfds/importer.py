@@ -21,16 +21,16 @@ from recordspec.interop.tfds.nodes import (
     FeatureNode,
     file_stem,
 )
-from recordspec.spec.features import Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.box import Box, BoxFormat
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import OOV_NAME, Label
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.video import Video
-from recordspec.spec.media.sounds import SoundEncoding
-from recordspec.spec.schema import Schema
+from recordspec.schema.features import Feature
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.box import Box, BoxFormat
+from recordspec.schema.features.image import Image
+from recordspec.schema.features.label import OOV_NAME, Label
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.video import Video
+from recordspec.schema.media.sounds import SoundEncoding
+from recordspec.schema.schema import Schema
 
 PartialShape = tuple[int | None, ...]
 # Returns the class names of a ClassLabel, by the stem of its file; None if there is no such file.

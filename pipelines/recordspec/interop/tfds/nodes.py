@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Path, Problem, SpecError, describe
-from recordspec.spec.values import DTYPES, is_integer
+from recordspec.schema.values import DTYPES, is_integer
 
 # The dtypes, by their names in all versions of features.json.
 TFDS_DTYPES = {name: name for name in DTYPES} | {"string": "string", "object": "string", "str": "string"}

@@ -11,7 +11,7 @@ from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.interop.tfmd.importer import import_schema
 from recordspec.interop.tfmd.proto import dump_text, parse_binary, parse_text
 from recordspec.locations import local, read_bytes, read_text
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 
 _BINARY_SUFFIXES = (".pb", ".binpb")
 

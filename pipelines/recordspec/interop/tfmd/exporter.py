@@ -23,15 +23,15 @@ from recordspec.interop.tfmd.proto import (
     classes,
     names_domain,
 )
-from recordspec.spec.features import Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.video import Video
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import dtype_range
+from recordspec.schema.features import Feature
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.image import Image
+from recordspec.schema.features.label import Label
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.video import Video
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import dtype_range
 from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Ragged, Section, Sequence, Sparse, VarLen
 
 _TYPES = {"bytes": BYTES, "int64": INT, "float32": FLOAT}

@@ -33,13 +33,13 @@ from recordspec.interop.tfmd.representations import (
     unsupported_options,
 )
 from recordspec.interop.tfmd.unsupported import NO_COUNTERPART, unsupported
-from recordspec.spec.feature_set import ALL_SECTIONS
-from recordspec.spec.features import Feature
-from recordspec.spec.features.label import Label
-from recordspec.spec.features.sparse import SparseValues
-from recordspec.spec.features.text import Text
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import dtype_range
+from recordspec.schema.feature_set import ALL_SECTIONS
+from recordspec.schema.features import Feature
+from recordspec.schema.features.label import Label
+from recordspec.schema.features.sparse import SparseValues
+from recordspec.schema.features.text import Text
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import dtype_range
 
 _BY_RANGE = {dtype_range(dtype): dtype for dtype in NARROW_DTYPES}
 _SHARED_DOMAINS = ("int_domain", "float_domain", "string_domain")

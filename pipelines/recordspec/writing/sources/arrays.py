@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
-from recordspec.spec.arrow_values import from_arrow
-from recordspec.spec.encoder import part_of, with_missing
-from recordspec.spec.features import Feature
-from recordspec.spec.schema import Schema
+from recordspec.schema.arrow_values import from_arrow
+from recordspec.schema.encoder import part_of, with_missing
+from recordspec.schema.features import Feature
+from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import is_arrow
 from recordspec.writing.sources.arrow import polars_to_arrow, whole_numbers
 from recordspec.writing.sources.base import (

@@ -14,12 +14,12 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location, is_below, location
-from recordspec.spec.arrow_values import combined, from_arrow, is_date, item_type, takes_dates
-from recordspec.spec.encoder import refusal
-from recordspec.spec.features import Feature
-from recordspec.spec.media import file_of
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
+from recordspec.schema.arrow_values import combined, from_arrow, is_date, item_type, takes_dates
+from recordspec.schema.encoder import refusal
+from recordspec.schema.features import Feature
+from recordspec.schema.media import file_of
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import BadValue
 from recordspec.wire.arrays import (
     is_arrow,
     numbers_array,

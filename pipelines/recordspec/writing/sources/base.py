@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest, system_errors
 from recordspec.locations import AnyPath, Location, LocationText, below, location
-from recordspec.spec import values
-from recordspec.spec.arrow_values import combined
-from recordspec.spec.encoder import part_of
-from recordspec.spec.feature_set import unknown_name
-from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
+from recordspec.schema import values
+from recordspec.schema.arrow_values import combined
+from recordspec.schema.encoder import part_of
+from recordspec.schema.feature_set import unknown_name
+from recordspec.schema.options import to_builtins
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import BadValue
 from recordspec.store.shards import expand
 from recordspec.wire.arrays import is_arrow
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.features import Feature
+from recordspec.schema.features import Feature
 from recordspec.wire.arrays import (
     counts_of,
     is_arrow,

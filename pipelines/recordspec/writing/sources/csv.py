@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, open_file
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import (
     Batches,
     FileSource,

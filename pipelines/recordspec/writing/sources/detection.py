@@ -17,12 +17,12 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe
 from recordspec.locations import AnyPath, Location, LocationText, below, location, read_bytes
-from recordspec.spec.features import Feature
-from recordspec.spec.features.box import Box
-from recordspec.spec.media.images import header_of
-from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
+from recordspec.schema.features import Feature
+from recordspec.schema.features.box import Box
+from recordspec.schema.media.images import header_of
+from recordspec.schema.options import to_builtins
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import BadValue
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import (
     Batches,

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, State, StoreError
 from recordspec.locations import Location, LocationText, location, relative
-from recordspec.spec.media import images, sounds
-from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema
+from recordspec.schema.media import images, sounds
+from recordspec.schema.options import to_builtins
+from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, Columns, FileSource, identity_of, size_ranges
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import location, read_bytes
-from recordspec.spec.arrow_values import from_arrow
-from recordspec.spec.media import file_of
-from recordspec.spec.schema import Schema
+from recordspec.schema.arrow_values import from_arrow
+from recordspec.schema.media import file_of
+from recordspec.schema.schema import Schema
 from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import TablePart, check_table
 from recordspec.writing.sources.base import even_ranges

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
-from recordspec.spec.arrow_values import is_list
-from recordspec.spec.dates import DateUnit, finest, to_dates, unit_of_dates
-from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_features, no_inputs
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import EXACT_INTS, holds
+from recordspec.schema.arrow_values import is_list
+from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
+from recordspec.schema.infer import MAX_CLASSES, Evidence, Inferred, infer_features, no_inputs
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import EXACT_INTS, holds
 from recordspec.wire.arrays import is_arrow, to_numpy
 from recordspec.writing.sources import text
 from recordspec.writing.sources.arrays import Arrays

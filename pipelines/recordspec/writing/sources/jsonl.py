@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from recordspec.errors import Problem, RecordError, describe
 from recordspec.locations import Location
-from recordspec.spec.feature_set import unknown_name
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import BASE64
+from recordspec.schema.feature_set import unknown_name
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import BASE64
 from recordspec.writing.sources.arrow import media_in, paths_below
 from recordspec.writing.sources.base import (
     Batches,

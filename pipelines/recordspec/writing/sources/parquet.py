@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, system_problem
 from recordspec.locations import Location, location
-from recordspec.spec import values
-from recordspec.spec.schema import Schema
+from recordspec.schema import values
+from recordspec.schema.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
 from recordspec.writing.sources.base import (

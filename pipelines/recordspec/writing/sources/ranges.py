@@ -11,8 +11,8 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location, open_file
-from recordspec.spec import values
-from recordspec.spec.schema import Schema
+from recordspec.schema import values
+from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import Bytes, Ints, Mask
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batches, long_row_problem

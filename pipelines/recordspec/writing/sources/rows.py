@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
-from recordspec.spec.encoder import columns_of
-from recordspec.spec.media import images
-from recordspec.spec.schema import Schema
+from recordspec.schema.encoder import columns_of
+from recordspec.schema.media import images
+from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
 
 _Rows = TypeVar("_Rows", bound="DictRows")

@@ -9,7 +9,7 @@ from typing import Any
 
 from recordspec.errors import RecordError
 from recordspec.locations import Location
-from recordspec.spec.schema import Schema
+from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, Source, SourcePart, leave_out
 
 

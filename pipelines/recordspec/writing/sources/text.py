@@ -9,9 +9,9 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
-from recordspec.spec.encoder import with_missing
-from recordspec.spec.features import Feature
-from recordspec.spec.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
+from recordspec.schema.encoder import with_missing
+from recordspec.schema.features import Feature
+from recordspec.schema.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
 from recordspec.wire.arrays import present_in, to_numpy, truth_array
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import EXACT

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import AnyPath, Location, LocationText, below, location
-from recordspec.spec import values
-from recordspec.spec.features import KINDS
-from recordspec.spec.schema import Schema
-from recordspec.spec.stored_values import given_columns
+from recordspec.schema import values
+from recordspec.schema.features import KINDS
+from recordspec.schema.schema import Schema
+from recordspec.schema.stored_values import given_columns
 from recordspec.store.shards import block_in, expand
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import place

@@ -17,12 +17,12 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, open_file
-from recordspec.spec import values
-from recordspec.spec.features import Feature
-from recordspec.spec.features.base import ValueType
-from recordspec.spec.media import images, sounds
-from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
+from recordspec.schema import values
+from recordspec.schema.features import Feature
+from recordspec.schema.features.base import ValueType
+from recordspec.schema.media import images, sounds
+from recordspec.schema.schema import Schema
+from recordspec.schema.values import BadValue
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import (
     Batches,

@@ -1,0 +1,147 @@
+"""Arrow's arrays as the values of features, without a Python object for each cell where that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.schema.features import Feature
+from recordspec.schema.media import file_of
+from recordspec.wire.arrays import is_arrow, is_number, is_text, list_array, offsets, present_in, to_numpy
+
+
+def values_of(columns: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, Any]:
+    """Columns by the names of their features, those of Arrow as the values of these."""
+    return {
+        name: from_arrow(values, features.get(name)) if is_arrow(values) else values
+        for name, values in columns.items()
+    }
+
+
+def from_arrow(column: Any, feature: Feature | None = None) -> Any:
+    """An Arrow array as the values of a feature, in which null is missing: an array of numbers, dates, text
+    or a dictionary of it, or of `large_list` of these; or else a list.
+
+    Without a feature, it is numbers or text that stay an array.
+    """
+    array = _plain(column)
+    kind = array.type
+    if is_number(array) or (is_date(kind) and takes_dates(feature)):
+        return array
+    if is_text(array) and (feature is None or _takes_text(feature)):
+        return array
+    if is_list(kind) and _takes_lists(feature) and _has_plain_items(array):
+        return array
+    if arrow().types.is_dictionary(kind):
+        if feature is None or _takes_text(feature):
+            return array
+        return from_arrow(array.dictionary_decode(), feature)
+    if is_file(kind) or (is_list(kind) and is_file(kind.value_type)):
+        return _files_of(array.to_pylist())
+    if is_list(kind) and feature is not None and feature.value_type.item == "media":
+        return _samples(array)
+    return array.to_pylist()
+
+
+def _plain(column: Any) -> Any:
+    """One array of a plain type: chunks are concatenated, and lists are `large_list`."""
+    pyarrow = arrow()
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = combined(column)
+    if isinstance(column, pyarrow.ExtensionArray):
+        return _plain(column.storage)
+    if isinstance(column, pyarrow.DictionaryArray):
+        entries = column.dictionary
+        if is_text(entries) and not entries.null_count:  # what has such an entry is missing, too
+            return column
+        return _plain(column.dictionary_decode())
+    if is_list(column.type):
+        lengths = pyarrow.compute.list_value_length(column)
+        counts = to_numpy(lengths.fill_null(0) if lengths.null_count else lengths).astype(np.int64)
+        items = _plain(column.flatten())
+        if isinstance(items, pyarrow.DictionaryArray):
+            items = items.dictionary_decode()
+        return list_array(items, offsets(counts), present_in(column))
+    if "view" in str(column.type):  # which can be filtered by few functions
+        plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}
+        return column.cast(plain[str(column.type)]) if str(column.type) in plain else column
+    return column
+
+
+def _has_plain_items(lists: Any) -> bool:
+    """Whether the innermost items are numbers or text, none of them missing; others are to be named by their
+    feature."""
+    items = lists.flatten()
+    if items.null_count:
+        return False
+    return _has_plain_items(items) if is_list(items.type) else is_number(items) or is_text(items)
+
+
+def combined(column: Any) -> Any:
+    """The chunks of a column of a table as one array."""
+    chunks = column.chunks
+    if len(chunks) == 1:
+        return chunks[0]
+    return arrow().concat_arrays(chunks) if chunks else arrow().nulls(0, column.type)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether this is a type of lists."""
+    types = arrow().types
+    return any(is_one(kind) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+
+
+def item_type(kind: Any) -> Any:
+    """The type of single values, and of items of lists."""
+    while is_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def is_file(kind: Any) -> bool:
+    """Whether this is how Hugging Face stores images and sounds: as bytes, or else as a path."""
+    return bool(arrow().types.is_struct(kind)) and {field.name for field in kind} == {"bytes", "path"}
+
+
+def _files_of(value: Any) -> Any:
+    return [_files_of(one) for one in value] if isinstance(value, list) else file_of(value)
+
+
+def is_date(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_date(kind) or types.is_timestamp(kind))
+
+
+def takes_dates(feature: Feature | None) -> bool:
+    return feature is not None and feature.value_type.date is not None
+
+
+def _takes_text(feature: Feature | None) -> bool:
+    return feature is not None and feature.value_type.item in ("text", "class")
+
+
+def _takes_lists(feature: Feature | None) -> bool:
+    """Whether `encode` takes lists of Arrow."""
+    return _takes_text(feature) or (feature is not None and feature.value_type.is_number)
+
+
+def _samples(array: Any) -> list[Any]:
+    """Pixels or samples, an array for each, or lists of arrays of different shapes; Arrow
+    knows their dtype."""
+    items = array
+    while is_list(items.type):
+        items = items.flatten()
+    if not is_number(items):
+        return list(array.to_pylist())
+    dtype = to_numpy(items[:0]).dtype
+    return [None if value is None else _array_of(value, dtype) for value in array.to_pylist()]
+
+
+def _array_of(value: Any, dtype: np.dtype[Any]) -> Any:
+    try:
+        return np.array(value, dtype)
+    except ValueError:  # of several sounds or images, which may differ in size
+        return [_array_of(one, dtype) for one in value] if isinstance(value, list) else value

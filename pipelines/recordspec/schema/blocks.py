@@ -1,0 +1,275 @@
+"""Makes blocks from columns or from records, and parses them in a graph to the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, columns_in
+from recordspec.schema.tensors import Tensor, with_default
+from recordspec.schema.validate import check_structure
+from recordspec.wire import blocks
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    bytes_in,
+    counts_of,
+    data_of,
+    empty_column,
+    items_of,
+    list_array,
+    offsets,
+    storage_of,
+    strings_array,
+    to_arrow,
+)
+from recordspec.wire.columns import (
+    TF_DTYPES,
+    Column,
+    Fixed,
+    Part,
+    Section,
+    Sequence,
+    Sparse,
+    VarLen,
+)
+from recordspec.wire.example import Table, encode, oversized
+from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
+from recordspec.wire.record_batch import RecordBatch, decode
+
+# The columns of records, by section and key.
+Sections = Mapping[Section, Table]
+
+
+def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
+    """The columns of a section, as `columns_in` returns them."""
+    return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
+
+
+def blocks_of(
+    schema: FeatureSet, sections: Sections, size: int, count: int, *, framed: bool = False
+) -> ArrowArray:
+    """Encodes the columns of `count * size` rows as `count` blocks of `size` rows, each an Example.
+
+    All blocks are encoded together, each in its frame if `framed`: a call for every block of 256 rows would
+    cost more than their values.
+
+    Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
+    """
+    given = {blocks.ROWS: to_arrow(np.full(count, size))}
+    for section in schema.sections:
+        columns = placed_columns(schema, section)
+        for key, array in blocks.columns_of_blocks(section, sections[section], columns, size, count):
+            if key in given:
+                expected = "keys that stay apart in a block"
+                raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
+            given[key] = array
+    found = oversized([given], count)
+    if found is not None:
+        number, least, _ = found
+        hint = f"blocks of at most {max(1, size * LARGEST_RECORD // least):,} rows of this size fit"
+        got = f"{least:,} bytes in {size:,} rows"
+        raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint), number)
+    return encode(given, None, count, framed=framed)
+
+
+def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
+    """Converts records of one row each to one block. Their stored values are copied unchanged.
+
+    Raises RecordError for a record that is not one of the schema, or contradicts itself.
+    """
+    given = strings_array(list(records))
+    sections = sections_of_records(schema, given)
+    (block,) = bytes_in(blocks_of(schema, sections, len(given), 1))
+    return block
+
+
+def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, tail: int = 0) -> Sections:
+    """The columns of records of one row each, which are decoded together.
+
+    Args:
+        records: `large_binary`.
+        head, tail: bytes before and after each that do not belong to it.
+
+    Raises RecordError, which names the row, for one that violates the schema, since a block concatenates the
+    values of all rows, and an extra value would be the next row's; or that has a key of no feature.
+    """
+    buffer, places = data_of(records)
+    sequence = schema.record == "sequence_example"
+    decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=sequence)
+    check_structure(schema.placed, decoded)
+    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
+    for section in schema.sections:
+        columns = placed_columns(schema, section)
+        found = decoded.sequence if section == "sequence" else decoded.features
+        blocks.check_known(found, {column.key for column in columns}, f"keys of the schema in {section}")
+        sections[section] = {
+            column.key: _stored(column, section, found.get(column.key, ()), decoded.rows)
+            for column in columns
+        }
+    check_counts(schema, sections, decoded.rows)
+    return sections
+
+
+def _stored(column: Column, section: Section, found: tuple[ArrowArray, ...], rows: int) -> ArrowArray:
+    """The array of a key, among those of several kinds."""
+    of_storage = [array for array in found if storage_of(array) == column.storage]
+    if of_storage:
+        return of_storage[0]
+    empty = empty_column(column.storage, rows)
+    if section != "sequence":
+        return empty
+    steps = counts_of(found[0]) if found else np.zeros(rows, np.int64)
+    return list_array(empty_column(column.storage, int(steps.sum())), offsets(steps))
+
+
+def check_counts(schema: FeatureSet, sections: Sections, rows: int) -> None:
+    """Raises RecordError for the first row in which features do not have equally many values."""
+    bad: list[tuple[int, Problem]] = []
+    for equal in schema.equal_counts:
+        pair = [sections[equal.section][key] for _, key, _ in (equal.first, equal.second)]
+        owners, numbers = np.arange(rows), [counts_of(array) for array in pair]
+        if equal.section == "sequence" and not equal.steps:
+            if (numbers[0] != numbers[1]).any():
+                continue  # that is a problem already
+            owners, numbers = np.repeat(owners, numbers[0]), [counts_of(items_of(array)) for array in pair]
+        if not equal.steps:
+            numbers = [numbers[0] // equal.first[2], numbers[1] // equal.second[2]]
+        for place in np.flatnonzero(numbers[0] != numbers[1])[:1]:
+            bad.append((int(owners[place]), equal.problem(*(int(number[place]) for number in numbers))))
+    if bad:
+        row = min(row for row, _ in bad)
+        raise RecordError([problem for at, problem in bad if at == row], row)
+
+
+def records_of_block(
+    schema: FeatureSet, block: Any, *, framed: bool = False, whole: bool = False
+) -> ArrowArray:
+    """Converts the rows of a block to records.
+
+    Args:
+        framed: whether each record is in its frame.
+        whole: whether a key of no feature is an error.
+
+    Raises RecordError for a block whose columns do not have as many values as its rows.
+    """
+    data = np.frombuffer(block, np.uint8)
+    places = np.array([0, len(data)])
+    sections, rows = rows_of_blocks(schema, data, places[:-1], places[1:], whole=whole)
+    return records_with(schema, sections, int(rows.sum()), framed=framed)
+
+
+def rows_of_blocks(
+    schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints, *, whole: bool = False
+) -> tuple[Sections, Ints]:
+    """The columns of the rows of blocks in a buffer, which are decoded together, and how many rows each has.
+
+    Args:
+        whole: whether a key of no feature is an error.
+
+    Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
+    rows.
+    """
+    found = blocks.StoredBlocks.of(buffer, starts, stops)
+    columns = {section: placed_columns(schema, section) for section in schema.sections}
+    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
+    for section, some in columns.items():
+        sections[section] = blocks.stored(some, section, found)
+    if whole:
+        found.check_keys(columns)
+    return sections, found.rows
+
+
+def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> ArrowArray:
+    """The records that have these columns. Raises RecordError, with the row, for one that is too large."""
+    sequence = sections["sequence"] if schema.record == "sequence_example" else None
+    return encode({**sections["features"], **sections["context"]}, sequence, rows, framed=framed)
+
+
+def decoded(sections: Sections, rows: int) -> RecordBatch:
+    """The columns of records as `decode` returns them."""
+    features = {**sections["features"], **sections["context"]}
+    return RecordBatch(
+        rows=rows,
+        features={key: (array,) for key, array in features.items()},
+        sequence={key: (array,) for key, array in sections["sequence"].items()},
+    )
+
+
+def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
+    """Parses one block (string `[]`) or several (`[p]`) to concatenated columns, by block key.
+
+    The first dimension of each column, dense or ragged, is the rows, and `blocks.ROWS` has a zero for every
+    row: rows can be gathered and rebatched before `columns_of` converts them to the columns of a batch.
+    """
+    columns = {section: placed_columns(schema, section) for section in schema.sections}
+    calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
+    features = {key: call.make() for by_key in calls.values() for key, call in by_key.items()}
+    parsed = tf.io.parse_example(tf.reshape(serialized, [-1]), features | _rows_feature())
+    rows = parsed.pop(blocks.ROWS)
+    with tf.control_dependencies([_whole(columns, parsed, rows)]):
+        held = {key: tf.identity(value.values) for key, value in parsed.items()}
+    for section, placed in columns.items():
+        for column in placed:
+            key = blocks.block_key(column.key, section)
+            if key in held and blocks.values_in_row(column, section) is not None:
+                held[key] = tf.reshape(held[key], [-1, *column.cell])
+    return held | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
+
+
+def rows_of(serialized: Tensor) -> Tensor:
+    """The number of rows of each block, int64 `[p]`. Nothing else is decoded."""
+    return tf.io.parse_example(serialized, _rows_feature())[blocks.ROWS]
+
+
+def _rows_feature() -> dict[str, Any]:
+    return {blocks.ROWS: tf.io.FixedLenFeature([], tf.int64)}
+
+
+def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tensor], rows: Tensor) -> Tensor:
+    """Asserts that the columns of each block have as many rows as it states: otherwise rows of the next block
+    would be read."""
+    missing = []
+    for section, placed in columns.items():
+        for column in placed:
+            value = parsed.get(blocks.block_key(column.key, section))
+            if value is not None and not isinstance(column.layout, Part):
+                size = blocks.values_in_row(column, section)
+                missing.append(value.row_lengths() - (rows if size is None else rows * size))
+    message = "expected as many values as the rows of a block have"
+    return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), message) if missing else tf.no_op()
+
+
+def columns_of(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
+    """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key."""
+    found: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
+    for section, columns in found.items():
+        for column in placed_columns(schema, section):
+            if not isinstance(column.layout, Part):
+                value = held.get(blocks.block_key(column.key, section))
+                columns[column.key] = value if section == "sequence" else _batch(column, value, held)
+    return found
+
+
+def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
+    """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
+    layout = column.layout
+    if isinstance(layout, Fixed) and column.has_default:
+        return value if layout.ragged else with_default(value, layout.default, layout.shape)[0]
+    if isinstance(layout, Fixed) and value is None:  # a column without any values
+        shape = tf.stack([tf.shape(held[blocks.ROWS])[0], *layout.shape])
+        return tf.ensure_shape(tf.zeros(shape, TF_DTYPES[column.storage]), [None, *layout.shape])
+    if isinstance(layout, VarLen):
+        return value if layout.ragged else value.to_sparse()
+    if isinstance(layout, Sequence):
+        return value.to_tensor(None if layout.pad is None else tf.constant(layout.pad, value.dtype))
+    if isinstance(layout, Sparse):
+        places = [value.value_rowids(), *(held[key].values for key in layout.index_keys)]
+        size = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
+        return tf.SparseTensor(tf.stack(places, 1), value.values, size)
+    return value

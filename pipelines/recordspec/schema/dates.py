@@ -1,0 +1,154 @@
+"""Dates and times as whole numbers: days, seconds or parts of them since 1970-01-01, in UTC."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, Literal
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import describe
+from recordspec.schema.values import Array, BadValue, numbers, unpacked
+from recordspec.wire.arrays import is_arrow, to_numpy
+
+DateUnit = Literal["days", "seconds", "milliseconds", "microseconds", "nanoseconds"]
+
+# NumPy's names, from the coarsest to the finest unit.
+_CODES: dict[DateUnit, str] = {
+    "days": "D",
+    "seconds": "s",
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "nanoseconds": "ns",
+}
+# A date of ISO 8601, or a date and a time, with or without an offset from UTC.
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)"
+    r"(?:[T ](\d\d:\d\d)(?:(:\d\d)(\.\d{1,9})?)?(?:Z|([+-](?:[01]\d|2[0-3]):?[0-5]\d))?)?",
+    re.ASCII,
+)
+_EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z"
+
+
+def since_epoch(values: Any, unit: DateUnit) -> Array:
+    """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, never rounded.
+
+    Accepts an array datetime64, one of Arrow, or a list of dates, times (without an offset: in UTC), their
+    ISO text, and such numbers. Raises BadValue for others, and for values that the unit cannot represent.
+    """
+    if is_arrow(values):
+        is_date = arrow().types.is_temporal(values.type)
+        values = to_dates(values) if is_date else unpacked(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        return numbers(values, "int64")
+    if not (isinstance(values, np.ndarray) and values.dtype.kind == "M"):
+        found = np.empty(len(values), np.int64)
+        for index, value in enumerate(values):
+            try:
+                found[index] = _number(value, unit)
+            except BadValue as bad:
+                raise bad.moved(index) from None
+        return found
+    cast = values.astype(f"datetime64[{_CODES[unit]}]")
+    wrong = np.flatnonzero(np.isnat(values) | (cast.astype(values.dtype) != values))
+    if len(wrong):
+        index = int(wrong[0])
+        finer = next((one for one in _CODES if _holds(values[index], one)), "")
+        hint = f"`date: {finer}` holds it" if finer else ""
+        raise BadValue(index, f"whole {unit} since 1970-01-01", str(values[index]), hint)
+    return cast.astype(np.int64)
+
+
+def _holds(value: Any, unit: DateUnit) -> bool:
+    return bool(value.astype(f"datetime64[{_CODES[unit]}]").astype(value.dtype) == value)
+
+
+def to_dates(array: Any) -> Any:
+    """Dates or times of Arrow, none of them null, as datetime64 `[n]`; those with a time zone in UTC."""
+    pyarrow, kind = arrow(), array.type
+    if not pyarrow.types.is_timestamp(kind):
+        seconds = array.cast(pyarrow.timestamp("s"))  # date64 has milliseconds, all of whole days
+        return to_numpy(seconds.view(pyarrow.int64())).view("datetime64[s]").astype("datetime64[D]")
+    return to_numpy(array.view(pyarrow.int64())).view(f"datetime64[{kind.unit}]")
+
+
+def _number(value: Any, unit: DateUnit) -> int:
+    """One value; the index of a BadValue is 0."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+        return int(numbers([value], "int64")[0])
+    return int(since_epoch(np.array([_datetime64(value)]), unit)[0])
+
+
+def _datetime64(value: Any) -> np.datetime64:
+    if isinstance(value, np.datetime64):
+        return value
+    if isinstance(value, str):
+        return _parsed(value)
+    if hasattr(value, "to_datetime64"):  # of pandas, which has nanoseconds
+        return value.to_datetime64()  # type: ignore[no-any-return]
+    if isinstance(value, datetime.datetime):
+        offset = value.utcoffset() or datetime.timedelta()
+        try:
+            return np.datetime64(value.replace(tzinfo=None) - offset, "us")
+        except OverflowError:  # its time in UTC is in a year that Python does not have
+            raise BadValue(0, _EXPECTED, describe(value)) from None
+    if isinstance(value, datetime.date):
+        return np.datetime64(value, "D")
+    raise BadValue(0, _EXPECTED, describe(value))
+
+
+def _parsed(text: str) -> np.datetime64:
+    match = _ISO.fullmatch(text.strip())
+    try:
+        if match is None:
+            raise ValueError
+        day, minute, second, fraction, offset = match.groups()
+        if minute is None:
+            return np.datetime64(datetime.date.fromisoformat(day), "D")
+        time = datetime.datetime.fromisoformat(f"{day}T{minute}{second or ''}")
+        if offset:
+            hours, minutes = int(offset[:3]), int(offset[0] + offset[-2:])
+            time -= datetime.timedelta(hours=hours, minutes=minutes)
+    except (ValueError, OverflowError):
+        raise BadValue(0, _EXPECTED, f"`{text}`") from None
+    whole = np.datetime64(time, "s")
+    digits = (fraction or "").strip(".").rstrip("0")
+    if not digits:
+        return whole
+    unit: Any = "ms" if len(digits) <= 3 else "us" if len(digits) <= 6 else "ns"
+    digits = digits.ljust({"ms": 3, "us": 6, "ns": 9}[unit], "0")
+    found: np.datetime64 = whole.astype(f"datetime64[{unit}]") + np.timedelta64(int(digits), unit)
+    if found.astype(whole.dtype) != whole:  # it wraps around
+        raise BadValue(0, "nanoseconds only from 1677-09-22 to 2262-04-10", f"`{text}`")
+    return found
+
+
+def iso_texts(numbers: Array, unit: DateUnit) -> tuple[list[str], Array]:
+    """The ISO texts, in UTC, of dates or times, int64 `[n]`, and bool `[n]`: which ones `since_epoch` does
+    not accept, as their year is not from 1 to 9999.
+    """
+    texts = np.datetime_as_string(numbers.astype(f"datetime64[{_CODES[unit]}]"))
+    sizes = {"days": 10, "seconds": 19, "milliseconds": 23, "microseconds": 26, "nanoseconds": 29}
+    return texts.tolist(), (np.char.str_len(texts) != sizes[unit]) | (texts < "0001")
+
+
+def unit_of_dates(values: Any) -> DateUnit | None:
+    """The coarsest unit of dates and times, an array datetime64 or texts; None if some are none."""
+    if not isinstance(values, np.ndarray) and not all(map(_ISO.fullmatch, values)):
+        return None
+    for unit in _CODES:
+        try:
+            since_epoch(values, unit)
+        except BadValue as bad:
+            if bad.problem.expected == _EXPECTED:
+                return None
+        else:
+            return unit
+    return None
+
+
+def finest(one: DateUnit, other: DateUnit) -> DateUnit:
+    """The finer of two units."""
+    return max(one, other, key=list(_CODES).index)

@@ -1,0 +1,443 @@
+"""The features of a record, the rules that they must satisfy together, and differences of two sets."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, Literal, TypeVar
+
+from recordspec.errors import Path, Problem, SpecError, nearest, one_of
+from recordspec.schema.features import Feature
+from recordspec.schema.features.geometry import Coordinates, Pictures
+from recordspec.schema.options import freeze, to_builtins
+from recordspec.wire.columns import Column, Ragged, Section, Sequence, Sparse, VarLen
+
+SECTIONS: dict[str, tuple[Section, ...]] = {
+    "example": ("features",),
+    "sequence_example": ("context", "sequence"),
+}
+ALL_SECTIONS: tuple[Section, ...] = ("features", "context", "sequence")
+# Options with more characters are abbreviated in messages.
+_LONGEST_OPTION = 60
+
+
+@dataclass(frozen=True)
+class EqualCounts:
+    """Features of one section of which a record, or each step, has equally many values.
+
+    Attributes:
+        first, second: what is counted: the name of the feature, the key, and the values that count as one.
+        steps: whether the steps are counted, not the items in a record, or in each step if there are equally
+            many steps.
+    """
+
+    section: Section
+    first: tuple[str, str, int]
+    second: tuple[str, str, int]
+    steps: bool = False
+
+    def problem(self, expected: int, got: int) -> Problem:
+        """The problem of the second feature."""
+        what = "step" if self.steps else "item"
+        text = f"{expected} {what}{'s' * (expected != 1)}, as `{self.first[0]}` has"
+        return Problem(path=(self.section, self.second[0]), expected=text, got=str(got))
+
+
+_Set = TypeVar("_Set", bound="FeatureSet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSet:
+    """The data of a `Schema`, which documents the attributes: what encoding, decoding and validation need."""
+
+    name: str
+    version: int = 1
+    description: str = ""
+    record: Literal["example", "sequence_example"] = "example"
+    features: tuple[Feature, ...] = ()
+    context: tuple[Feature, ...] = ()
+    sequence: tuple[Feature, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        problems = list(_check(self))
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections of the record: `features`, or `context` and `sequence`."""
+        return SECTIONS[self.record]
+
+    @property
+    def placed(self) -> Iterator[tuple[Section, Feature]]:
+        """Every feature with its section, in the order of the spec."""
+        for section in self.sections:
+            for feature in getattr(self, section):
+                yield section, feature
+
+    @cached_property
+    def names(self) -> dict[str, Feature]:
+        """The features by name."""
+        return {feature.name: feature for _, feature in self.placed}
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """The features that store the index of one class a row, by name, with the number of classes."""
+        return {
+            feature.name: len(feature.class_names)
+            for section, feature in self.placed
+            if feature.class_names and not feature.value_type.shape and section != "sequence"
+            if feature.columns()[0].storage == "int64"
+        }
+
+    @cached_property
+    def steps(self) -> frozenset[str]:
+        """The names of the features that have a value in each step, not one in a record."""
+        return frozenset(
+            feature.name
+            for section, feature in self.placed
+            if section == "sequence" and not feature.spans_steps
+        )
+
+    @cached_property
+    def images(self) -> dict[str, Pictures]:
+        """The images that features of coordinates are in, by the names of these features."""
+        found: dict[str, Pictures] = {}
+        for name, feature in self.names.items():
+            if feature.coordinates is not None:
+                named, known = feature.coordinates.image, _images_of(self, name)
+                for image in known:
+                    if named == image.name or len(known) == 1:
+                        found[name] = image
+        return found
+
+    @cached_property
+    def equal_counts(self) -> tuple[EqualCounts, ...]:
+        """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
+        and images of steps."""
+        found = []
+        for section, feature in self.placed:
+            follow, image = feature.coordinates, self.images.get(feature.name)
+            if image is not None and {feature.name, image.name} <= self.steps:
+                found.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
+            for name in (follow.dropped_with or ()) if follow is not None else ():
+                counted = _counted(feature), _counted(self.names[name])
+                if section == "sequence":
+                    found.append(EqualCounts(section, *counted, steps=True))
+                found.append(EqualCounts(section, *counted))
+        return tuple(found)
+
+    @cached_property
+    def shared_keys(self) -> tuple[Problem, ...]:
+        """The problems of features that share a stored key, which is allowed only for reading."""
+        expected = "a distinct key"
+        return tuple(
+            Problem(where=self.name, path=(*path, "key"), expected=expected, got=got)
+            for path, column, owner, _ in _owners(self)
+            for got in [f"`{column.key}`, which `{owner}` writes"]
+            if owner != path[1]
+        )
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the tensors that `decode` returns."""
+        return tuple(output for _, feature in self.placed for output in feature.outputs)
+
+    @property
+    def padding(self) -> dict[str, Any]:
+        """The padding of what `decode` returns, by its names: see `Feature.padding`."""
+        return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
+
+    def only(self: _Set, names: Iterable[str]) -> _Set:
+        """The schema of the features that decode to these names, and of those on which their values depend.
+
+        Boxes depend on the image that they are in, and a feature whose items are dropped on the boxes.
+
+        Raises SpecError for unknown names.
+        """
+        return self._of(self._owners(names))
+
+    def _owners(self, outputs: Iterable[str]) -> set[str]:
+        """The names of the features that decode to these names. Raises SpecError for unknown names."""
+        wanted = tuple(outputs)
+        unknown = [
+            Problem(expected=one_of(self.outputs), got=f"`{name}`", hint=nearest(name, self.outputs))
+            for name in wanted
+            if name not in self.outputs
+        ]
+        if unknown:
+            raise SpecError(unknown)
+        return {feature.name for _, feature in self.placed if not set(wanted).isdisjoint(feature.outputs)}
+
+    def without(self: _Set, *names: str) -> _Set:
+        """The schema without the features that decode to these names, such as the label of a request.
+
+        What the others depend on stays, as in `only`. Raises SpecError for unknown names.
+        """
+        return self._of(self.names.keys() - self._owners(names))
+
+    def _of(self: _Set, names: Collection[str]) -> _Set:
+        """The schema of the features with these names, and of those on which their values depend."""
+        follow = [one.coordinates for one in self.names.values() if one.coordinates is not None]
+        kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
+        kept |= {image.name for name, image in self.images.items() if name in kept}
+
+        def among(feature: Feature) -> Feature | None:
+            if feature.name not in kept:
+                return None
+            return feature if feature.coordinates is None else feature.coordinates.among(kept)
+
+        return map_features(self, among)
+
+    def columns(self, section: Section) -> tuple[Column, ...]:
+        """The columns that the features of a section store."""
+        features: tuple[Feature, ...] = getattr(self, section)
+        return tuple(column for feature in features for column in feature.columns())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that determines the stored bytes, without descriptions and options of reading.
+
+        It includes whether there is a default, as rows may then omit the key, but not its value.
+        """
+        stored = {
+            section: sorted(
+                (
+                    to_builtins(feature.stored_options() | ({"optional": True} if feature.optional else {}))
+                    for feature in getattr(self, section)
+                ),
+                key=str,
+            )
+            for section in self.sections
+        }
+        text = json.dumps({"record": self.record, **stored}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def map_features(schema: _Set, function: Callable[[Feature], Feature | None]) -> _Set:
+    """The schema with the function's result in place of each feature; None removes the feature."""
+    mapped = {
+        section: tuple(filter(None, map(function, getattr(schema, section)))) for section in schema.sections
+    }
+    return dataclasses.replace(schema, **mapped)  # type: ignore[arg-type]
+
+
+def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], given: Container[str]) -> Problem:
+    """The problem of a name that is not `known`; its hint is a name that is not `given`."""
+    hint = nearest(str(name), [one for one in known if one not in given])
+    return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
+
+
+def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
+    """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
+    if section != "sequence" or not feature.spans_steps:
+        return tuple(feature.columns())
+    return tuple(
+        dataclasses.replace(column, layout=Sequence(shape=column.cell)) for column in feature.columns()
+    )
+
+
+def _check(schema: FeatureSet) -> Iterator[Problem]:
+    if schema.record not in SECTIONS:
+        yield Problem(path=("record",), expected=one_of(SECTIONS), got=f"`{schema.record}`")
+        return
+    for section in ALL_SECTIONS:
+        if getattr(schema, section) and section not in schema.sections:
+            yield Problem(
+                path=(section,),
+                expected=one_of(schema.sections),
+                got=f"`{section}`",
+                hint=f"record is {schema.record}",
+            )
+    if not list(schema.placed):
+        yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
+    for section, feature in schema.placed:
+        yield from _check_section(section, feature)
+    yield from _check_names(schema)
+    for section, feature in schema.placed:
+        if feature.coordinates is not None:
+            yield from _check_image(schema, section, feature.coordinates)
+            yield from _check_dropped(schema, section, feature.coordinates)
+    for path, column, owner, first in _owners(schema):
+        if column != first:  # tf.io parses a key once
+            got = f"`{column.key}` with another one than that of `{owner}`"
+            yield Problem(path=path, expected="one layout for a key", got=got)
+
+
+def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
+    """Yields problems of features that the SequenceExample parser of tf.io does not support."""
+    path = (section, feature.name)
+    if section != "sequence" and feature.missing != "error":
+        expected, hint = (
+            "a feature of `sequence`",
+            "a key of values that is missing has a `default`, or is empty",
+        )
+        yield Problem(path=(*path, "missing"), expected=expected, got=f"one of `{section}`", hint=hint)
+    layouts = [type(column.layout) for column in feature.columns()]
+    if section == "context" and (Sequence in layouts or feature.spans_steps):
+        expected = "a kind without steps in the context"
+        yield Problem(path=path, expected=expected, got=feature.kind, hint="put it under sequence")
+    if section != "features" and Sparse in layouts:
+        expected = f"a kind that tf.io parses in a {section}"
+        yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
+    if section == "sequence":
+        yield from _check_step(path, feature)
+
+
+def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
+    if not feature.takes_steps:
+        hint = "fixed_len_sequence has one value of its shape a step"
+        yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
+    if any(0 in column.cell for column in feature.columns()):
+        hint = "such steps could not be counted"
+        yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
+    if feature.list_form == "sparse":
+        expected = "ragged or dense steps"
+        yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
+    if feature.list_form == "dense" and feature.longest is None:
+        hint = "steps are put together one by one, so each must have the same size"
+        yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
+
+
+def _check_names(schema: FeatureSet) -> Iterator[Problem]:
+    owners: dict[str, str] = {}
+    for section, feature in schema.placed:
+        path = (section, feature.name)
+        if not feature.name or feature.stored == "":
+            yield Problem(path=path, expected="a name", got="an empty one")
+        for output in feature.outputs:
+            if output in owners:
+                got = f"`{output}`, which `{owners[output]}` decodes to"
+                yield Problem(path=path, expected="a name of its own", got=got)
+            owners.setdefault(output, feature.name)
+
+
+def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
+    """The images in which the coordinates of a feature may be: of the record, or of the same step."""
+    pictures = [feature.pictures for feature in schema.names.values() if feature.pictures is not None]
+    return [image for image in pictures if name in schema.steps or image.name not in schema.steps]
+
+
+def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> Iterator[Problem]:
+    """Yields the problem of coordinates that cannot follow their image."""
+    path = (section, feature.name, "image")
+    known = {image.name: image for image in _images_of(schema, feature.name)}
+    expected = one_of(known) if known else "a record with an image"
+    if feature.image is not None and feature.image not in known:
+        other, got = schema.names.get(feature.image), f"`{feature.image}`"
+        if other is not None:
+            got += ", which each step has" if other.pictures is not None else f", a {other.kind}"
+        yield Problem(path=path, expected=expected, got=got, hint=nearest(feature.image, known))
+    elif feature.image is None and len(known) != 1:
+        images = [other.pictures for other in schema.names.values() if other.pictures is not None]
+        changed = [image for image in images if image.resizing is not None or image.is_turned]
+        for image in changed[:1]:
+            how = "resized" if image.resizing is not None else "turned upright"
+            hint = f"`{image.name}` is {how}, and the coordinates in it follow"
+            yield Problem(path=path, expected=expected, got="none", hint=hint)
+
+
+def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -> Iterator[Problem]:
+    """Yields the problems of features that cannot lose the items of dropped coordinates."""
+    path = (section, feature.name, "drop", "with")
+    for place, name in enumerate(feature.dropped_with or ()):
+        known = [one.name for one in getattr(schema, section) if _is_list(one) and one.name != feature.name]
+        others = [
+            other.name
+            for other in schema.names.values()
+            if other.coordinates is not None
+            and other is not feature
+            and name in (other.coordinates.dropped_with or ())
+        ]
+        if name not in known:
+            expected = one_of(known) if known else "a list in the same section"
+            yield Problem(path=(*path, place), expected=expected, got=f"`{name}`", hint=nearest(name, known))
+        elif others:
+            got = f"`{name}`, which `{others[0]}` has"
+            yield Problem(path=(*path, place), expected="a feature of these boxes alone", got=got)
+        elif (named := schema.names[name].coordinates) is not None and named.dropped_with is not None:
+            got = f"`{name}`, which has its own"
+            yield Problem(path=(*path, place), expected="a feature without `drop`", got=got)
+
+
+def _counted(feature: Feature) -> tuple[str, str, int]:
+    """The name of a feature, the key whose values tell how many items it has, and the values of an item."""
+    column = feature.columns()[0]
+    lengths = column.layout.row_lengths if isinstance(column.layout, Ragged) else ()
+    if lengths:
+        return feature.name, lengths[0], 1
+    return feature.name, column.key, max(1, math.prod(column.cell))
+
+
+def _is_list(feature: Feature) -> bool:
+    """Whether a value is a list, and decodes to one, ragged in a batch."""
+    layout = feature.columns()[0].layout
+    ragged = isinstance(layout, Ragged) or (isinstance(layout, VarLen) and layout.ragged)
+    return ragged and feature.list_form in (None, "ragged") and len(feature.outputs) == 1
+
+
+def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:
+    """For every column its path, itself, and the first feature with its key, with the column of that."""
+    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
+    for section, feature in schema.placed:
+        for column in feature.columns():
+            owner, first = owners.setdefault((section, column.key), (feature.name, column))
+            yield (section, feature.name), column, owner, first
+
+
+def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
+    """Yields problems of reading `wanted` features from records of `written` ones.
+
+    Neither a new feature with a default nor a removed feature is a difference.
+    """
+    if written.record != wanted.record:
+        yield Problem(path=("record",), expected=written.record, got=wanted.record)
+        return
+    stored = {(section, feature.name): feature for section, feature in written.placed}
+    for place in wanted.placed:
+        section, feature = place
+        other = stored.get((section, feature.name))
+        if other is None and feature.optional:
+            continue
+        if other is None:
+            expected = "a feature that the data has"
+            yield Problem(path=(section, feature.name), expected=expected, got="none of this name")
+        else:
+            yield from _differences((section, feature.name), other, feature)
+
+
+def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Problem]:
+    """Compares the options of a feature; features of different kinds have other options."""
+    if written.kind != wanted.kind:
+        yield _difference((*path, "kind"), written.kind, wanted.kind)
+        return
+    old, new = written.stored_options(), wanted.read_options()
+    for name in new:
+        if old.get(name) != new[name]:
+            yield _difference((*path, name.rstrip("_")), old.get(name), new[name])
+    if written.optional and not wanted.optional:
+        expected = "a default, as rows were written that may lack it"
+        yield Problem(path=(*path, "default"), expected=expected, got="none")
+
+
+def _difference(path: Path, before: Any, after: Any) -> Problem:
+    """The difference of two options; of long lists, the first item that differs."""
+    old, new = (
+        one if isinstance(one, str) else json.dumps(to_builtins(one), ensure_ascii=False, default=str)
+        for one in (before, after)
+    )
+    if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
+        index, values = next(
+            (index, values)
+            for index, values in enumerate(zip_longest(before, after))
+            if values[0] != values[1]
+        )
+        return _difference((*path, index), *values)
+    return Problem(path=path, expected=f"`{old}`, as the data was written", got=f"`{new}`")

@@ -1,0 +1,151 @@
+"""`audio`: sound, encoded or raw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.schema.features.base import READING, WRITING, Feature, Invalid, ValueType
+from recordspec.schema.features.options import check_positive, check_value, problem
+from recordspec.schema.features.stored import check_bytes, check_media, each_refused
+from recordspec.schema.media.decoders import decode_sound
+from recordspec.schema.media.resampling import MOST_WEIGHTS, resampled, weights
+from recordspec.schema.media.sounds import SoundEncoding, encoded
+from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, split_raw
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Fixed
+
+_LOSSY = ("mp3", "ogg")
+_FULL_SCALE = 1 << 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audio(Feature):
+    """A sound.
+
+    Given as a path, as the bytes of a file, or as an array of samples `[n, channels]` (or `[n]` of one
+    channel). A file that TensorFlow can decode is stored unchanged; others are encoded again, and with
+    `encoding: raw` decoded. Bytes are always those of a file: samples without a header are given as an array.
+    Decodes to samples `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
+
+    TensorFlow decodes wav and raw, tensorflow-io the others: without it, reading them
+    raises MissingExtra.
+
+    Attributes:
+        sample_rate: the sample rate in Hz; other rates are errors.
+        channels: 1 is mono.
+        encoding: wav and flac have 16 bits per sample; mp3 and ogg (Vorbis) are lossy; raw has `dtype`.
+        dtype: the decoded dtype: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
+        max_seconds: the longest duration; longer sounds are errors at write.
+        pad: the padding value if `fit` makes a batch dense; 0, which is silence, by default.
+        resample: the rate in Hz to which sounds are resampled when they are read; the stored samples do not
+            change.
+    """
+
+    kind: ClassVar[str] = "audio"
+
+    sample_rate: int
+    channels: int = 1
+    encoding: SoundEncoding = "wav"
+    dtype: Literal["float32", "int16"] = "float32"
+    max_seconds: float | None = field(default=None, metadata=WRITING)
+    pad: Any = field(default=None, metadata=READING)
+    resample: int | None = field(default=None, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_positive("sample_rate", self.sample_rate)
+        yield from check_positive("channels", self.channels)
+        if self.dtype == "int16" and self.encoding in _LOSSY:
+            yield problem("dtype", f"float32 for {self.encoding}", "`int16`")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            yield problem("max_seconds", "a number above 0", f"{self.max_seconds:g}")
+        yield from check_value("pad", self.pad, self.dtype, ())
+        yield from check_positive("resample", self.resample)
+        if self.resample and self.sample_rate > 0 and weights(self.sample_rate, self.resample) > MOST_WEIGHTS:
+            expected = f"a rate that has a large divisor in common with {self.sample_rate}"
+            yield problem("resample", expected, str(self.resample))
+
+    @property
+    def per_example(self) -> bool:
+        return self.encoding != "raw"
+
+    @property
+    def may_grow(self) -> bool:
+        return self.per_example
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("media")
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
+
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if self.encoding != "raw":
+            return each_refused(array, lambda data: check_media(self, self.encoding, data))
+        size = self.channels * np.dtype(self.dtype).itemsize
+        return each_refused(array, lambda data: check_bytes(len(data), size, varies=True))
+
+    def restored(self, stored: Sequence[bytes]) -> Any:
+        """The sound of one record, outside a graph, as a row gives it, from the list of its key."""
+        (data,) = stored
+        if self.encoding != "raw":
+            return data
+        return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(-1, self.channels)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        samples = self._samples(columns[self.stored])
+        if self.resample in (None, self.sample_rate):
+            return samples
+        return resampled(samples, self.sample_rate, self.resample)
+
+    def _samples(self, data: Tensor) -> Tensor:
+        if self.encoding == "raw":
+            size = self.channels * np.dtype(self.dtype).itemsize
+            return split_raw(data, lambda joined: tf.io.decode_raw(joined, self.dtype), size, [self.channels])
+        if self.encoding == "wav":
+            samples = decode_wav(data, self.sample_rate)
+        else:
+            samples = decode_sound(self.encoding, data)
+        return converted_samples(samples, self.channels, self.dtype)
+
+    def spec(self) -> TypeSpec:
+        return ragged_spec((None, self.channels), self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        longest = self.sample_rate * (self.max_seconds or 1)
+        count = int(min(longest, rng.integers(1, 64)))
+        if self.dtype == "int16":
+            return rng.integers(-_FULL_SCALE, _FULL_SCALE, (count, self.channels), np.int16)
+        return rng.uniform(-1, 1, (count, self.channels)).astype(np.float32)
+
+
+def decode_wav(data: Tensor, rate: int) -> Tensor:
+    """A WAV file, string `[]`, as float32 `[n, channels]`. Another sample rate is an InvalidArgumentError."""
+    # all channels: for another number, it would pad or drop channels
+    samples, found = tf.audio.decode_wav(data)
+    same = tf.debugging.assert_equal(found, rate, f"expected a sample rate of {rate} Hz")
+    with tf.control_dependencies([same]):
+        return tf.identity(samples)
+
+
+def converted_samples(samples: Tensor, channels: int, dtype: str) -> Tensor:
+    """Samples `[n, channels]`, at least one, as float32 or int16."""
+    full_scale = 1 << 15
+    samples = tf.ensure_shape(samples, [None, channels])
+    # decoders of sound fail without an error, and return no samples
+    some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
+    with tf.control_dependencies([some]):
+        if samples.dtype == dtype:
+            return tf.identity(samples)
+        if dtype == "int16":  # exact: the floats are these integers divided by full scale
+            return tf.cast(samples * full_scale, tf.int16)
+        return tf.cast(samples, tf.float32) / full_scale

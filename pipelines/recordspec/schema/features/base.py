@@ -1,0 +1,407 @@
+"""The base class of the kinds of features."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError
+from recordspec.locations import Location
+from recordspec.schema.options import freeze
+from recordspec.schema.tensors import Tensor, TypeSpec
+from recordspec.schema.values import DTYPES, unpacked
+from recordspec.wire.arrays import ArrowArray, Ints, is_arrow, is_number
+from recordspec.wire.columns import Column
+
+if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
+    from recordspec.schema.features.geometry import Coordinates, Pictures
+
+# Metadata of an option that changes how records are read, but not what is stored.
+READING: dict[str, bool] = {"reading": True}
+# Metadata of an option that changes what is accepted or stored, but not how it is read.
+WRITING: dict[str, bool] = {"writing": True}
+
+# How lists of different lengths decode.
+ListForm = Literal["ragged", "dense", "sparse"]
+# Rows that have invalid values, all for one reason, rising, int64 `[m]`; and the problem of one of them.
+Invalid = tuple[Ints, Callable[[int], Problem]]
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """The type of a feature's value in a row: one item, or nested lists of items.
+
+    Attributes:
+        item: a dtype for numbers; `text` for str or bytes; `class` for a class name, as str or bytes,
+            or its index; `media` for a path, the bytes of a file, or an array; `pair` for a pair of indices
+            and values; `any` for values that only the kind can convert.
+        shape: `()` for one item, else the sizes of the lists, where null is any size.
+        date: the unit in which a date or time is stored, of kinds that take them.
+    """
+
+    item: str = "any"
+    shape: tuple[int | None, ...] = ()
+    date: DateUnit | None = None
+
+    @property
+    def is_number(self) -> bool:
+        return self.item in DTYPES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature(abc.ABC):
+    """A named value of a record: how it is given, stored and decoded.
+
+    The fields of a kind's dataclass are exactly its YAML options.
+
+    Attributes:
+        name: the feature's name in Python.
+        key: the stored name, if it differs.
+        missing: what a SequenceExample without the list of steps is: an `error`, or `empty`, as if it had no
+            steps.
+        description: a text for readers.
+
+    Example:
+        >>> schema.names["x"].kind, schema.names["inside"].kind
+        ('fixed_len', 'label')
+    """
+
+    kind: ClassVar[str]
+    # Whether a value of a SequenceExample spans all the steps, not one.
+    spans_steps: ClassVar[bool] = False
+    # Whether each step of a SequenceExample may have a value.
+    takes_steps: ClassVar[bool] = True
+    # Whether an option gives the value of a record without the key.
+    takes_default: ClassVar[bool] = False
+    # Whether `encode` takes text, lists and dictionaries of Arrow; if not, they are lists of Python.
+    takes_arrow: ClassVar[bool] = False
+
+    name: str
+    key: str | None = None
+    missing: Literal["error", "empty"] = field(default="error", metadata=READING)
+    description: str = field(default="", metadata=READING)
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        problems = list(self.check())
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def stored(self) -> str:
+        """The key under which the values are stored.
+
+        Example:
+            >>> schema.names["x"].stored
+            'x'
+        """
+        return self.name if self.key is None else self.key
+
+    @property
+    def value_type(self) -> ValueType:
+        """The type of a value for `encode`. Sources convert their cells to it, except for `any`.
+
+        Example:
+            >>> schema.names["x"].value_type.item
+            'float32'
+        """
+        return ValueType()
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The class names, in the order of their stored indices; empty for other values.
+
+        Example:
+            >>> schema.names["inside"].class_names
+            ('no', 'yes')
+        """
+        return ()
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """Those of them that data may have: not the one that stands for all other names.
+
+        Example:
+            >>> rs.KINDS["label"](name="a", names=("b", "c"), oov="index").known_names
+            ('b', 'c')
+        """
+        return self.class_names
+
+    @property
+    def longest(self) -> int | None:
+        """The largest number of items of a value, where an option bounds it.
+
+        Example:
+            >>> rs.KINDS["var_len"](name="a", dtype="int64", max_length=9).longest
+            9
+        """
+        return None
+
+    @property
+    def list_form(self) -> ListForm | None:
+        """How lists of different lengths decode, where an option says so.
+
+        Example:
+            >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense").list_form
+            'dense'
+        """
+        return None
+
+    @property
+    def has_lengths(self) -> bool:
+        """Whether a batch shows how long its values are: not if it is padded, and has no second tensor.
+
+        Example:
+            >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense").has_lengths
+            False
+        """
+        return True
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the decoded tensors.
+
+        Example:
+            >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense", with_length=True).outputs
+            ('a', 'a_length')
+        """
+        return (self.name,)
+
+    @property
+    def indicator(self) -> str | None:
+        """The name of the output that marks missing values, bool `[]`; None if there is none.
+
+        Example:
+            >>> rs.KINDS["fixed_len"](name="a", dtype="int64", default=0, with_missing=True).indicator
+            'a_missing'
+        """
+        return None
+
+    def indicating(self, missing: bool) -> Feature:
+        """The same feature with the indicator of missing values, or without it, if it can have one.
+
+        Example:
+            >>> feature = rs.KINDS["fixed_len"](name="a", dtype="int64", default=0)
+            >>> feature.indicating(True).indicator
+            'a_missing'
+        """
+        return self
+
+    @property
+    def optional(self) -> bool:
+        """Whether a row may omit the value: its key is then not stored, and the default is decoded.
+
+        Example:
+            >>> rs.KINDS["fixed_len"](name="a", dtype="int64", default=0).optional
+            True
+        """
+        return False
+
+    @property
+    def padding(self) -> dict[str, Any]:
+        """The padding values of rows of different sizes in a dense tensor, by output.
+
+        None means zero or the empty string. By default, the option `pad` of a kind, if any, is the
+        padding of the output with the feature's name.
+
+        Example:
+            >>> schema.names["inside"].padding
+            {'inside': -1}
+        """
+        return {name: getattr(self, "pad", None) if name == self.name else None for name in self.outputs}
+
+    @property
+    def per_example(self) -> bool:
+        """Whether `decode` accepts one record at a time, as codecs do, instead of a batch.
+
+        Example:
+            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).per_example
+            True
+        """
+        return False
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether decoded values may be many times larger than their bytes, as pixels are.
+
+        Example:
+            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3), encoding="raw").may_grow
+            False
+        """
+        return self.per_example
+
+    @property
+    def pictures(self) -> Pictures | None:
+        """The feature itself if its values are images, in which others have coordinates.
+
+        Example:
+            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).pictures is not None
+            True
+        """
+        return None
+
+    @property
+    def coordinates(self) -> Coordinates | None:
+        """The feature itself if its values are coordinates in an image of the record.
+
+        Example:
+            >>> rs.KINDS["box"](name="a", format="xywh").coordinates is not None
+            True
+        """
+        return None
+
+    @property
+    def shortest(self) -> Feature:
+        """The same feature without options that only repeat their effective default.
+
+        Example:
+            >>> rs.KINDS["text"](name="a", key="a").shortest.key is None
+            True
+        """
+        return replace(self, **self._spelled_out())
+
+    def _spelled_out(self) -> dict[str, Any]:
+        """Options that repeat their effective default, and their shorter values."""
+        return {"key": None} if self.key == self.name else {}
+
+    def stored_options(self) -> dict[str, Any]:
+        """The options that determine the stored bytes: all except those of reading.
+
+        Example:
+            >>> schema.names["x"].stored_options()["dtype"]
+            'float32'
+        """
+        shortest = self.shortest
+        options = {
+            field.name: getattr(shortest, field.name)
+            for field in fields(self)
+            if not field.metadata.get("reading")
+        }
+        return options | {"kind": self.kind, "key": self.stored}
+
+    def read_options(self) -> dict[str, Any]:
+        """The stored options that matter to a reader: another JPEG quality, for example, does not.
+
+        Example:
+            >>> "quality" in rs.KINDS["image"](name="a", shape=(8, 8, 3), encoding="jpeg").read_options()
+            False
+        """
+        writing = {field.name for field in fields(self) if field.metadata.get("writing")}
+        return {name: value for name, value in self.stored_options().items() if name not in writing}
+
+    def check(self) -> Iterable[Problem]:
+        """Yields the problems of the options, each with the option's name as its path.
+
+        Example:
+            >>> list(schema.names["x"].check())
+            []
+        """
+        return ()
+
+    def resolved(self, folder: Location | None) -> Feature:
+        """Returns the feature with the contents of files that its options name, in the schema's folder.
+
+        `Schema.load` calls it. Raises SpecError, with the option's name as the path.
+
+        Example:
+            >>> schema.names["inside"].resolved(None) == schema.names["inside"]
+            True
+        """
+        return self
+
+    @abc.abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """The stored columns. No other code names a stored key.
+
+        Example:
+            >>> schema.names["x"].columns()[0].key
+            'x'
+        """
+
+    @abc.abstractmethod
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        """Converts a batch of values to an array of Arrow for each of `columns()`; `to_arrow` makes it.
+
+        Args:
+            values: a list, or an array of NumPy `[n, ...]`; with `takes_arrow` also an array of Arrow, in
+                which nothing is null.
+
+        Raises BadValue, with the index of the first invalid value. None is never valid.
+
+        Example:
+            >>> (array,) = schema.names["inside"].encode(["yes", "no"])
+            >>> array.to_pylist()
+            [1, 0]
+        """
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        """Returns the int, float or bytes that `encode` would store; None if `encode` has to be called.
+
+        A shortcut for kinds of one column, for common Python types that are stored unchanged.
+        NumPy takes ten times as long for a single value.
+
+        Example:
+            >>> schema.names["inside"].encode_one("yes")
+            (1,)
+        """
+        return None
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        """Yields the invalid ones of stored values of the right type and number; by default none is.
+
+        Args:
+            array: the values of the first column of each row in Arrow, without nulls.
+
+        Example:
+            >>> import pyarrow
+            >>> for rows, problem in schema.names["inside"].invalid_stored(pyarrow.array([0, 7])):
+            ...     print(rows, problem(rows[0]))
+            [1] expected an index from 0 to 1, got 7
+        """
+        return iter(())
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
+        """Converts the parsed columns, by key, to the value, in a graph, for any leading rank.
+
+        A feature with several tensors returns a dict by name. By default, the value is the first column as
+        `tf.io` parses it.
+
+        Example:
+            >>> import tensorflow as tf
+            >>> schema.names["x"].decode({"x": tf.constant([0.5])}).numpy().tolist()
+            [0.5]
+        """
+        return columns[self.stored]
+
+    @abc.abstractmethod
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        """The type of one decoded value, without the batch dimension.
+
+        A RaggedTensorSpec means that a batch of values of different sizes is ragged; a TensorSpec
+        with an unknown dimension, that it is padded.
+
+        Example:
+            >>> schema.names["x"].spec()
+            TensorSpec(shape=(), dtype=tf.float32, name=None)
+        """
+
+    @abc.abstractmethod
+    def sample(self, rng: np.random.Generator) -> Any:
+        """A random valid value.
+
+        Example:
+            >>> import numpy as np
+            >>> schema.names["inside"].sample(np.random.default_rng(1))
+            'no'
+        """
+
+
+def as_taken(feature: Feature, values: Any) -> Any:
+    """Values as `encode` of a feature takes them: numbers of Arrow are NumPy's."""
+    as_they_are = not is_arrow(values) or (feature.takes_arrow and not is_number(values))
+    return values if as_they_are else unpacked(values)

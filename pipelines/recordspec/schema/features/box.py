@@ -1,0 +1,310 @@
+"""`box`: the bounding boxes of an image's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.geometry import Coordinates, Resize, Turn, resized_points
+from recordspec.schema.features.options import check_positive, check_value, problem
+from recordspec.schema.features.stored import refused_by_encode
+from recordspec.schema.lists import by_row, items
+from recordspec.schema.tensors import Tensor, TypeSpec, lengths_of, ragged_spec
+from recordspec.schema.values import Array, BadValue
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Ragged
+
+# Tolerance, relative to 1 or to the size of the image: float32 has 24 bits, and x + w is rounded.
+_SLACK = 1e-5
+
+
+BoxFormat = Literal[
+    "xyxy",
+    "yxyx",
+    "xywh",
+    "center_xywh",
+    "rel_xyxy",
+    "rel_yxyx",
+    "rel_xywh",
+    "rel_center_xywh",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop:
+    """Which boxes are dropped when `resize` with `aspect: crop` cuts their image.
+
+    Attributes:
+        with_: the features of the same section that have an item for each box, such as its label, and lose
+            those of dropped boxes; `[]` if there are none.
+        below: the share of its area, 0 to 1. A box that keeps less is dropped, and one that keeps nothing.
+    """
+
+    with_: tuple[str, ...]
+    below: float = 0.0
+
+    def check(self) -> Iterator[Problem]:
+        """Yields the problem of a share."""
+        if not 0 <= self.below <= 1:
+            yield Problem(path=("drop", "below"), expected="0 to 1", got=f"{self.below:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box(Coordinates):
+    """Any number of boxes.
+
+    Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor
+    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write. Boxes are given as they
+    are in the stored pixels of the image, whatever its EXIF orientation; they follow it when `orientation:
+    upright` turns it, and when `resize` changes it.
+
+    Attributes:
+        format: the order and the units, with the names of Keras: `xyxy` (left, top, right, bottom),
+            `yxyx` (top, left, bottom, right), `xywh` (left, top, width, height), `center_xywh`
+            (centre, width, height), in pixels; with the prefix `rel_` as fractions of the image, 0 to 1.
+        size: height and width of the images in pixels, if all are equal; boxes in pixels are checked
+            against it.
+        keys: the keys of four lists of numbers, in the order of `format`, instead of one list under `key`, as
+            in the TensorFlow Object Detection API. In a record, the four lists have the same length.
+        pad: the padding value if `fit` makes a batch dense; 0 by default. A box of four zeros has no area,
+            so it cannot be data. A box of which `resize` leaves nothing has it, too, unless it is dropped.
+        drop: which boxes are dropped when `resize` with `aspect: crop` cuts their image, such as
+            `{with: [labels], below: 0.25}`. By default all stay, clipped.
+    """
+
+    kind: ClassVar[str] = "box"
+    takes_arrow: ClassVar[bool] = True
+
+    format: BoxFormat
+    size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
+    keys: tuple[str, ...] = ()
+    pad: float | None = field(default=None, metadata=READING)
+    drop: Drop | None = field(default=None, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_value("pad", self.pad, "float32", ())
+        if self.drop is not None:
+            yield from self.drop.check()
+        if self.keys and (len(set(self.keys)) != 4 or len(self.keys) != 4 or "" in self.keys):
+            yield problem("keys", f"four different keys, in the order of {self.format}", str(list(self.keys)))
+        if self.keys and self.key is not None:
+            yield problem("key", "none beside `keys`", f"`{self.key}`")
+        if self.size is None:
+            return
+        if self._relative:
+            yield problem("size", f"none for {self.format}", "one", "its bounds are 0 and 1")
+        elif len(self.size) != 2:
+            yield problem("size", "[height, width]", str(list(self.size)))
+        else:
+            for side in self.size:
+                yield from check_positive("size", side)
+
+    @property
+    def _relative(self) -> bool:
+        return self.format.startswith("rel_")
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The largest x and the largest y."""
+        if self._relative:
+            return 1.0, 1.0
+        height, width = self.size or (np.inf, np.inf)
+        return float(width), float(height)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("float32", (None, 4))
+
+    def stored_options(self) -> dict[str, Any]:
+        """The same with four keys in place of one."""
+        options = super().stored_options()
+        keys = options.pop("keys")
+        return options | ({"key": keys} if keys else {})
+
+    def columns(self) -> tuple[Column, ...]:
+        if self.keys:
+            layouts = (Ragged(), *[Ragged(aligned_with=self.keys[0])] * 3)
+            return tuple(
+                Column(key=key, storage="float32", layout=layout)
+                for key, layout in zip(self.keys, layouts, strict=True)
+            )
+        return (Column(key=self.stored, storage="float32", layout=Ragged(shape=(4,))),)
+
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        flat, counts = items(values, "float32", (4,))
+        with by_row(counts):
+            self._check_boxes(np.asarray(flat).reshape(-1, 4))
+        if self.keys:
+            sides = np.asarray(flat).reshape(-1, 4).T
+            return tuple(to_arrow(side, counts, len(values)) for side in sides)
+        return (to_arrow(flat, counts * 4, len(values)),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        if not self.keys:
+            return columns[self.stored]
+        return stacked([columns[key] for key in self.keys])
+
+    def _check_boxes(self, boxes: Array) -> None:
+        low, high = self._check_areas(boxes)
+        limits = np.array(self._limits)
+        slack = _SLACK * np.where(np.isfinite(limits), limits, 1)
+        clip = "clip it to the image"
+        _refuse(boxes, (low < -slack).any(axis=1), f"a box {self.format} from 0", clip)
+        end = f"{limits[0]:g}" if limits[0] == limits[1] else f"{limits[0]:g} x {limits[1]:g}"
+        _refuse(boxes, (high > limits + slack).any(axis=1), f"a box {self.format} up to {end}", clip)
+
+    def _check_areas(self, boxes: Array) -> tuple[Array, Array]:
+        """The corners of boxes. Raises BadValue for the first box without an area."""
+        low, high = self._corners(boxes.astype(np.float64))
+        _refuse(boxes, ~np.isfinite(boxes).all(axis=1), f"a box {self.format} of finite numbers")
+        hint = "is the format right?"
+        _refuse(boxes, (low >= high).any(axis=1), f"a box {self.format} with an area", hint)
+        return low, high
+
+    def _corners(self, boxes: Array) -> tuple[Array, Array]:
+        """The corners (left, top) and (right, bottom), each float64 `[m, 2]`."""
+        return corners_of(boxes, self.format)
+
+    def of_corners(self, corners: Array, width: float, height: float) -> Array:
+        low, high = corners[:, :2], corners[:, 2:]
+        if self._relative:
+            low, high = (point / [width, height] for point in (low, high))
+        return np.concatenate(halves_of(low, high, self.format), axis=1).astype(np.float32)
+
+    def turned(self, value: Any, turn: Turn) -> Any:
+        flat, _ = items([value], "float32", (4,))
+        boxes = np.asarray(flat).reshape(-1, 4)
+        self._check_areas(boxes)
+        unit = [turn.width, turn.height] if self._relative else [1, 1]
+        ends = [turn.points(one * unit) for one in self._corners(boxes.astype(np.float64))]
+        height, width = turn.turned
+        return self.of_corners(np.concatenate([np.minimum(*ends), np.maximum(*ends)], 1), width, height)
+
+    def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        return resized_boxes(value, sides, self.format, resize.size, resize.aspect, self.pad or 0)
+
+    def among(self, names: Container[str]) -> Coordinates:
+        if self.drop is None or all(name in names for name in self.drop.with_):
+            return super().among(names)
+        left = tuple(name for name in self.drop.with_ if name in names)
+        return replace(self, drop=replace(self.drop, with_=left)).among(names)
+
+    @property
+    def dropped_with(self) -> tuple[str, ...] | None:
+        return None if self.drop is None else self.drop.with_
+
+    def kept(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        if isinstance(value, tf.RaggedTensor):
+            each = tf.gather(sides, value.value_rowids())
+            return value.with_values(self.kept(value.values, each, resize))
+        old = tf.cast(sides[..., ::-1], tf.float32) if self._relative else tf.ones([2])
+        corners = [corner * old for corner in corners_of(value, self.format)]
+        moved = [resized_points(corner, sides, resize.size, resize.aspect) for corner in corners]
+
+        def area(slack: float) -> Tensor:
+            low, high = (_clipped(*one, slack) for one in moved)
+            return tf.reduce_prod(tf.maximum(high - low, 0), 1)
+
+        # a box that ends where the image does may end a bit after it once both are scaled
+        whole = tf.reduce_prod(moved[1][0] - moved[0][0], 1)
+        return (area(0) > 0) & (area(_SLACK) >= whole * (self.drop.below if self.drop else 0))
+
+    def spec(self) -> TypeSpec:
+        return ragged_spec((None, 4), "float32")
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        width, height = (1000.0 if np.isinf(limit) else limit for limit in self._limits)
+        count = int(rng.integers(0, 4))
+        low = rng.uniform(0, 0.5, (count, 2)) * [width, height]
+        sides = rng.uniform(0.1, 0.5, (count, 2)) * [width, height]
+        order = self.format.removeprefix("rel_")
+        first, second = (low, low + sides) if order in ("xyxy", "yxyx") else (low, sides)
+        if order == "center_xywh":
+            first = low + sides / 2
+        turned = slice(None, None, -1 if order == "yxyx" else 1)
+        return np.concatenate([first[:, turned], second[:, turned]], axis=1).astype(np.float32)
+
+
+def _clipped(points: Tensor, start: Tensor, end: Tensor, slack: float) -> Tensor:
+    """Points clipped to an image and a margin around it, which is `slack` times its sides."""
+    around = slack * (end - start)
+    return tf.maximum(tf.minimum(points, end + around), start - around)
+
+
+def _refuse(boxes: Array, bad: Any, expected: str, hint: str = "") -> None:
+    if bool(bad.any()):
+        place = int(bad.argmax())
+        shown = ", ".join(f"{number:g}" for number in boxes[place])
+        raise BadValue(place, expected, f"[{shown}]", hint)
+
+
+def corners_of(boxes: Any, format_: str) -> tuple[Any, Any]:
+    """The corners (left, top) and (right, bottom), each `[m, 2]`, of boxes `[m, 4]`."""
+    first, second = boxes[:, :2], boxes[:, 2:]
+    order = format_.replace("rel_", "")
+    if order == "yxyx":
+        return first[:, ::-1], second[:, ::-1]
+    if order == "xywh":
+        return first, first + second
+    if order == "center_xywh":
+        return first - second / 2, first + second / 2
+    return first, second
+
+
+def halves_of(low: Any, high: Any, format_: str) -> tuple[Any, Any]:
+    """The first and the last two numbers of boxes, each `[m, 2]`, of their corners."""
+    order = format_.replace("rel_", "")
+    if order == "yxyx":
+        return low[:, ::-1], high[:, ::-1]
+    if order == "xywh":
+        return low, high - low
+    if order == "center_xywh":
+        return (low + high) / 2, high - low
+    return low, high
+
+
+def resized_boxes(
+    boxes: Tensor, sides: Tensor, format_: str, size: tuple[int, ...], aspect: str, pad: float
+) -> Tensor:
+    """Boxes in resized images, clipped to them; four times `pad` in place of a box of which nothing is left.
+
+    Args:
+        boxes: float32 `[k, 4]`, or of several images a RaggedTensor `[n, (k), 4]`.
+        sides: height and width of the images before they are resized, int32 `[2]` or `[n, 2]`.
+        size, aspect: of `Resize`.
+    """
+    relative = format_.startswith("rel_")
+    if relative and aspect == "stretch":
+        return boxes  # the same fractions of the image
+    if isinstance(boxes, tf.RaggedTensor):
+        each = tf.gather(sides, boxes.value_rowids())
+        return boxes.with_values(resized_boxes(boxes.values, each, format_, size, aspect, pad))
+    old = tf.cast(sides[..., ::-1], tf.float32)
+    # not a division: in a graph, TensorFlow replaces one by a constant, which rounds otherwise
+    new = tf.constant([1 / side for side in size[::-1]], tf.float32)
+    corners = [corner * old if relative else corner for corner in corners_of(boxes, format_)]
+    moved = [resized_points(corner, sides, size, aspect) for corner in corners]
+    low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
+    left = tf.reduce_all(low < high, 1, keepdims=True)
+    low, high = [corner * new if relative else corner for corner in (low, high)]
+    return tf.where(left, tf.concat(halves_of(low, high, format_), 1), tf.constant(pad, tf.float32))
+
+
+def stacked(sides: list[Tensor]) -> Tensor:
+    """The numbers of four lists, each `[k]` or ragged `[n, (k)]`, as boxes `[k, 4]` or `[n, (k), 4]`."""
+    first, *others = sides
+    message = "expected as many numbers under each key of a box"
+    same = [tf.debugging.assert_equal(lengths_of(other), lengths_of(first), message) for other in others]
+    with tf.control_dependencies(same):
+        if isinstance(first, tf.RaggedTensor):
+            return first.with_values(tf.stack([side.values for side in sides], 1))
+        return tf.stack(sides, 1)

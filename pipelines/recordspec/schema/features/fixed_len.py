@@ -1,0 +1,129 @@
+"""`fixed_len`: a fixed number of values, `tf.io.FixedLenFeature`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, show_shape
+from recordspec.schema.dates import DateUnit, since_epoch
+from recordspec.schema.features.base import READING, Feature, ValueType
+from recordspec.schema.features.options import (
+    STORAGE,
+    check_dtype,
+    check_sizes,
+    check_value,
+    problem,
+    sample_of,
+    static,
+    value_item,
+)
+from recordspec.schema.lists import cells
+from recordspec.schema.tensors import Tensor, TypeSpec, with_default
+from recordspec.schema.values import encode_list, encode_scalar
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Fixed
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLen(Feature):
+    """Exactly `shape` values in every record.
+
+    Given as a number or string, or nested lists or an array of `shape`. Decodes to a dense tensor
+    `[*shape]`, and with `with_missing` to a second one, bool `[]`.
+
+    Attributes:
+        dtype: float32, int64 or string.
+        shape: a scalar by default.
+        default: the value of a record without the key; it has the full shape.
+        date: the unit in which dates and times are stored, as int64, since 1970-01-01 in UTC: days, seconds,
+            milliseconds, microseconds or nanoseconds. Nothing is rounded.
+        with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
+            values from data. `fit.encode` then leaves them out of its statistics.
+    """
+
+    kind: ClassVar[str] = "fixed_len"
+    takes_arrow: ClassVar[bool] = True
+    takes_steps: ClassVar[bool] = False
+    takes_default: ClassVar[bool] = True
+
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    default: Any = field(default=None, metadata=READING)
+    date: DateUnit | None = None
+    with_missing: bool = field(default=False, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_dtype(self.dtype)
+        bad_sizes = list(check_sizes("shape", self.shape, "any number of values is `kind: var_len`"))
+        yield from bad_sizes or check_value("default", self.default, self.dtype, static(self.shape))
+        if self.default is not None and 0 in self.shape:
+            hint = "to tf.io an empty default is none"
+            yield problem(
+                "default", "no default of a shape without values", f"shape {show_shape(self.shape)}", hint
+            )
+        if self.date is not None and (self.dtype != "int64" or self.shape):
+            got = self.dtype if self.dtype != "int64" else f"shape {show_shape(self.shape)}"
+            yield problem("date", "one int64", got)
+        if self.with_missing and self.default is None:
+            yield problem("with_missing", "false without a default", "true", "no value is ever missing")
+
+    def stored_options(self) -> dict[str, Any]:
+        options = super().stored_options()
+        return options if self.date else {name: value for name, value in options.items() if name != "date"}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the decoded tensors."""
+        return (self.name,) if self.indicator is None else (self.name, self.indicator)
+
+    @property
+    def indicator(self) -> str | None:
+        return f"{self.name}_missing" if self.with_missing else None
+
+    def indicating(self, missing: bool) -> FixedLen:
+        return self if self.default is None else replace(self, with_missing=missing)
+
+    @property
+    def optional(self) -> bool:
+        return self.default is not None
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(value_item(self.dtype), self.shape, self.date)
+
+    def columns(self) -> tuple[Column, ...]:
+        layout = Fixed(shape=static(self.shape), default=self.default, ragged=self.with_missing)
+        return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout),)
+
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        if self.date is not None:
+            return (to_arrow(since_epoch(values, self.date)),)
+        flat = cells(values, self.dtype, static(self.shape))
+        return (to_arrow(flat, math.prod(static(self.shape)), len(values)),)
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        if not self.shape:
+            return encode_scalar(value, self.dtype)
+        flat = encode_list(value, self.dtype)
+        return flat if flat is not None and (len(flat),) == self.shape else None
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
+        value = columns[self.stored]
+        if not self.with_missing:
+            return value
+        return dict(zip(self.outputs, with_default(value, self.default, static(self.shape)), strict=True))
+
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        values = tf.TensorSpec(self.shape, self.dtype)
+        if not self.with_missing:
+            return values
+        return dict(zip(self.outputs, (values, tf.TensorSpec([], "bool")), strict=True))
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        return sample_of(rng, self.dtype, static(self.shape))

@@ -1,0 +1,243 @@
+"""The geometry of images: how they are turned when they are written and resized when they are read, and how
+coordinates in them follow."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.schema.features.base import READING, Feature
+from recordspec.schema.features.options import problem
+from recordspec.schema.tensors import Tensor
+from recordspec.schema.values import Array
+
+Aspect = Literal["stretch", "crop", "pad"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resize:
+    """How images are resized when they are read, with `tf.image.resize`.
+
+    Attributes:
+        size: height and width in pixels.
+        method: the interpolation method; see `tf.image.ResizeMethod`.
+        aspect: how an image of another aspect ratio is resized: `stretch` changes its aspect ratio, `crop`
+            keeps its centre, and `pad` pads it on both sides with the image's `pad`.
+        antialias: whether an anti-aliasing filter is used when an image is made smaller.
+    """
+
+    size: tuple[int, ...]
+    method: Literal["bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5"] = "bilinear"
+    aspect: Aspect = "stretch"
+    antialias: bool = False
+
+    def check(self) -> Iterator[Problem]:
+        """Yields the problem of a size."""
+        if len(self.size) != 2 or min(self.size) < 1:
+            yield problem("resize", "[height, width] of at least 1", str(list(self.size)))
+
+    def arguments(self, pad: int | None) -> tuple[tuple[int, ...], str, str, bool, int]:
+        """The arguments of `resized` after the pixels; `pad` is that of the image."""
+        return self.size, self.method, self.aspect, self.antialias, pad or 0
+
+    def points(self, points: Tensor, sides: Tensor) -> Tensor:
+        """The same points in resized images. Those in a part that `crop` removes lie outside of the image.
+
+        Args:
+            points: (x, y) in pixels, float32 `[..., 2]`.
+            sides: height and width of the images before, int32 `[..., 2]`, of a shape that broadcasts.
+        """
+        return resized_points(points, sides, self.size, self.aspect)[0]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How an image is turned when it is written.
+
+    Attributes:
+        orientation: its EXIF orientation, 2 to 8 (CIPA DC-008, 4.6.5).
+        height, width: of the image that is turned, in pixels.
+    """
+
+    orientation: int
+    height: int
+    width: int
+
+    def points(self, points: Array) -> Array:
+        """The same points, (x, y) in pixels, `[..., 2]`, in the turned image."""
+        x, y = points[..., 0], points[..., 1]
+        if self.orientation in (2, 3, 7, 8):
+            x = self.width - x
+        if self.orientation in (3, 4, 6, 7):
+            y = self.height - y
+        return np.stack([y, x] if self.orientation >= 5 else [x, y], axis=-1)
+
+    @property
+    def turned(self) -> tuple[int, int]:
+        """The height and width of the turned image."""
+        return (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictures(Feature):
+    """The base of kinds of images."""
+
+    @property
+    def pictures(self) -> Pictures:
+        return self
+
+    @property
+    def resizing(self) -> Resize | None:
+        """How images are resized when they are decoded."""
+        return None
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether `encode` turns images that have an EXIF orientation."""
+        return False
+
+    def turn_of(self, value: Any) -> Turn | None:
+        """How `encode` turns the image of a row; None if it does not, or refuses it."""
+        return None
+
+    @abc.abstractmethod
+    def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """What `decode` returns, and the height and width before images are resized, int32 `[2]` or `[n, 2]`.
+
+        It is called if there is a `resizing`, and like `decode` for one record at a time if `per_example`.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordinates(Feature):
+    """The base of kinds of coordinates in an image. They follow the image when it is turned and resized.
+
+    Attributes:
+        image: the image or video that the coordinates are in; by default the only one of the record.
+    """
+
+    image: str | None = field(default=None, metadata=READING)
+
+    @property
+    def coordinates(self) -> Coordinates:
+        return self
+
+    def among(self, names: Container[str]) -> Coordinates:
+        """The same feature in a record that has only these features: it names no others."""
+        return self if self.image is None or self.image in names else replace(self, image=None)
+
+    def of_corners(self, corners: Array, width: float, height: float) -> Array:
+        """Boxes as values of this kind, float32 `[m, 4]`; by default (left, top, width, height) in pixels.
+
+        Args:
+            corners: (left, top, right, bottom) in pixels, float64 `[m, 4]`.
+            width, height: of the image, in pixels.
+        """
+        sides = corners[:, 2:] - corners[:, :2]
+        return np.concatenate([corners[:, :2], sides], axis=1).astype(np.float32)
+
+    @property
+    def dropped_with(self) -> tuple[str, ...] | None:
+        """The features that lose the same items as this one when its image is resized; None if none is."""
+        return None
+
+    def kept(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        """Which items of the value stay when its image is resized, bool `[k]` or ragged `[n, (k)]`.
+
+        It is called, with the arguments of `resized`, unless `dropped_with` is None.
+        """
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def turned(self, value: Any, turn: Turn) -> Any:
+        """The value of a row, as it is in the turned image. Raises BadValue if it is invalid."""
+
+    @abc.abstractmethod
+    def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        """Decoded values, as they are in the resized images, in a graph.
+
+        Args:
+            value: what `decode` returns, of one record or of a batch.
+            sides: height and width of the images before, int32 `[2]` or `[n, 2]`.
+        """
+
+
+def sides_of(pixels: Tensor, data: Tensor) -> Tensor:
+    """The height and width of images `[..., h, w, c]`, int32 `[..., 2]`, with the leading shape of `data`."""
+    sides = tf.shape(pixels)[-3:-1]
+    return tf.ensure_shape(
+        tf.broadcast_to(sides, tf.concat([tf.shape(data), [2]], 0)), data.shape.concatenate([2])
+    )
+
+
+def sides_by_step(sides: Tensor, steps: Tensor) -> Tensor:
+    """The height and width of the image of each step of a batch, int32 `[m, 2]`.
+
+    Args:
+        sides: of the images of the records, int32 `[n, 2]`, or of the steps, ragged `[n, (steps), 2]`.
+        steps: values in these images, ragged `[n, (steps), ...]`.
+    """
+    if not isinstance(sides, tf.RaggedTensor):
+        return tf.gather(sides, steps.value_rowids())
+    message = "expected as many steps of coordinates as of their images"
+    same = tf.debugging.assert_equal(sides.row_splits, steps.row_splits, message)
+    with tf.control_dependencies([same]):
+        return tf.identity(sides.values)
+
+
+def resized(
+    pixels: Tensor, size: tuple[int, ...], method: str, aspect: str, antialias: bool, pad: int
+) -> Tensor:
+    """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
+    dtype, channels = pixels.dtype, pixels.shape[-1]
+    start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], size, aspect)
+    if aspect == "crop":
+        pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
+    pixels = tf.image.resize(pixels, inner, method, antialias=antialias)
+    if pixels.dtype != dtype:
+        pixels = tf.saturate_cast(tf.round(pixels), dtype)
+    if aspect == "pad":
+        around = tf.stack([before, tf.constant(size) - inner - before], 1)
+        around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
+        pixels = tf.pad(pixels, around, constant_values=tf.constant(pad, dtype))
+    return tf.ensure_shape(pixels, [*pixels.shape[:-3], *size, channels])
+
+
+def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The part of images that is kept, and its place in the resized images of `size`.
+
+    Args:
+        sides: height and width of the images, int32 `[..., 2]`.
+
+    Returns:
+        The start and the sides of the part, the start and the sides of its place, each int32 `[..., 2]`,
+        height first; the last are `[2]` where they are those of all images.
+    """
+    part, wanted = sides, tf.constant(size)
+    inner = wanted
+    if aspect == "crop":
+        # the largest part of the wanted ratio, in the middle
+        part = tf.minimum(sides, tf.maximum(1, sides[..., ::-1] * wanted // wanted[::-1]))
+    if aspect == "pad":
+        scale = tf.reduce_min(wanted / sides, -1, keepdims=True)
+        scaled = tf.cast(tf.round(tf.cast(sides, scale.dtype) * scale), tf.int32)
+        inner = tf.clip_by_value(scaled, 1, wanted)
+    return (sides - part) // 2, part, (wanted - inner) // 2, inner
+
+
+def resized_points(
+    points: Tensor, sides: Tensor, size: tuple[int, ...], aspect: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Points of images, (x, y) in pixels, float32 `[..., 2]`, as points of the resized images of `size`.
+
+    Also the first and the last corner of the part of the resized image that is not padding.
+    """
+    window = resize_window(sides, size, aspect)
+    start, part, before, inner = (tf.cast(one[..., ::-1], tf.float32) for one in window)
+    return (points - start) * (inner / part) + before, before, before + inner

@@ -1,0 +1,180 @@
+"""`image`: pixels, encoded or raw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, one_of, show_shape
+from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, sides_of
+from recordspec.schema.features.options import check_sizes, check_value, problem, static
+from recordspec.schema.features.stored import check_bytes, check_media, each_refused
+from recordspec.schema.media.decoders import decode_webp
+from recordspec.schema.media.images import ImageEncoding, encoded, header_of
+from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, reshaped
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Fixed
+
+# Channels that the codecs of TensorFlow and of Pillow both support.
+_CHANNELS = {"png": (1, 3, 4), "jpeg": (1, 3), "webp": (3, 4), "bmp": (1, 3), "gif": (3,)}
+_DEEP = ("png", "raw")  # can hold 16 bits a channel
+_LOSSY = ("jpeg", "webp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image(Pictures):
+    """An image.
+
+    Given as a path, as the bytes of a file, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`,
+    or as a PIL image. A file in the encoding is stored unchanged, others are encoded again, and with
+    `encoding: raw` decoded. Bytes are always those of a file: pixels without a header are given as an array.
+    Decodes to a dense tensor `[h, w, c]`; if height or width is null, and without `resize`, a batch is a
+    RaggedTensor `[n, (h), (w), c]`.
+
+    Attributes:
+        shape: height, width, channels; height and width may be null.
+        encoding: png, jpeg (lossy), webp, bmp, gif (at most 256 colours), or raw bytes.
+        dtype: uint8; uint16 for png and raw.
+        quality: the quality of images encoded as JPEG or WebP, 1 to 100. By default 95 for JPEG, lossless for
+            WebP.
+        orientation: how an EXIF orientation is handled: `keep` stores the image unchanged (TensorFlow's
+            decoders ignore the orientation), `upright` rotates it, with the boxes in it, `error` raises an
+            error.
+        pad: the padding value of images of different sizes if `fit` makes a batch dense, and of steps; 0 by
+            default.
+        resize: the height and width to which images are resized when they are read, or a mapping
+            such as `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
+    """
+
+    kind: ClassVar[str] = "image"
+
+    shape: tuple[int | None, ...] = (None, None, 3)
+    encoding: ImageEncoding = "png"
+    dtype: Literal["uint8", "uint16"] = "uint8"
+    quality: int | None = field(default=None, metadata=WRITING)
+    orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)
+    pad: int | None = field(default=None, metadata=READING)
+    resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_value("pad", self.pad, self.dtype, ())
+        if self.resizing is not None:
+            yield from self.resizing.check()
+        if len(self.shape) != 3 or self.shape[-1] is None:
+            expected = "[height, width, channels], the channels known"
+            yield problem("shape", expected, show_shape(self.shape))
+            return
+        known = _CHANNELS.get(self.encoding)
+        if known and self.shape[2] not in known:
+            expected = f"{one_of(map(str, known))} channels for {self.encoding}"
+            yield problem("shape", expected, str(self.shape[2]))
+        yield from check_sizes("shape", tuple(size for size in self.shape if size is not None))
+        if self.encoding == "raw" and None in self.shape:
+            yield problem("shape", "sizes that are known for raw", show_shape(self.shape))
+        if self.dtype == "uint16" and self.encoding not in _DEEP:
+            yield problem("dtype", f"uint8 for {self.encoding}", "`uint16`")
+        if self.quality is not None and self.encoding not in _LOSSY:
+            hint = "only jpeg and webp have one"
+            yield problem("quality", f"none for {self.encoding}", str(self.quality), hint)
+        elif self.quality is not None and not 1 <= self.quality <= 100:
+            yield problem("quality", "1 to 100", str(self.quality))
+
+    @property
+    def resizing(self) -> Resize | None:
+        return Resize(size=self.resize) if isinstance(self.resize, tuple) else self.resize
+
+    @property
+    def is_turned(self) -> bool:
+        return self.orientation == "upright"
+
+    def turn_of(self, value: Any) -> Turn | None:
+        found = header_of(value) if self.is_turned else None
+        return None if found is None or found[0] == 1 else Turn(*found)
+
+    @property
+    def per_example(self) -> bool:
+        return self.encoding != "raw"
+
+    @property
+    def may_grow(self) -> bool:
+        return self.per_example or self.resize is not None
+
+    @property
+    def channels(self) -> int:
+        return self.shape[2] or 0
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("media")
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
+
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if self.encoding != "raw":
+            return each_refused(array, lambda data: check_media(self, self.encoding, data))
+        size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
+        return each_refused(array, lambda data: check_bytes(len(data), size, varies=False))
+
+    def restored(self, stored: Sequence[bytes]) -> Any:
+        """The image of one record, outside a graph, as a row gives it, from the list of its key."""
+        (data,) = stored
+        if self.encoding != "raw":
+            return data
+        return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(static(self.shape))
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.pixels(columns[self.stored])
+
+    def pixels(self, data: Tensor) -> Tensor:
+        """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones also string `[n]`."""
+        return self._resized(self._stored_pixels(data))
+
+    def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        data = columns[self.stored]
+        pixels = self._stored_pixels(data)
+        return self._resized(pixels), sides_of(pixels, data)
+
+    def _resized(self, pixels: Tensor) -> Tensor:
+        return pixels if self.resizing is None else resized(pixels, *self.resizing.arguments(self.pad))
+
+    @property
+    def decoded_shape(self) -> tuple[int | None, ...]:
+        """Height, width and channels of what is decoded."""
+        return self.shape if self.resizing is None else (*self.resizing.size, self.channels)
+
+    def _stored_pixels(self, data: Tensor) -> Tensor:
+        if self.encoding == "raw":
+            return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, static(self.shape))
+        if self.encoding == "jpeg":
+            pixels = tf.io.decode_jpeg(data, self.channels)
+        elif self.encoding == "webp":
+            pixels = decode_webp(data, self.channels)
+        elif self.encoding == "bmp":
+            pixels = tf.io.decode_bmp(data)  # it does not accept `channels=1`
+        elif self.encoding == "gif":
+            pixels = tf.io.decode_gif(data)[0]
+        else:
+            pixels = tf.io.decode_png(data, self.channels, tf.as_dtype(self.dtype))
+        return tf.ensure_shape(pixels, self.shape)
+
+    def spec(self) -> TypeSpec:
+        if None in self.decoded_shape:
+            return ragged_spec(self.decoded_shape, self.dtype)
+        return tf.TensorSpec(self.decoded_shape, self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        shape = [int(rng.integers(1, 9)) if size is None else size for size in self.shape]
+        if self.encoding == "gif":  # with few enough colours for a palette
+            few = rng.integers(0, 256, (4, 3), np.uint8)
+            return few[rng.integers(0, 4, shape[:2])]
+        return rng.integers(0, np.iinfo(self.dtype).max, shape, self.dtype, endpoint=True)

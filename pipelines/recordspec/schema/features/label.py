@@ -1,0 +1,362 @@
+"""`label`: one of a few names, stored as its index or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import repeat
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
+from recordspec.locations import Location, PathText, is_below, read_text, url_problem
+from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.options import check_sizes, check_value, problem, static
+from recordspec.schema.features.stored import refused_by_encode
+from recordspec.schema.lists import by_row, check_lengths, rows_of
+from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec
+from recordspec.schema.values import BadValue, is_within, unpacked
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    bytes_in,
+    is_arrow,
+    is_list,
+    is_number,
+    present_in,
+    strings_array,
+    take,
+    to_arrow,
+    to_binary,
+    to_numpy,
+)
+from recordspec.wire.columns import Column, Fixed, Layout, Ragged
+
+_MOST_NAMES_SHOWN = 10
+# The class name of the index of all unknown names.
+OOV_NAME = "<oov>"
+_HASHES = 2**63 - 1
+_UNKNOWN = -1
+_PLACEHOLDER = "<the unknown name>"
+_OOV_HINT = "`oov: index` gives all others one index"
+# In bytes. A vocabulary file is read into memory.
+_LONGEST_VOCABULARY = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label(Feature):
+    """A class, or several. The names are in the spec, and are copied to the manifest.
+
+    Given as a name or as an index, 0 to `len(names) - 1`; or as a list of these. Decodes to the index,
+    int64 `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
+
+    Attributes:
+        names: the class names, in the order of their indices.
+        vocabulary: in place of `names`, a file of names, one per line, in the schema's folder. The names are
+            read when the schema is loaded, and are then part of it.
+        shape: one label by default; `[null]` for any number of labels, `[k]` for k labels.
+        oov: how an unknown name is handled: `error`, or `index`, which maps all unknown names to the index
+            `len(names)`. An index out of range is always an error.
+        pad: the padding value of labels in steps or in lists; by default -1, which is not a class, for
+            `ignore_class` of a Keras loss. It may be an index, if weights or masks exclude the padding.
+        encoding: `index` stores an int64; `name` stores the name as UTF-8, like other writers. An
+            unknown stored name decodes to the index of `oov: index`, else it is an error.
+    """
+
+    kind: ClassVar[str] = "label"
+    takes_arrow: ClassVar[bool] = True
+
+    names: tuple[str, ...] = ()
+    vocabulary: PathText | None = None
+    shape: tuple[int | None, ...] = ()
+    oov: Literal["error", "index"] = "error"
+    pad: int = field(default=-1, metadata=READING)
+    encoding: Literal["index", "name"] = "index"
+
+    def check(self) -> Iterator[Problem]:
+        if bool(self.names) == (self.vocabulary is not None):
+            got = "both" if self.names else "neither"
+            yield problem("names", "names, or a vocabulary file of them", got)
+        if self.oov == "index" and OOV_NAME in self.names:
+            yield problem("names", f"names other than {OOV_NAME} with `oov: index`", "it")
+        if len(self.shape) > 1 or 0 in self.shape:
+            yield problem("shape", "[], [null] or [k]", show_shape(self.shape))
+        yield from check_sizes("shape", static(self.shape))
+        yield from check_value("pad", self.pad, "int64", ())
+        seen: dict[str, int] = {}
+        for place, name in enumerate(self.names):
+            if name in seen:
+                hint = f"it is name {seen[name]} already"
+                yield Problem(
+                    path=("names", place), expected="every name once", got=f"`{name}` again", hint=hint
+                )
+            seen.setdefault(name, place)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    @property
+    def classes(self) -> int:
+        """The number of indices: one for each name, and with `oov: index` one more."""
+        return len(self.names) + (self.oov == "index")
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return (*self.names, OOV_NAME) if self.oov == "index" else self.names
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def _varies(self) -> bool:
+        return self.shape == (None,)
+
+    def resolved(self, folder: Location | None) -> Label:
+        if self.vocabulary is None:
+            return self
+        return replace(self, names=_read_vocabulary(self.vocabulary, folder), vocabulary=None)
+
+    def names_of(self, indices: Tensor) -> Tensor:
+        """The class names of indices of any shape, as strings, in a graph or eagerly.
+
+        A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index that no
+        name has.
+        """
+        known = self.class_names
+        if isinstance(indices, tf.RaggedTensor):
+            return indices.with_flat_values(self.names_of(indices.flat_values))
+        if 0 <= self.pad < len(known):
+            return tf.gather(tf.constant(known), indices)
+        indices = tf.cast(indices, tf.int64)
+        is_pad = indices == self.pad
+        return tf.where(
+            is_pad, "", tf.gather(tf.constant(known), tf.where(is_pad, tf.zeros_like(indices), indices))
+        )
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("class", self.shape)
+
+    def stored_options(self) -> dict[str, Any]:
+        """An index is what is stored unless the encoding says otherwise."""
+        options = super().stored_options()
+        return options if self._by_name else {key: one for key, one in options.items() if key != "encoding"}
+
+    @property
+    def _by_name(self) -> bool:
+        return self.encoding == "name"
+
+    def columns(self) -> tuple[Column, ...]:
+        layout: Layout = Ragged() if self._varies else Fixed(shape=static(self.shape))
+        return (Column(key=self.stored, storage="bytes" if self._by_name else "int64", layout=layout),)
+
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        if self.vocabulary is not None:
+            hint = "Schema.load reads it"
+            raise SpecError(
+                problem("vocabulary", "names that have been read", "a file", hint).under(self.name)
+            )
+        if not self.shape:
+            return (to_arrow(self._stored(self._indices(values))),)
+        given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
+        if not self._varies:
+            check_lengths(counts, np.asarray(counts) == self.shape[0], f"{self.shape[0]} labels")
+        with by_row(counts):
+            flat = self._indices(given)
+        return (to_arrow(self._stored(flat), counts, len(values)),)
+
+    def _stored(self, indices: Ints) -> Any:
+        """The stored form of indices."""
+        return take(self._arrow_names, indices) if self._by_name else indices
+
+    @cached_property
+    def _arrow_names(self) -> ArrowArray:
+        """The names in Arrow; that of unknown ones is the last."""
+        return strings_array([name.encode() for name in self.class_names])
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        return refused_by_encode(self, array)
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        if self.shape or self.vocabulary is not None:
+            return None
+        index = self._places.get(value) if type(value) is str else value
+        if type(index) is not int or not 0 <= index < self.classes:
+            return None
+        return (self.class_names[index].encode() if self._by_name else index,)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        value = columns[self.stored]
+        if not self._by_name:
+            return value
+        return indices_of(value, self.names, self.unknown_name)
+
+    @property
+    def unknown_name(self) -> tuple[str, str] | None:
+        """The message for an unknown stored name, before and after the name; None with `oov: index`."""
+        if self.oov == "index":
+            return None
+        problem = Problem(
+            path=(self.name,), expected=self._expected(), got=f"`{_PLACEHOLDER}`", hint=_OOV_HINT
+        )
+        before, _, after = str(problem).partition(_PLACEHOLDER)
+        return before, after
+
+    def _indices(self, values: Any) -> Ints:
+        if isinstance(values, Sequence) and values and type(values[0]) is int:
+            values = _integers(values)
+        if is_within(values, 0, self.classes - 1):
+            return values.astype(np.int64)  # type: ignore[no-any-return]
+        if is_arrow(values) and not is_list(values):
+            if hasattr(values, "dictionary"):
+                return self._in_dictionary(values)
+            found = self._in_arrow(values)
+            if bool((found == _UNKNOWN).any()):
+                values = bytes_in(to_binary(values))
+        else:
+            values = unpacked(values)
+            values = values.tolist() if isinstance(values, np.ndarray) else values
+            found = np.full(len(values), _UNKNOWN)
+            with suppress(Exception):  # a value without a hash, of any class
+                found = np.fromiter(map(self._places.get, values, repeat(_UNKNOWN)), np.int64, len(values))
+        for row in np.flatnonzero(found == _UNKNOWN).tolist():
+            found[row] = self._index(row, values[row])
+        return found
+
+    def _in_dictionary(self, values: ArrowArray) -> Ints:
+        """The index of each value of a dictionary's, of which every entry is looked up once."""
+        entries, places = values.dictionary, to_numpy(values.indices)
+        if is_number(entries):
+            return self._indices(to_numpy(entries)[places])
+        found = self._in_arrow(entries)
+        # an entry that no row has is no error
+        unknown = np.flatnonzero(found[places] == _UNKNOWN)
+        used, firsts = np.unique(places[unknown], return_index=True)
+        for row, entry in sorted(zip(unknown[firsts].tolist(), used.tolist(), strict=True)):
+            found[entry] = self._index(row, bytes_in(to_binary(entries.slice(entry, 1)))[0])
+        indices: Ints = found[places]
+        return indices
+
+    def _in_arrow(self, names: ArrowArray) -> Ints:
+        """The index of each name, -1 for one that is unknown; in a hundredth of the time of a loop."""
+        known = self._arrow_names.slice(0, len(self.names))
+        found = arrow().compute.index_in(to_binary(names), value_set=known)
+        return np.where(present_in(found), to_numpy(found), _UNKNOWN).astype(np.int64)
+
+    def _index(self, row: int, value: Any) -> int:
+        if isinstance(value, bytes):
+            try:
+                value = value.decode()
+            except UnicodeDecodeError:
+                raise BadValue(row, self._expected(), describe(value)) from None
+        if isinstance(value, str):
+            index = self._places.get(value)
+            if index is not None:
+                return index
+            if self.oov == "index":
+                return len(self.names)
+            raise BadValue(row, self._expected(), f"`{value}`", nearest(value, self.names))
+        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+            last = self.classes - 1
+            if 0 <= value <= last:
+                return int(value)
+            raise BadValue(row, f"an index from 0 to {last}", show_int(int(value)))
+        raise BadValue(row, self._expected(), describe(value))
+
+    def _expected(self) -> str:
+        if len(self.names) > _MOST_NAMES_SHOWN:
+            return f"one of {len(self.names)} names, or an index"
+        return f"{one_of(self.names)}, or an index"
+
+    def spec(self) -> TypeSpec:
+        return ragged_spec((None,), "int64") if self._varies else tf.TensorSpec(self.shape, "int64")
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        count = self.shape[0] if self.shape else 1
+        picks = rng.integers(0, len(self.names), int(rng.integers(0, 4)) if count is None else count)
+        names = [self.names[pick] for pick in picks]
+        return names if self.shape else names[0]
+
+
+def _integers(values: Sequence[Any]) -> Any:
+    """The values as int64 `[n]`, if all are ints; unchanged if not, or if one is too large."""
+    if set(map(type, values)) == {int}:
+        with suppress(OverflowError):
+            return np.fromiter(values, np.int64, len(values))
+    return values
+
+
+def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | None) -> Tensor:
+    """The indices of names, strings of any shape or ragged, int64, in a graph or eagerly.
+
+    An unknown name has the index after the known ones, or with `unknown`, the message before and
+    after the name, is an InvalidArgumentError.
+    """
+    if isinstance(names, tf.RaggedTensor):
+        return names.with_flat_values(indices_of(names.flat_values, known, unknown))
+    given, all_known = tf.reshape(names, [-1]), tf.constant(known)
+    # hashes in order, so that no table has to be made and kept outside of the graph
+    hashed = tf.strings.to_hash_bucket_fast(all_known, _HASHES)
+    order = tf.argsort(hashed)
+    place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(given, _HASHES))
+    index = tf.gather(order, tf.minimum(place, len(known) - 1))
+    found = tf.equal(tf.gather(all_known, index), given)
+    index = tf.reshape(tf.where(found, tf.cast(index, tf.int64), len(known)), tf.shape(names))
+    index.set_shape(names.shape)
+    if unknown is None:
+        return index
+    first = tf.strings.reduce_join(tf.boolean_mask(given, ~found)[:1])
+    message = tf.strings.join([unknown[0], first, unknown[1]])
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(found), [message])]):
+        return tf.identity(index)
+
+
+def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
+    """The names in a text file of `folder`, one per line. Raises SpecError with all problems."""
+    if folder is None:
+        hint = "Schema.load takes it from the schema's folder"
+        raise _wrong_file("a schema that is read from a file", "text", hint)
+    url = url_problem(name)
+    if url is not None:
+        raise SpecError(url.under("vocabulary"))
+    try:
+        path, root = (folder / name).resolve(), folder.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # it contains a NUL, or a loop of links
+        raise _wrong_file("the path of a file", f"`{name}`: {error}") from None
+    if not is_below(path, root):
+        raise _wrong_file(f"a file in {folder}", f"`{name}`")
+    try:
+        text = read_text(path, _LONGEST_VOCABULARY, "utf-8-sig")
+    except (StoreError, SpecError) as error:
+        (problem,) = error.problems
+        raise _wrong_file(problem.expected, f"{path}: {problem.got}", problem.hint) from None
+    return _names_in(text, path)
+
+
+def _names_in(text: str, path: Location) -> tuple[str, ...]:
+    lines = text.split("\n")
+    if lines[-1] == "":  # after the last line break
+        lines.pop()
+    names = tuple(line.removesuffix("\r") for line in lines)
+    if not names:
+        raise _wrong_file("at least one name", f"{path}: none")
+    first: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name.strip():
+            raise _wrong_file("a name on every line", f"{path}:{number}: an empty one")
+        if name in first:
+            got = f"{path}:{number}: `{name}`, which line {first[name]} has"
+            raise _wrong_file("every name once", got)
+        first[name] = number
+    return names
+
+
+def _wrong_file(expected: str, got: str, hint: str = "") -> SpecError:
+    return SpecError(Problem(path=("vocabulary",), expected=expected, got=got, hint=hint))

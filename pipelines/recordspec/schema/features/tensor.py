@@ -1,0 +1,208 @@
+"""`tensor`: numbers of any dtype, stored exactly."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, nearest, one_of
+from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.options import check_sizes, check_value, problem, static
+from recordspec.schema.features.stored import check_bytes, each_refused, outside
+from recordspec.schema.lists import items
+from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
+from recordspec.schema.values import DTYPES, Array, BadValue, dtype_range, is_integer, numbers, numpy_dtype
+from recordspec.wire.arrays import ArrowArray, binary_array, offsets, storage_of, to_arrow, views_of
+from recordspec.wire.columns import Column, Fixed, Layout, Ragged, Storage
+
+# Bytes of a compressed tensor that are inflated at once; only their number is kept.
+_INFLATED_AT_ONCE = 1 << 20
+# A larger tensor would not fit into a record, which is a protobuf message.
+_MOST_INFLATED = 1 << 31
+# The list of an Example that stores every value of the dtype exactly; other dtypes are stored raw.
+_LISTS: dict[str, Storage] = {
+    **{name: "int64" for name in DTYPES if is_integer(name) and name != "uint64"},
+    "bool": "int64",
+    **dict.fromkeys(("float16", "bfloat16", "float32"), "float32"),
+}
+# tf.io.decode_raw does not support these dtypes; it reads their bits as another.
+_BIT_TWINS = {"uint32": "int32", "uint64": "int64"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyTensor(Feature):
+    """A tensor of any dtype. Every value comes back bit for bit.
+
+    Given as a number, nested lists or an array of `shape`. Decodes to a dense tensor `[*shape]`; with
+    an unknown first dimension a batch is a RaggedTensor `[n, (k), *rest]`.
+
+    Attributes:
+        dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64
+            or complex128.
+        shape: a scalar by default; the first dimension may be null.
+        encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, compressed bytes.
+            By default a list if it represents the dtype exactly, else raw.
+        pad: the padding value of values of different sizes, and of steps; zero by default.
+    """
+
+    kind: ClassVar[str] = "tensor"
+    takes_arrow: ClassVar[bool] = True
+
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    encoding: Literal["list", "raw", "zlib"] | None = None
+    pad: Any = field(default=None, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        if self.dtype not in DTYPES:
+            hint = "`kind: text`" if self.dtype == "string" else nearest(self.dtype, DTYPES)
+            yield problem("dtype", one_of(DTYPES), f"`{self.dtype}`", hint)
+        elif self.encoding == "list" and self.dtype not in _LISTS:
+            expected = f"raw or zlib for {self.dtype}"
+            yield problem("encoding", expected, "`list`", "no list of an Example holds it exactly")
+        yield from check_sizes("shape", self.shape[1:], "only the first may be null")
+        yield from check_sizes("shape", static(self.shape[:1]))
+        if self._varies and 0 in self.shape:
+            yield problem("shape", "sizes of at least 1 after a null", "0")
+        yield from check_value("pad", self.pad, self.dtype, ())
+
+    def _spelled_out(self) -> dict[str, Any]:
+        usual = "list" if self.dtype in _LISTS else "raw"
+        return super()._spelled_out() | ({"encoding": None} if self.encoding == usual else {})
+
+    @property
+    def _varies(self) -> bool:
+        return self.shape[:1] == (None,)
+
+    @property
+    def _cell(self) -> tuple[int, ...]:
+        """The shape of one item if the first dimension varies, else of the whole tensor."""
+        return static(self.shape[1:] if self._varies else self.shape)
+
+    @property
+    def _is_list(self) -> bool:
+        return self.encoding == "list" or (self.encoding is None and self.dtype in _LISTS)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(self.dtype, self.shape)
+
+    def columns(self) -> tuple[Column, ...]:
+        layout: Layout = Fixed(shape=self._cell if self._is_list else ())
+        if self._varies and self._is_list:
+            layout = Ragged(shape=self._cell)
+        storage = _LISTS[self.dtype] if self._is_list else "bytes"
+        return (Column(key=self.stored, storage=storage, layout=layout),)
+
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        rows = len(values)
+        size = math.prod(self._cell)
+        if self._varies:
+            flat, lengths = items(values, self.dtype, self._cell)
+        else:
+            flat, lengths = numbers(values, self.dtype, self._cell).reshape(-1), 1
+        if self._is_list:
+            listed = flat.astype(np.int64 if _LISTS[self.dtype] == "int64" else np.float32)
+            return (to_arrow(listed, lengths * size, rows),)
+        array = np.asarray(flat)
+        order = array.dtype if array.dtype.kind == "V" else array.dtype.newbyteorder("<")
+        data = np.ascontiguousarray(array.astype(order, copy=False)).view(np.uint8).reshape(-1)
+        sizes = np.broadcast_to(np.asarray(lengths * size * array.dtype.itemsize), (rows,))
+        raw = binary_array(data, offsets(sizes))
+        if self.encoding == "zlib":
+            return (to_arrow([zlib.compress(one) for one in views_of(raw)]),)
+        return (to_arrow(raw),)
+
+    def restored(self, stored: Sequence[Any]) -> Array:
+        """The array of one record, outside a graph, from the list that its key holds.
+
+        Numbers of a list have the dtype of the list: `encode` checks whether they fit.
+        """
+        rows = (-1,) if self._varies else ()
+        if self._is_list:
+            return np.array(stored).reshape((*rows, *self._cell))
+        (data,) = stored
+        raw = zlib.decompress(data) if self.encoding == "zlib" else data
+        return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape((*rows, *self._cell))
+
+    def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
+        if storage_of(array) == "bytes":
+            yield from each_refused(array, self._check_size)
+        elif is_integer(self.dtype) or self.dtype == "bool":
+            low, high = (0, 1) if self.dtype == "bool" else dtype_range(self.dtype)
+            yield from outside(array, low, high, self.dtype)
+
+    def _check_size(self, data: bytes) -> None:
+        """Raises BadValue for bytes of another size than the tensor."""
+        size = len(data) if self.encoding != "zlib" else _inflated_size(data)
+        cell = math.prod(1 if one is None else one for one in self.shape) * numpy_dtype(self.dtype).itemsize
+        check_bytes(size, cell, varies=None in self.shape)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        value = columns[self.stored]
+        if self._is_list:
+            return narrowed(value, self.dtype)
+        if self.encoding == "zlib":
+            value = tf.io.decode_compressed(value, "ZLIB")
+        if self._varies:
+            row = math.prod(self._cell) * numpy_dtype(self.dtype).itemsize
+            return split_raw(value, self._numbers, row, self._cell)
+        return reshaped(self._numbers(value), value, self._cell)
+
+    def _numbers(self, data: Tensor) -> Tensor:
+        twin = _BIT_TWINS.get(self.dtype)
+        if twin is None:
+            return tf.io.decode_raw(data, self.dtype)
+        return tf.bitcast(tf.io.decode_raw(data, twin), self.dtype)
+
+    def spec(self) -> TypeSpec:
+        if self._varies:
+            return ragged_spec(self.shape, self.dtype)
+        return tf.TensorSpec(self.shape, self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        shape, dtype = self._cell, self.dtype
+        if self._varies:
+            shape = (int(rng.integers(0, 4)), *shape)
+        if dtype == "bool":
+            return rng.integers(0, 2, shape).astype(np.bool_)
+        if is_integer(dtype):
+            low, high = dtype_range(dtype)
+            return np.asarray(rng.integers(low, high, shape, dtype, endpoint=True))
+        real = rng.normal(size=shape)
+        imaginary = 1j * rng.normal(size=shape) if dtype.startswith("complex") else 0
+        return np.asarray(real + imaginary).astype(numpy_dtype(dtype))
+
+
+def narrowed(value: Tensor, dtype: str) -> Tensor:
+    """Casts the numbers of a list to `dtype`. A number of another writer that overflows is an error."""
+    narrow = tf.cast(value, dtype)
+    if narrow.dtype == value.dtype or not narrow.dtype.is_integer:
+        return narrow
+    numbers, cast = (getattr(one, "flat_values", one) for one in (value, narrow))
+    message = f"expected {dtype}, got numbers that it cannot hold"
+    same = tf.debugging.assert_equal(tf.cast(cast, value.dtype), numbers, message)
+    with tf.control_dependencies([same]):
+        return tf.identity(narrow)
+
+
+def _inflated_size(data: bytes) -> int:
+    """The size of inflated zlib data, which is inflated in parts."""
+    stream, size = zlib.decompressobj(), 0
+    try:
+        while size <= _MOST_INFLATED and (data or not size):
+            some = stream.decompress(data, _INFLATED_AT_ONCE)
+            size, data = size + len(some), stream.unconsumed_tail
+            if not some:
+                break
+    except zlib.error as error:
+        raise BadValue(0, "whole zlib data", str(error)) from None
+    if not stream.eof:
+        raise BadValue(0, "whole zlib data", f"{size:,} bytes and no end")
+    return size

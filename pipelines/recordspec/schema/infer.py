@@ -1,0 +1,283 @@
+"""Rules that infer a feature from evidence about values, of records and of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recordspec.errors import SpecError
+from recordspec.schema.dates import DateUnit
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
+from recordspec.schema.features.label import Label
+from recordspec.schema.features.options import STORAGE
+from recordspec.schema.features.tensor import AnyTensor
+from recordspec.schema.features.text import Text
+from recordspec.schema.features.var_len import VariableLen
+from recordspec.schema.schema import Schema
+
+# No more distinct values are classes.
+MAX_CLASSES = 1000
+# Without a name that says so, values are classes only if they are few, and frequent on average.
+_MAX_UNNAMED_CLASSES = 20
+_ROWS_PER_CLASS = 10
+_CLASS_NAMES = re.compile(
+    r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|y)($|[/_.-])", re.IGNORECASE
+)
+# Reasons why a feature should not be an input of a model.
+IDENTIFIES = "it identifies rows"
+_DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inferred:
+    """A schema, with notes.
+
+    Attributes:
+        notes: guesses, and what the schema does not express.
+        rows: the number of rows read; None for an imported schema.
+        left_out: the keys or columns without a feature.
+        no_inputs: the features that should not be inputs of a model, with the reason.
+    """
+
+    schema: Schema
+    notes: tuple[str, ...]
+    rows: int | None
+    left_out: tuple[str, ...] = ()
+    no_inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The evidence about the values of one key or column.
+
+    Attributes:
+        name: the name of the feature.
+        key: the stored key, where it differs.
+        rows: the number of rows (of a feature list: steps) that can have a value.
+        missing: the number of these without a value.
+        type_name: the name of the values in messages.
+        dtype: the smallest dtype that holds all values: bool, int64, uint64, float32, float64 or string; None
+            if there are no values, or if no feature can hold them.
+        shape: the shape of each value; None for a size that varies.
+        stored: whether records hold the values, so that the feature must read them unchanged. A feature may
+            store the values of a table in another way: text as the index of a class, a missing value as a
+            default.
+        is_text: whether all strings are UTF-8.
+        may_be_string: whether numbers may be stored as strings, as they are in a CSV file.
+        date: the coarsest unit of dates and times.
+        values: the distinct values, if they are at most `MAX_CLASSES` integers or texts.
+        class_names: the names of classes whose indices these are, if known.
+        media: the common format of all strings, such as `PNG image`.
+        media_options: the kind and the options that decode them; None if there are none.
+        sequence: whether this is a feature list of a SequenceExample.
+        absent: the number of records that lack the feature list.
+        too_large_for: the first choice of a dtype, if it does not hold all numbers.
+        rounded: an integer that float32 does not hold, if any.
+        finite: whether no number is NaN or infinite.
+        identifies: whether each row has a different word, if these are texts.
+        notes: other notes.
+    """
+
+    name: str
+    key: str | None = None
+    rows: int
+    missing: int = 0
+    type_name: str = ""
+    dtype: str | None = None
+    shape: tuple[int | None, ...] = ()
+    stored: bool = False
+    is_text: bool = False
+    may_be_string: bool = False
+    date: DateUnit | None = None
+    values: frozenset[Any] | None = None
+    class_names: tuple[str, ...] = ()
+    media: str = ""
+    media_options: Mapping[str, Any] | None = None
+    sequence: bool = False
+    absent: int = 0
+    too_large_for: str = ""
+    rounded: float | None = None
+    finite: bool = True
+    identifies: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def share_missing(self) -> str:
+        return f"missing in {self.missing:,} of {self.rows:,}"
+
+    @property
+    def unit(self) -> str:
+        return "steps" if self.sequence else "rows"
+
+
+def infer_features(found: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feature | None]], list[str]]:
+    """The features that hold the values, if any, and notes: on what is left out, lost or guessed."""
+    found = list(found)
+    names = {evidence.name for evidence in found}
+    features, notes = [], []
+    for evidence in found:
+        feature, more = _feature_and_notes(evidence, names)
+        features.append((evidence, feature))
+        notes += more
+    return features, notes
+
+
+def no_inputs(found: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
+    """The features that should not be inputs of a model, with the reason."""
+    reasons = {}
+    for evidence, feature in found:
+        if feature is not None and evidence.identifies and not feature.value_type.is_number:
+            reasons[feature.name] = IDENTIFIES
+        elif feature is not None and _lacks_finite(evidence, feature):
+            reasons[feature.name] = "of NaN or infinity no model learns"
+    return reasons
+
+
+def _lacks_finite(evidence: Evidence, feature: Feature) -> bool:
+    """Whether a feature has NaN or infinity among its numbers."""
+    return not evidence.finite and feature.value_type.is_number
+
+
+def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | None, list[str]]:
+    guesses: list[str] = []
+    feature = _feature(evidence, guesses)
+    if feature is not None and feature.value_type.item != "text":
+        # An empty text shows that the value is missing, a number does not.
+        feature = feature.indicating(f"{feature.name}_missing" not in names)
+    if feature is not None and evidence.absent:
+        feature = replace(feature, missing="empty")
+    if feature is None:
+        notes = [_reason(evidence)]
+    else:
+        notes = [*evidence.notes, *guesses, *_losses(evidence, feature)]
+        if evidence.missing:
+            default = " and reads as its default" if feature.optional else ""
+            default += f", with {feature.indicator} true" if feature.indicator else ""
+            notes = [f"{evidence.share_missing} {evidence.unit}{default}", *notes]
+    name = evidence.name or '""'
+    return feature, [f"{name}: {note}" for note in notes]
+
+
+def _reason(evidence: Evidence) -> str:
+    """The reason why a key or a column is omitted."""
+    rows = f"{evidence.rows:,} {evidence.unit}"
+    if evidence.dtype is None and evidence.missing == evidence.rows:
+        return f"always empty, in {rows}: its type is unknown, so it is left out"
+    reason = evidence.type_name
+    if evidence.too_large_for:
+        reason += f", too large for {evidence.too_large_for}"
+    elif evidence.missing and evidence.dtype is not None:
+        reason += f" that is missing in {evidence.missing:,} of {rows}"
+    hint = " (give empty lists instead)" if evidence.dtype is not None and evidence.shape else ""
+    return f"{reason}, which no feature holds, so it is left out{hint}"
+
+
+def _losses(evidence: Evidence, feature: Feature) -> list[str]:
+    """Notes what the feature loses of the values, and why it does not have the first dtype."""
+    notes = []
+    dtype = feature.value_type.item if feature.value_type.is_number else "string"
+    if dtype == "float32" and evidence.rounded is not None:
+        keeps = ": `{kind: tensor, dtype: float64}` keeps them"
+        if evidence.missing:
+            keeps = ": `{dtype: string, default: ''}` keeps them" if evidence.may_be_string else ""
+        notes.append(f"float32 rounds {evidence.rounded:.0f}, and others{keeps}")
+    if _lacks_finite(evidence, feature):
+        notes.append("some numbers are NaN or infinite, of which a model cannot learn")
+    if evidence.too_large_for:
+        notes.append(f"numbers that {evidence.too_large_for} does not hold: kept as {dtype}")
+    return notes
+
+
+def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
+    if not evidence.name or evidence.dtype is None:
+        return None
+    named: dict[str, Any] = {
+        "name": evidence.name,
+        "key": None if evidence.key == evidence.name else evidence.key,
+        "description": evidence.share_missing if evidence.missing else "",
+    }
+    if evidence.shape and evidence.missing and not evidence.stored:  # no kind of lists has a default
+        return None
+    if evidence.class_names:
+        if evidence.missing:  # a label has no default, so the names are text
+            return _fixed(evidence, "string", named)
+        return Label(names=evidence.class_names, shape=evidence.shape, **named)
+    if None in evidence.shape and evidence.dtype in STORAGE:
+        return VariableLen(dtype=evidence.dtype, **named)
+    if evidence.shape:
+        return _fixed(evidence, evidence.dtype, named)
+    return _scalar(evidence, named, guesses)
+
+
+def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature | None:
+    dtype = evidence.dtype or "string"
+    if evidence.date is not None:
+        said = [f"{evidence.date} since 1970-01-01", named["description"]]
+        named["description"] = ", ".join(filter(None, said))
+        return FixedLen(dtype=dtype, date=evidence.date, default=0 if evidence.missing else None, **named)
+    if dtype not in STORAGE and evidence.missing:  # `kind: tensor` has no default
+        return _fixed(evidence, "string", named) if evidence.may_be_string else None
+    names = () if evidence.missing else _class_names(evidence, dtype, guesses)
+    if names:
+        return Label(names=names, **named)
+    if dtype not in STORAGE:
+        return AnyTensor(dtype=dtype, **named)
+    if evidence.media:
+        return _medium(evidence, named, guesses)
+    if dtype == "string" and evidence.is_text and not evidence.missing:
+        return Text(**named)
+    return _fixed(evidence, dtype, named)
+
+
+def _fixed(evidence: Evidence, dtype: str, named: dict[str, Any]) -> Feature:
+    if dtype not in STORAGE:
+        encoding: Any = "raw" if evidence.shape else None  # one `decode_raw` reads a batch of them
+        return AnyTensor(dtype=dtype, shape=evidence.shape, encoding=encoding, **named)
+    if not evidence.sequence:
+        default = _DEFAULTS[dtype] if evidence.missing else None
+        return FixedLen(dtype=dtype, shape=evidence.shape, default=default, **named)
+    return FixedLenSequence(dtype=dtype, shape=evidence.shape, **named)
+
+
+def _medium(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature:
+    if evidence.media_options is not None:
+        kind, options = evidence.media_options["kind"], dict(evidence.media_options)
+        del options["kind"]
+        try:
+            return KINDS[kind](**options, **named)
+        except SpecError:
+            pass
+    guesses.append(
+        f"{evidence.media}s of mixed formats, or of one that TensorFlow does not decode: kept as bytes"
+    )
+    return _fixed(evidence, "string", named)
+
+
+def _class_names(evidence: Evidence, dtype: str, guesses: list[str]) -> tuple[str, ...]:
+    """The names of classes, if the values are classes: of integers their digits."""
+    if dtype == "int64":
+        return _integer_classes(evidence, guesses)
+    values = evidence.values or frozenset()
+    most = MAX_CLASSES if _CLASS_NAMES.search(evidence.name) else _MAX_UNNAMED_CLASSES
+    if dtype != "string" or evidence.stored or "" in values or not 2 <= len(values) <= most:
+        return ()
+    return tuple(sorted(values)) if _ROWS_PER_CLASS * len(values) <= evidence.rows else ()
+
+
+def _integer_classes(evidence: Evidence, guesses: list[str]) -> tuple[str, ...]:
+    """Integers from 0 on are classes only if the name says so: they may be counts."""
+    values = evidence.values
+    if not values or min(values) != 0 or not 1 <= (high := max(values)) < MAX_CLASSES:
+        return ()
+    if len(values) <= (high + 1) / 2:
+        return ()
+    if _CLASS_NAMES.search(evidence.name):
+        guesses.append(f"classes 0 to {high}: replace these numbers with the names of the classes")
+        return tuple(map(str, range(high + 1)))
+    if high < _MAX_UNNAMED_CLASSES and _ROWS_PER_CLASS * len(values) <= evidence.rows:
+        guesses.append(f"integers from 0 to {high}: if they are classes, `kind: label` takes their names")
+    return ()

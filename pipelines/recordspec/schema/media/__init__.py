@@ -1,0 +1,43 @@
+"""Encoded media. Records are written with Pillow and soundfile, and read with the codecs of TensorFlow.
+
+This module reads the bytes of image and sound files.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from recordspec.errors import SpecError, StoreError, system_reason
+from recordspec.locations import Location, location, read_bytes
+from recordspec.remote import RemotePath
+from recordspec.schema import values
+from recordspec.schema.values import BadValue
+
+
+def file_of(value: Any) -> Any:
+    """The bytes of an image or a sound, or else its path, where both are given as Hugging Face does; other
+    values do not change."""
+    if isinstance(value, dict) and value.keys() == {"bytes", "path"}:
+        return value["path"] if value["bytes"] is None else value["bytes"]
+    return value
+
+
+def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
+    """The place of an image or a sound, as a row gives it. Raises BadValue for a URL of no store."""
+    try:
+        return location(value)
+    except SpecError as error:
+        (problem,) = error.problems
+        raise BadValue(row, problem.expected, problem.got, problem.hint) from None
+
+
+def read_file(row: int, path: Location, what: str) -> bytes:
+    """A file's bytes. Raises BadValue if it cannot be read."""
+    try:
+        return read_bytes(path, values.LONGEST_ROW)
+    except StoreError as error:
+        (problem,) = error.problems
+        if error.__cause__ is not None:
+            raise BadValue(row, f"{what} at {path}", system_reason(error.__cause__)) from None
+        raise BadValue(row, f"{problem.expected} at {path}", problem.got, problem.hint) from None

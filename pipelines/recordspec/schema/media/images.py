@@ -1,0 +1,469 @@
+"""Encodes images for records: checks files, bytes, arrays and PIL images, and returns encoded bytes."""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+import zlib
+from collections.abc import Collection
+from contextlib import ExitStack
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from recordspec.errors import Problem, describe, missing_package, show_shape
+from recordspec.locations import Location, is_path, open_file
+from recordspec.schema.media import file_of, path_of, read_file
+from recordspec.schema.values import Array, BadValue
+from recordspec.wire.file_types import describe_type
+
+if TYPE_CHECKING:
+    from recordspec.schema.features.image import Image
+
+ImageEncoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
+
+# Pillow's names. A phone's JPEG with a second picture after the first is an MPO to Pillow.
+_ENCODINGS = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "BMP": "bmp", "GIF": "gif"}
+_SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")} | {
+    ".jpg": "jpeg",
+    ".jpe": "jpeg",
+    ".jfif": "jpeg",
+}
+# Suffixes of image files, including formats that are not stored, and are re-encoded.
+SUFFIXES = (*_SUFFIXES, ".tif", ".tiff")
+# The Pillow modes that convert to these channels and dtype without a loss: grey to colour, colour to colour
+# with an alpha channel. `RGB;16` and `RGBA;16` are our names, for PNG files that Pillow verifies but cannot
+# represent.
+_MODES = {
+    (1, "uint8"): ("1", "L"),
+    (3, "uint8"): ("1", "L", "P", "RGB"),
+    (4, "uint8"): ("1", "L", "LA", "P", "PA", "RGB", "RGBA"),
+    (1, "uint16"): ("I;16", "I;16B", "I;16L"),
+    (3, "uint16"): ("I;16", "RGB;16"),
+    (4, "uint16"): ("I;16", "LA;16", "RGB;16", "RGBA;16"),
+}
+_CONVERTED = {1: "L", 3: "RGB", 4: "RGBA"}
+# The colour types of PNG (ISO/IEC 15948, 11.2.2), at 16 bits.
+_PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
+_PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
+# The options of Pillow's encoders without a quality.
+_USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
+_ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
+_TIFF_WIDTH, _TIFF_HEIGHT = 256, 257  # the tags
+# By orientation: Pillow's name of the transposition that turns an upright image to the stored one.
+_TURNED_BACK = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_90",
+    7: "TRANSVERSE",
+    8: "ROTATE_270",
+}
+_MOST_COLOURS = 256  # of a GIF
+# The last chunk of a PNG: no data, its type, and the CRC of the type (ISO/IEC 15948, 11.2.5).
+_IEND = b"\0\0\0\0IEND\xaeB`\x82"
+_EXTENSION, _IMAGE, _TRAILER = b"!,;"  # the first bytes of blocks of a GIF
+_LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
+
+
+def encoded(target: Image, row: int, value: Any) -> bytes:
+    """The stored bytes of an image: of a path, a file's bytes, an array or a PIL image. Raises BadValue."""
+    value = file_of(value)
+    if is_path(value):
+        return _from_file(target, row, path_of(row, value))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        data = bytes(value)
+        return _stored(target, row, data, _opened(row, data, "", _hint(target)), "")
+    if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
+        return from_pixels(target, row, np.asarray(value))
+    if isinstance(value, pillow("images").Image):
+        return _from_image(target, row, value, "")
+    raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
+
+
+def _expected(target: Image) -> str:
+    return f"an image {target.dtype} {show_shape(target.shape)}"
+
+
+def _from_file(target: Image, row: int, path: Location) -> bytes:
+    data = read_file(row, path, "an image file")
+    name = f"{path}: "
+    image = _opened(row, data, name, _hint(target))
+    said, found = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
+    if said is not None and said != found:
+        hint = f"it is named {path.suffix}"
+        raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", hint)
+    return _stored(target, row, data, image, name)
+
+
+def _hint(target: Image) -> str:
+    return "give raw pixels as an array" if target.encoding == "raw" else ""
+
+
+def _stored(target: Image, row: int, data: bytes, image: Any, name: str) -> bytes:
+    """The bytes unchanged if they have the encoding; otherwise re-encoded."""
+    mode = _mode(data, image)
+    turned = _turned(target, row, image, name)
+    _check_mode(target, row, mode, image, name)
+    _check_shape(target, row, (turned.height, turned.width, target.channels), name)
+    if (
+        turned is image
+        and _encoding(image) == target.encoding
+        and _decodes(target.encoding, target.channels, data, image)
+    ):
+        return data
+    if mode.startswith(("RGB", "LA")) and mode.endswith(";16"):
+        hint = "Pillow has no pixels of 16 bits in colour: give an array"
+        raise BadValue(row, f"{target.encoding} data", f"{name}mode {mode}", hint)
+    return from_pixels(target, row, _pixels(target, row, turned, name))
+
+
+def _from_image(target: Image, row: int, image: Any, name: str) -> bytes:
+    try:
+        image.load()  # of an image that was opened, but not read yet
+    except Exception as error:
+        raise BadValue(row, "an image that decodes", f"{name}{error}") from None
+    turned = _turned(target, row, image, name)
+    _check_mode(target, row, image.mode, image, name)
+    return from_pixels(target, row, _pixels(target, row, turned, name))
+
+
+def _pixels(target: Image, row: int, image: Any, name: str) -> Array:
+    if target.dtype == "uint16":
+        numbers = np.asarray(image)
+        if numbers.min() < 0 or numbers.max() > 0xFFFF:  # mode I has 32 bits
+            raise BadValue(row, _expected(target), f"{name}values from {numbers.min()} to {numbers.max()}")
+        grey = numbers.astype(np.uint16)[:, :, None]
+        opaque = np.full_like(grey, 0xFFFF)
+        parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, opaque]}
+        return np.concatenate(parts[target.channels], axis=2)
+    return np.asarray(image.convert(_CONVERTED[target.channels]))
+
+
+def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
+    """The image, fully decoded. Raises BadValue if that fails, or if there are several frames."""
+    library = pillow("images")
+    try:
+        stream = io.BytesIO(data)
+        image = library.open(stream)
+        image.verify()  # checks the end of a PNG, which `load` does not need
+        # `verify` stops after the type of the last chunk, and does not compare the rest
+        if image.format == "PNG" and not data.startswith(_IEND, stream.tell() - 8):
+            raise ValueError("its IEND chunk is not whole")
+        image = library.open(io.BytesIO(data))
+        if image.format == "JPEG":
+            # reads all data, but makes an eighth of the pixels: it finds the same errors in half of the time
+            tried = library.open(io.BytesIO(data))
+            tried.draft(tried.mode, (1, 1))
+            tried.load()
+        else:
+            image.load()
+        if image.format == "GIF":
+            _check_gif(data, image)
+    except Exception as error:  # Pillow's decoders raise many types for bad data
+        if (too_large := size_problem(data)) is not None:
+            raise BadValue(row, too_large.expected, f"{name}{too_large.got}", too_large.hint) from None
+        found = describe_type(data)
+        if not found.endswith(" image"):
+            raise BadValue(row, "an image", f"{name}{found}", hint) from None
+        reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
+        raise BadValue(row, "an image that decodes", f"{name}{found}: {reason}") from None
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and image.format != "MPO":
+        hint = "`kind: video` stores frames"
+        raise BadValue(row, "a single image", f"{name}{describe_type(data)} of {frames} frames", hint)
+    return _as_stored(library.open(io.BytesIO(data)), image) if image.format == "TIFF" else image
+
+
+def size_problem(data: bytes) -> Problem | None:
+    """The problem of an image with more pixels than Pillow opens; None for other bytes."""
+    library = pillow("images")
+    try:
+        library.open(io.BytesIO(data))
+    except library.DecompressionBombError:
+        expected = f"an image of at most {2 * library.MAX_IMAGE_PIXELS:,} pixels"
+        return Problem(expected=expected, got=f"{describe_type(data)} that is too large")
+    except Exception:  # Pillow's decoders raise many types for bad data
+        pass
+    return None
+
+
+def _as_stored(header: Any, image: Any) -> Any:
+    """A TIFF image with its pixels as they are stored, and its orientation: Pillow turns them upright, and
+    drops the orientation, when it loads them. `header` is the same image before."""
+    orientation = _orientation(header)
+    if orientation == 1:
+        return image
+    from PIL.Image import Transpose
+
+    stored = image.transpose(Transpose[_TURNED_BACK[orientation]])
+    stored.format = image.format
+    stored.getexif()[_ORIENTATION] = orientation
+    return stored
+
+
+def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
+    """The channels and dtypes of features that would store the bytes of an image unchanged."""
+    if getattr(image, "is_animated", False) and image.format != "MPO":
+        return frozenset()
+    mode, encoding = _mode(data, image), _encoding(image)
+    return frozenset(
+        (channels, dtype)
+        for channels, dtype in _MODES
+        if _mode_loss(channels, dtype, mode, image) is None and _decodes(encoding, channels, data, image)
+    )
+
+
+def lossless(modes: Collection[str]) -> tuple[int, str] | None:
+    """The fewest channels, and the dtype, to which images of all of Pillow's modes convert without a loss."""
+    return next((form for form, known in _MODES.items() if set(modes) <= set(known)), None)
+
+
+def _encoding(image: Any) -> str:
+    return _ENCODINGS.get(image.format, str(image.format).lower())
+
+
+def _mode(data: bytes, image: Any) -> str:
+    """Pillow's mode; of 16-bit PNG files ours."""
+    if image.format == "PNG" and data[24] == 16:  # the bit depth, then the colour type
+        return _PNG_MODES_16.get(data[25], str(image.mode))
+    return str(image.mode)
+
+
+def _decodes(encoding: str, channels: int, data: bytes, image: Any) -> bool:
+    """Whether TensorFlow decodes these bytes to the same pixels as Pillow."""
+    if encoding == "png":  # with fewer bits a channel, the alpha channel that TensorFlow adds is not opaque
+        return channels < 4 or data[24] >= 8
+    if encoding == "webp":  # an animation of one frame may be smaller than the image
+        return not (data[12:16] == b"VP8X" and data[20] & 2)
+    if encoding == "gif":  # the same
+        return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
+    return encoding != "bmp" or _is_plain_bmp(channels, data, image)
+
+
+def _is_plain_bmp(channels: int, data: bytes, image: Any) -> bool:
+    """Whether it has 8 or 24 bits, no palette, no compression, and no bytes after the pixels."""
+    bits, start = int.from_bytes(data[28:30], "little"), int.from_bytes(data[10:14], "little")
+    end = start + (bits * image.width + 31) // 32 * 4 * image.height
+    same = bool(_CONVERTED[channels] == image.mode and bits in (8, 24))
+    return same and end == len(data) and image.info.get("compression", 0) == 0
+
+
+def _orientation(image: Any) -> int:
+    """The EXIF orientation of an image: 2 to 8, or 1 for one that is upright, or has none."""
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    return int(orientation) if orientation in range(2, 9) else 1  # others are undefined
+
+
+def header_of(value: Any) -> tuple[int, int, int] | None:
+    """The EXIF orientation, 1 if none, and the height and width of a value of `encoded` in stored pixels.
+
+    None for a value that is no image, which `encoded` refuses. No more of a file than its header is read.
+    The pixels of a PIL image are those that Pillow gives: of a TIFF, upright ones.
+    """
+    library, value = pillow("images"), file_of(value)
+    try:
+        with ExitStack() as stack:
+            if is_path(value):
+                value = stack.enter_context(open_file(path_of(0, value)))
+            elif isinstance(value, (bytes, bytearray, memoryview)):
+                value = io.BytesIO(value)
+            if isinstance(value, library.Image):
+                value.load()
+                return _orientation(value), value.height, value.width
+            image = library.open(value)
+            if image.format == "TIFF":  # Pillow's size is that of the upright image
+                return _orientation(image), image.tag_v2[_TIFF_HEIGHT], image.tag_v2[_TIFF_WIDTH]
+            return _orientation(image), image.height, image.width
+    except Exception:  # Pillow's decoders raise many types for bad data
+        return None
+
+
+def is_image(value: Any) -> bool:
+    """Whether this is a PIL image; Pillow is not loaded to find out."""
+    loaded = sys.modules.get("PIL.Image")
+    return loaded is not None and isinstance(value, loaded.Image)
+
+
+def copied(image: Any) -> Any:
+    """A copy of a PIL image.
+
+    Copies of Pillow's own, and those of `copy` and `pickle`, lose an orientation that was set in memory;
+    those of the latter two also the alpha of a palette.
+    """
+    return _restored(*_state(image))
+
+
+def reduced(image: Any) -> tuple[Any, ...]:
+    """The same for `pickle`: a function, and the arguments with which it makes the image."""
+    return _restored, _state(image)
+
+
+def _state(image: Any) -> tuple[Any, ...]:
+    orientation, data = _orientation(image), image.tobytes()  # which loads the image, and its palette
+    palette = (image.palette.mode, image.palette.tobytes()) if image.mode in ("P", "PA") else None
+    transparency = image.info.get("transparency")
+    return image.mode, image.size, data, palette, transparency, orientation
+
+
+def _restored(mode: str, size: Any, data: bytes, palette: Any, transparency: Any, orientation: int) -> Any:
+    library = pillow("images")
+    image = library.frombytes(mode, size, data)
+    if palette is not None:
+        image.putpalette(palette[1], palette[0])
+    if transparency is not None:
+        image.info["transparency"] = transparency
+    exif = library.Exif()
+    exif[_ORIENTATION] = orientation
+    image.info["exif"] = exif.tobytes()
+    return image
+
+
+def _turned(target: Image, row: int, image: Any, name: str) -> Any:
+    """The image itself, or an upright one."""
+    orientation = 1 if target.orientation == "keep" else _orientation(image)
+    if orientation == 1:
+        return image
+    if target.orientation == "error":
+        hint = "`orientation: upright` turns it, `keep` leaves it"
+        raise BadValue(row, "an upright image", f"{name}EXIF orientation {orientation}", hint)
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(image)
+
+
+def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> None:
+    loss = _mode_loss(target.channels, target.dtype, mode, image)
+    if loss is not None:
+        got, hint = loss
+        raise BadValue(row, _expected(target), f"{name}{got}", hint)
+
+
+def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, str] | None:
+    """Describes what these channels and dtype would lose of an image, with a hint; None if nothing."""
+    if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
+        mode = "I;16"
+    if mode not in _MODES.get((channels, dtype), ()):
+        return f"mode {mode}", "convert it, or write the shape and dtype that it has"
+    if channels < 4 and "transparency" in image.info:
+        return f"mode {mode} with transparency", "4 channels keep it"
+    return None
+
+
+def _check_shape(target: Image, row: int, shape: tuple[int, ...], name: str) -> None:
+    fits = len(shape) == 3 and all(
+        size > 0 if known is None else known == size for known, size in zip(target.shape, shape, strict=True)
+    )
+    if not fits:
+        raise BadValue(row, _expected(target), f"{name}shape {show_shape(shape)}")
+    if target.encoding == "png" and max(shape[:2]) > _LONGEST_PNG:
+        expected = f"sides of at most {_LONGEST_PNG:,} for png"
+        raise BadValue(row, expected, f"{name}shape {show_shape(shape)}")
+
+
+def from_pixels(target: Image, row: int, pixels: Array) -> bytes:
+    """The stored bytes of an array `[h, w, c]`, or `[h, w]` with one channel. Raises BadValue."""
+    if pixels.ndim == 2 and target.channels == 1:
+        pixels = pixels[:, :, None]
+    if pixels.dtype.name != target.dtype:
+        raise BadValue(row, _expected(target), describe(pixels))
+    _check_shape(target, row, pixels.shape, "")
+    if target.encoding == "raw":
+        return np.ascontiguousarray(pixels).astype(pixels.dtype.newbyteorder("<")).tobytes()
+    if target.dtype == "uint16":
+        return _png_16(pixels)
+    image = _exact_palette(row, pixels) if target.encoding == "gif" else _image(pixels)
+    stream = io.BytesIO()
+    try:
+        options = _USUAL.get(target.encoding, {}) if target.quality is None else {"quality": target.quality}
+        image.save(stream, target.encoding, **options)
+    except (OSError, ValueError, OverflowError, struct.error) as error:  # a side too large for JPEG, say
+        raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
+    return stream.getvalue()
+
+
+def _image(pixels: Array) -> Any:
+    squeezed = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+    return pillow("making images of arrays").fromarray(np.ascontiguousarray(squeezed))
+
+
+def _exact_palette(row: int, pixels: Array) -> Any:
+    """The image with an exact palette, for GIF. Raises BadValue for more colours than a palette holds."""
+    colours, places = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    if len(colours) > _MOST_COLOURS:
+        hint = "store it as png or webp"
+        raise BadValue(row, f"at most {_MOST_COLOURS} colours for gif", f"{len(colours):,}", hint)
+    image = _image(places.reshape(*pixels.shape[:2], 1).astype(np.uint8))
+    image.putpalette(colours.astype(np.uint8).tobytes())
+    return image
+
+
+def _png_16(pixels: Array) -> bytes:
+    """A 16-bit PNG file (ISO/IEC 15948, 5 and 11). Pillow cannot write 16 bits in colour."""
+    height, width, channels = pixels.shape
+    rows = np.zeros((height, 1 + 2 * width * channels), np.uint8)  # each begins with its filter type, none
+    rows[:, 1:] = np.ascontiguousarray(pixels).astype(">u2").view(np.uint8).reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 16, _PNG_COLOUR_TYPES[channels], 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+@cache
+def pillow(purpose: str) -> Any:
+    """The module PIL.Image. Raises MissingExtra."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise missing_package("Pillow", purpose, "pillow>=10.2", error) from None
+    return Image
+
+
+# Errors in files that Pillow ignores, and TensorFlow's decoders do not.
+
+
+def _check_gif(data: bytes, image: Any) -> None:
+    """Raises ValueError for a GIF (of one loaded image) without a trailer, or with undefined colours."""
+    try:
+        colours = _colours(data)
+    except IndexError:
+        raise ValueError("it has no end") from None
+    highest = image.getextrema()[1]
+    if highest >= colours:
+        raise ValueError(f"it has {colours} colours, and a pixel of colour {highest}")
+
+
+def _colours(data: bytes) -> int:
+    """The number of colours of the first image; reads all blocks (GIF89a, 17 to 27).
+
+    Raises IndexError if there is no trailer.
+    """
+    shared, colours = _in_table(data[10]), None
+    at = 13 + 3 * shared
+    while data[at] != _TRAILER:
+        if data[at] == _IMAGE:
+            own = _in_table(data[at + 9])
+            colours = (own or shared) if colours is None else colours
+            at = _behind(data, at + 11 + 3 * own)
+        elif data[at] == _EXTENSION:
+            at = _behind(data, at + 2)
+        else:
+            raise ValueError(f"it has a block of type {data[at]}")
+    return colours or 0
+
+
+def _in_table(flags: int) -> int:
+    """The number of colours of the table that follows; 0 without a table."""
+    return 2 << (flags & 7) if flags & 0x80 else 0
+
+
+def _behind(data: bytes, at: int) -> int:
+    """The end of a series of sub-blocks, each of which begins with its size; the last is empty."""
+    while data[at]:
+        at += 1 + data[at]
+    return at + 1

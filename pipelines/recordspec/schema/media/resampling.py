@@ -1,0 +1,81 @@
+"""Changes the sample rate of sounds, in graph."""
+
+from __future__ import annotations
+
+from math import ceil, gcd
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.schema.tensors import Tensor
+from recordspec.schema.values import Array
+
+# Zeros of the sinc on each side of a sample, and the cutoff as a part of the lower Nyquist frequency: a
+# filter of so many zeros falls off within the part that is left.
+_ZEROS = 16
+_CUTOFF = 0.95
+# The largest kernel: rates without a common divisor would need one for each sample of a second.
+MOST_WEIGHTS = 1 << 22
+
+
+def resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
+    """Samples at another rate, by band-limited interpolation with a Hann-windowed sinc.
+
+    That is the method of J. O. Smith, "Digital Audio Resampling". Sums are of float64: in float32 they
+    differ in the last bit with the number of samples.
+
+    Args:
+        samples: float32 or int16 `[n, channels]`, or a RaggedTensor `[b, (n), channels]`.
+        rate, wanted: in Hz.
+
+    Returns:
+        The same with `ceil(n * wanted / rate)` samples; int16 are rounded, and clipped.
+    """
+    if isinstance(samples, tf.RaggedTensor):
+        longest = _resampled(samples.to_tensor(), rate, wanted)
+        return tf.RaggedTensor.from_tensor(longest, _lengths(samples.row_lengths(), rate, wanted))
+    return _resampled(samples[None], rate, wanted)[0]
+
+
+def _lengths(lengths: Tensor, rate: int, wanted: int) -> Tensor:
+    return -(-lengths * wanted // rate)
+
+
+def _resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
+    """Samples `[b, n, channels]`; zeros are before the first and after the last."""
+    old, new, width = _steps(rate, wanted)
+    # int64: of int32, the samples times the rate overflow after some seconds
+    shape, channels = tf.shape(samples, tf.int64), samples.shape[-1]
+    apart = tf.transpose(tf.cast(samples, tf.float64), [0, 2, 1])
+    apart = tf.reshape(apart, [shape[0] * channels, shape[1], 1])  # -1 has no size in a batch without samples
+    around = tf.pad(apart, [[0, 0], [width, width + old], [0, 0]])
+    made = tf.nn.conv1d(around, tf.constant(_kernel(rate, wanted)), old, "VALID")
+    made = tf.reshape(made, [shape[0], channels, new * tf.shape(made, tf.int64)[1]])
+    made = made[:, :, : _lengths(shape[1], rate, wanted)]
+    made = tf.transpose(made, [0, 2, 1])
+    if samples.dtype.is_integer:
+        made = tf.round(made)
+    return tf.ensure_shape(tf.saturate_cast(made, samples.dtype), [None, None, channels])
+
+
+def _steps(rate: int, wanted: int) -> tuple[int, int, int]:
+    """The numbers of old and new samples of equal duration, and the number of old ones in the filter."""
+    divisor = gcd(rate, wanted)
+    old, new = rate // divisor, wanted // divisor
+    return old, new, ceil(_ZEROS * old / (min(old, new) * _CUTOFF))
+
+
+def weights(rate: int, wanted: int) -> int:
+    """The number of weights of the kernel."""
+    old, new, width = _steps(rate, wanted)
+    return new * (2 * width + old)
+
+
+def _kernel(rate: int, wanted: int) -> Array:
+    """The weights of old samples in new ones, float64 `[2 * width + old, 1, new]`."""
+    old, new, width = _steps(rate, wanted)
+    cutoff = min(old, new) * _CUTOFF
+    places = np.arange(-width, width + old)[:, None] / old - np.arange(new)[None, :] / new
+    zeros = np.clip(places * cutoff, -_ZEROS, _ZEROS)
+    window = np.cos(zeros * np.pi / _ZEROS / 2) ** 2
+    return np.asarray(np.sinc(zeros) * window * cutoff / old)[:, None, :]

@@ -1,0 +1,267 @@
+"""Encodes sounds for records: checks files, bytes and samples, and returns encoded bytes."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from recordspec.errors import describe, missing_package, show_shape
+from recordspec.locations import Location, is_path
+from recordspec.schema.media import file_of, path_of, read_file
+from recordspec.schema.values import Array, BadValue
+from recordspec.wire.file_types import describe_type
+
+if TYPE_CHECKING:
+    from recordspec.schema.features.audio import Audio
+
+SoundEncoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
+
+# libsndfile's names of the formats, and of the subtypes that TensorFlow's decoders take.
+_FORMATS = {
+    "wav": ("WAV", ("PCM_16",)),
+    "flac": ("FLAC", ("PCM_16",)),
+    "mp3": ("MP3", ("MPEG_LAYER_III",)),
+    "ogg": ("OGG", ("VORBIS",)),
+}
+_SUFFIXES = {".wav": "WAV", ".flac": "FLAC", ".mp3": "MP3", ".ogg": "OGG", ".oga": "OGG"}
+# Suffixes of sound files, including formats that are not stored, and are re-encoded.
+SUFFIXES = (*_SUFFIXES, ".opus", ".aif", ".aiff")
+# Formats of libsndfile that share a suffix.
+_ALIKE = {"WAVEX": "WAV"}
+_EXACT_16 = ("PCM_16", "PCM_U8", "PCM_S8")  # 16 bits hold every sample
+_LOUD = ("MPEG_LAYER_III", "VORBIS", "OPUS")
+# Formats whose truncation is detected: by their chunks, or by libsndfile.
+_CHECKABLE = ("WAV", "WAVEX", "AIFF", "FLAC", "OGG", "MP3")
+_SAMPLES_AT_ONCE = 1 << 16
+_MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 for a FLAC file without a length
+_FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
+
+
+def encoded(target: Audio, row: int, value: Any) -> bytes:
+    """The stored bytes of a sound: of a path, a file's bytes, or samples. Raises BadValue."""
+    value = file_of(value)
+    if is_path(value):
+        return _from_file(target, row, path_of(row, value))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        data = bytes(value)
+        return _stored(target, row, data, _opened(row, data, "", _hint(target)), "")
+    if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
+        return _from_samples(target, row, value)
+    raise BadValue(row, "a path, bytes, or an array of samples", describe(value))
+
+
+def _expected(target: Audio) -> str:
+    return f"samples {target.dtype} {show_shape((None, target.channels))}"
+
+
+def _from_file(target: Audio, row: int, path: Location) -> bytes:
+    data = read_file(row, path, "a sound file")
+    name = f"{path}: "
+    sound = _opened(row, data, name, _hint(target))
+    said, found = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
+    if said is not None and said != found:
+        raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", f"it is named {path.suffix}")
+    return _stored(target, row, data, sound, name)
+
+
+def _hint(target: Audio) -> str:
+    return "give raw samples as an array" if target.encoding == "raw" else ""
+
+
+def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
+    library = soundfile("sounds")
+    try:
+        return library.SoundFile(io.BytesIO(data))
+    except library.LibsndfileError:
+        raise BadValue(row, "a sound", f"{name}{describe_type(data)}", hint) from None
+
+
+def _stored(target: Audio, row: int, data: bytes, sound: Any, name: str) -> bytes:
+    """The bytes unchanged if TensorFlow decodes them; otherwise re-encoded."""
+    if sound.samplerate != target.sample_rate:
+        got = f"{name}{sound.samplerate} Hz"
+        raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", got, "resample it")
+    if sound.channels != target.channels:
+        raise BadValue(row, f"channels: {target.channels}", f"{name}{sound.channels}")
+    _check_whole(row, data, sound, name)
+    samples = _samples(target, row, sound, name)
+    if len(samples) != sound.frames:
+        got = f"{name}{describe_type(data)} with {len(samples):,}"
+        raise BadValue(row, f"{sound.frames:,} samples", got, "it is cut or damaged")
+    _check_length(target, row, len(samples), name)
+    same = (sound.format, (sound.subtype,)) == _FORMATS.get(target.encoding)
+    if same and (target.encoding != "wav" or _is_plain_wav(data)):
+        return data
+    if sound.subtype in _LOUD and target.encoding != "raw":
+        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs exceed full scale
+    return _from_samples(target, row, samples, name)
+
+
+def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
+    """The channels and dtype of a feature that would store a sound unchanged, from its header as reported by
+    soundfile; None for a truncated sound, or one without samples.
+    """
+    try:
+        _check_whole(0, data, sound, "")
+    except BadValue:
+        return None
+    if not sound.frames:
+        return None
+    plain = (sound.format, (sound.subtype,)) in _FORMATS.values()
+    if not plain or (sound.format == "WAV" and not _is_plain_wav(data)):
+        return frozenset()
+    return frozenset({(int(sound.channels), "float32")})
+
+
+def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
+    """Raises BadValue for a truncated file, by the sizes of its chunks: libsndfile reads what is left."""
+    if sound.format not in _CHECKABLE:
+        hint = "write it as WAV or FLAC"
+        raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
+    if sound.frames > _MOST_SAMPLES:
+        hint = "it was streamed: write it again"
+        raise BadValue(
+            row, "a file that says how long it is", f"{name}{describe_type(data)} that does not", hint
+        )
+    order = {b"RIFF": "little", b"RIFX": "big", b"FORM": "big"}.get(data[:4])
+    place = 12 if order else len(data)
+    while place + 8 <= len(data):
+        size = int.from_bytes(data[place + 4 : place + 8], order)  # type: ignore[arg-type]
+        missing = place + 8 + size - len(data)
+        if missing > 0:
+            got = f"{name}{describe_type(data)} that lacks {missing:,} bytes"
+            raise BadValue(row, "all of its samples", got)
+        place += 8 + size + size % 2
+
+
+def _is_plain_wav(data: bytes) -> bool:
+    """Whether there are only a header and samples: tf.audio.decode_wav does not accept every other chunk."""
+    size = int.from_bytes(data[16:20], "little")
+    start = 28 + size
+    fields = struct.unpack_from("<HHIIHH", data, 20)
+    _, channels, rate, *_ = fields
+    return (
+        data[:4] + data[8:16] == b"RIFFWAVEfmt "
+        and size in (16, 18)
+        and fields == (1, channels, rate, rate * channels * 2, channels * 2, 16)
+        and data[20 + size : 24 + size] == b"data"
+        and int.from_bytes(data[24 + size : start], "little") == len(data) - start
+    )
+
+
+def _samples(target: Audio, row: int, sound: Any, name: str) -> Array:
+    if target.dtype == "int16" and sound.subtype not in _EXACT_16:
+        hint = "dtype float32 takes it"
+        raise BadValue(row, "samples of 16 bits", f"{name}{sound.subtype_info}", hint)
+    blocks = []
+    try:
+        while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=target.dtype, always_2d=True)):
+            blocks.append(block)
+    except soundfile("sounds").LibsndfileError as error:
+        raise BadValue(row, "a sound that decodes", f"{name}{_reason(error)}") from None
+    return np.concatenate(blocks) if blocks else np.zeros((0, target.channels), target.dtype)
+
+
+def _reason(error: Any) -> str:
+    """The message of libsndfile, as part of a sentence."""
+    return str(error.error_string).removeprefix("Error : ").rstrip(".")
+
+
+def _check_length(target: Audio, row: int, frames: int, name: str) -> None:
+    if not frames:
+        raise BadValue(row, "at least one sample", f"{name}none")
+    seconds = frames / target.sample_rate
+    if target.max_seconds is not None and seconds > target.max_seconds:
+        expected = f"at most {target.max_seconds:g} s (max_seconds)"
+        raise BadValue(row, expected, f"{name}{seconds:.3f} s")
+
+
+def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> bytes:
+    """The stored bytes of an array `[n, channels]`, or `[n]` with one channel."""
+    if samples.ndim == 1 and target.channels == 1:
+        samples = samples[:, None]
+    if samples.ndim != 2 or samples.shape[1] != target.channels:
+        raise BadValue(row, _expected(target), f"shape {show_shape(samples.shape)}")
+    _check_length(target, row, len(samples), "")
+    samples = _cast(target, row, samples, name)
+    if target.encoding == "raw":
+        return bytes(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
+    format_, (subtype,) = _FORMATS[target.encoding]
+    stream = io.BytesIO()
+    try:
+        soundfile("encoding sounds").write(
+            stream, _quantised(target, samples), target.sample_rate, format=format_, subtype=subtype
+        )
+    except soundfile(
+        "encoding sounds"
+    ).LibsndfileError as error:  # for example a rate that MP3 does not support
+        raise BadValue(row, f"a sound that {target.encoding} can hold", _reason(error)) from None
+    return _with_serial_0(stream.getvalue()) if format_ == "OGG" else stream.getvalue()
+
+
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _with_serial_0(data: bytes) -> bytes:
+    """An Ogg file of one stream with the serial number 0: libsndfile takes a random one, and the same samples
+    must have the same bytes.
+
+    Pages are those of RFC 3533: at byte 14 the serial number, at 22 the CRC of the page, in which it is 0,
+    at 26 the number of segments, followed by their sizes. The CRC has the polynomial of zlib's, and the other
+    order of bits, and does not begin and end with an inversion.
+    """
+    pages, start = bytearray(data), 0
+    while start < len(pages):
+        body = start + 27 + pages[start + 26]
+        end = body + sum(pages[start + 27 : body])
+        pages[start + 14 : start + 18] = pages[start + 22 : start + 26] = bytes(4)
+        crc = zlib.crc32(pages[start:end].translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+        pages[start + 22 : start + 26] = crc.to_bytes(4, "big").translate(_MIRRORED)
+        start = end
+    return bytes(pages)
+
+
+def _cast(target: Audio, row: int, samples: Array, name: str) -> Array:
+    """The samples in the dtype of the format: 16-bit samples convert to floats, floats not to 16 bits."""
+    if samples.dtype.name == "int16":
+        return (
+            samples.astype(np.int16)
+            if target.dtype == "int16"
+            else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
+        )
+    if target.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
+        raise BadValue(row, _expected(target), describe(samples))
+    if not bool(np.isfinite(samples).all()):
+        raise BadValue(row, "finite samples", f"{name}NaN or infinity")
+    loudest = float(np.abs(samples).max())
+    if loudest > 1 and target.encoding != "raw":
+        raise BadValue(row, "samples from -1 to 1", f"{name}{loudest:g}", "divide by the full scale")
+    with np.errstate(over="ignore"):
+        cast = samples.astype(np.float32)
+    if not bool(np.isfinite(cast).all()):
+        raise BadValue(row, "float32, which holds it without overflow", f"{name}{loudest:g}")
+    return cast
+
+
+def _quantised(target: Audio, samples: Array) -> Array:
+    """The samples as the encoding stores them: WAV and FLAC have 16 bits, and 1.0 is one step too large."""
+    if samples.dtype.name == "int16" or target.encoding in ("mp3", "ogg"):
+        return samples
+    steps = np.rint(samples * _FULL_SCALE)
+    return np.asarray(np.clip(steps, -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16))
+
+
+@cache
+def soundfile(purpose: str) -> Any:
+    """The module soundfile. Raises MissingExtra."""
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:  # OSError: the C library is missing
+        missing = error if isinstance(error, ImportError) else ImportError(str(error))
+        raise missing_package("soundfile", purpose, "recordspec[audio]", missing) from None
+    return soundfile

@@ -1,0 +1,363 @@
+"""`Schema`: the features of a record, read from YAML, and their methods for users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
+from recordspec.locations import Location, atomic_write, is_path, local, location, read_text
+from recordspec.schema import decoder, encoder
+from recordspec.schema.arrow_values import values_of
+from recordspec.schema.blocks import blocks_of
+from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
+from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
+from recordspec.schema.values import DTYPES
+from recordspec.schema.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
+from recordspec.wire.arrays import bytes_in
+from recordspec.wire.file_types import file_type
+
+Kinds = Mapping[str, type[Feature]]
+
+# The kind of a feature without the key `kind`.
+DEFAULT_KIND = "fixed_len"
+_BYTES_A_CHARACTER = 4  # of UTF-8, at most
+# The types of files for which `recordspec infer` writes a spec.
+_INFERRED = ("a TFRecord", "a CSV", "a file of tab-separated", "a JSON Lines", "a Parquet", "a text proto")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema(FeatureSet):
+    """The features of a record, from which the parse dictionary, the decoder and the encoder are derived.
+
+    Attributes:
+        name: the name of the schema, `schema:` in YAML.
+        version: incremented when the meaning changes.
+        description: a text for readers.
+        record: whether records are tf.train.Example or tf.train.SequenceExample.
+        features: of an Example.
+        context, sequence: of a SequenceExample.
+
+    Example:
+        >>> list(schema.names)
+        ['x', 'inside']
+        >>> schema.names["inside"].class_names
+        ('no', 'yes')
+    """
+
+    @classmethod
+    def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
+        """Loads a YAML file. Raises SpecError with every problem in it, StoreError if it cannot be read.
+
+        Example:
+            >>> rs.Schema.load("schemas/points.yaml") == schema
+            True
+        """
+        path = location(path)
+        return _schema_of(*parse_file(path), _Setting(kinds, path.parent))
+
+    @classmethod
+    def loads(
+        cls,
+        text: str,
+        *,
+        source: str = "<text>",
+        kinds: Kinds = KINDS,
+        folder: Location | None = None,
+    ) -> Schema:
+        """Loads YAML text; `source` names it in messages. Raises SpecError.
+
+        Paths in it, such as a vocabulary, are relative to `folder`.
+
+        Example:
+            >>> rs.Schema.loads("{schema: s, features: {a: int64, b: text}}").names["b"].kind
+            'text'
+        """
+        return _schema_of(*document(text, source), _Setting(kinds, folder))
+
+    def dump(self, path: str | Path | None = None) -> str:
+        """Returns canonical YAML, which loads to an equal schema; writes it to `path`, if given.
+
+        Raises OSError if the file cannot be written.
+
+        Example:
+            >>> print(schema.dump(), end="")
+            schema: points
+            record: example
+            features:
+              x: float32
+              inside:
+                kind: label
+                names: ['no', 'yes']
+        """
+        head = to_builtins(self)
+        known: dict[str, Any] = {"schema": head.pop("name")}
+        known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
+        known["record"] = self.record
+        known |= {section: {} for section in self.sections}
+        for section, feature in self.placed:
+            options = to_builtins(feature)
+            del options["name"]
+            if feature.kind != DEFAULT_KIND:
+                options = {"kind": feature.kind, **options} if options else feature.kind
+            elif set(options) == {"dtype"}:
+                options = options["dtype"]
+            known[section][feature.name] = options
+        text = dump(known)
+        if path is not None:
+            atomic_write(local(path), text.encode())
+        return text
+
+    def parse_dict(self) -> Any:
+        """The tf.io parse dictionary by stored key; for a SequenceExample a pair (context, sequence).
+
+        Example:
+            >>> schema.parse_dict()["x"]
+            FixedLenFeature(shape=[], dtype=tf.float32, default_value=None)
+        """
+        return decoder.parse_dict(self)
+
+    def decode(self, serialized: Any) -> dict[str, Any]:
+        """Decodes a record or a batch to tensors by feature name. Works eagerly and in a graph.
+
+        Args:
+            serialized: string `[]` or `[n]`: bytes, a list of bytes, or a tensor.
+
+        Returns:
+            The tensors of one record, as in `element_spec`; of a batch, with `n` as their first dimension.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a record does not match the schema.
+
+        Example:
+            >>> batch = schema.decode([schema.encode({"x": 0.5, "inside": "yes"})])
+            >>> batch["x"].numpy().tolist(), batch["inside"].numpy().tolist()
+            ([0.5], [1])
+        """
+        return decoder.decode(self, serialized)
+
+    def element_spec(self) -> dict[str, Any]:
+        """The tf.TypeSpec of every tensor that `decode` returns for one record.
+
+        Example:
+            >>> schema.element_spec()["inside"]
+            TensorSpec(shape=(), dtype=tf.int64, name=None)
+        """
+        return decoder.element_spec(self)
+
+    def encode(self, row: Any) -> bytes:
+        """Encodes a row, a mapping by name, to the bytes of a record. Raises RecordError.
+
+        Example:
+            >>> record = schema.encode({"x": 0.5, "inside": "yes"})
+            >>> len(record)
+            34
+        """
+        if not isinstance(row, Mapping):
+            problem = Problem(expected="a mapping from names to values", got=describe(row))
+            raise RecordError(problem)
+        return self._row_encoder.encode(row)
+
+    @cached_property
+    def _row_encoder(self) -> encoder.RowEncoder:
+        return encoder.RowEncoder(self)
+
+    def encode_batch(self, columns: Mapping[str, Any], rows: int, *, framed: bool = False) -> list[bytes]:
+        """Encodes rows, given as columns, to records.
+
+        Args:
+            columns: for each feature its values: a list, an array of NumPy `[rows, ...]`, or one of Arrow, in
+                which null is missing; an absent feature is missing in every row.
+            rows: the number of rows.
+            framed: whether each record is in its frame, as in a file.
+
+        Returns:
+            The records, one for each row.
+
+        Raises:
+            SpecError: a name is not that of a feature.
+            RecordError: with all the problems of the first row that has any.
+
+        Example:
+            >>> records = schema.encode_batch({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
+            >>> records[0] == schema.encode({"x": 0.5, "inside": "yes"})
+            True
+        """
+        return bytes_in(encoder.encode_batch(self, values_of(columns, self.names), rows, framed=framed))
+
+    def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
+        """Encodes rows, given as columns, to one record, a block. Raises the errors of `encode_batch`.
+
+        Example:
+            >>> block = schema.encode_block({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
+            >>> len(block)
+            55
+        """
+        sections = encoder.sections_of(self, values_of(columns, self.names), rows)
+        (block,) = bytes_in(blocks_of(self, sections, rows, 1))
+        return block
+
+    def decode_block(self, serialized: Any) -> dict[str, Any]:
+        """Decodes the rows of a block (string `[]`) or of several (`[p]`), like `decode` of a batch.
+
+        Works eagerly and in a graph. Raises tf.errors.InvalidArgumentError for a record that is not a block
+        of the schema.
+
+        Example:
+            >>> block = schema.encode_block({"x": [0.5, 1.5], "inside": ["yes", "no"]}, 2)
+            >>> schema.decode_block(block)["x"].numpy().tolist()
+            [0.5, 1.5]
+        """
+        return decoder.decode_block(self, serialized)
+
+
+def schema_in(path: Location) -> Schema | None:
+    """The schema of a file; None for a config, which has no features.
+
+    Raises SpecError, and StoreError if it cannot be read.
+    """
+    node, log = parse_file(path)
+    sections = node.values.keys() & {"features", "context", "sequence"}
+    if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
+        return None
+    return _schema_of(node, log, _Setting(KINDS, path.parent))
+
+
+def custom_kinds(path: Location) -> tuple[str, ...]:
+    """The kinds of a schema file that are not in `KINDS`, which only Python can decode.
+
+    Raises SpecError, and StoreError if it cannot be read.
+    """
+    node, _ = parse_file(path)
+    sections = [node.values.get(section) for section in ALL_SECTIONS]
+    features = [one for found in sections if isinstance(found, MappingNode) for one in found.values.values()]
+    named = [one.values.get("kind") if isinstance(one, MappingNode) else one for one in features]
+    kinds = [one.text for one in named if isinstance(one, ScalarNode) and one.type == "str"]
+    return tuple(dict.fromkeys(kind for kind in kinds if kind not in (*KINDS, *DTYPES, "string")))
+
+
+def parse_file(path: Location) -> tuple[MappingNode, Log]:
+    """The mapping in a YAML file, and a log for its problems.
+
+    Raises StoreError, and SpecError, which names the type of a file of another one.
+    """
+    try:
+        return document(read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE), str(path))
+    except SpecError:
+        found = file_type(path)
+        if found is None:
+            raise
+        hint = f"`recordspec infer {path}` writes a spec for it" if found.startswith(_INFERRED) else ""
+        expected = "a feature spec or a config"
+        raise SpecError(Problem(where=str(path), expected=expected, got=found, hint=hint)) from None
+
+
+class _Setting(NamedTuple):
+    """The known kinds, and the folder of the files that the schema names."""
+
+    kinds: Kinds
+    folder: Location | None
+
+
+# The keys of a feature spec beside its sections.
+HEAD: dict[str, Any] = {
+    "schema": str,
+    "version": int,
+    "description": str,
+    "record": Literal["example", "sequence_example"],
+}
+
+
+def _schema_of(node: MappingNode, log: Log, setting: _Setting) -> Schema:
+    """The schema in a file. Raises SpecError with all the problems of it and of the log."""
+    schema: Schema = _read_schema(node, log, setting)
+    log.close()
+    return schema
+
+
+def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
+    """The schema in a file, or INVALID."""
+    head = {
+        key: read(YamlValue(node.values[key]), HEAD[key], (key,), log) for key in HEAD if key in node.values
+    }
+    if "schema" not in node.values:
+        log.add(node.position, (), "the key `schema`, a name", "none")
+    record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
+    sections = {
+        key: _read_section(value, key, log, setting)
+        for key, value in node.values.items()
+        if key in ALL_SECTIONS
+    }
+    known = [*HEAD, *ALL_SECTIONS]
+    for key in node.values:
+        if key not in known:
+            log.add(node.keys[key].position, (key,), one_of(known), f"`{key}`", nearest(key, known))
+    if record is INVALID:
+        return INVALID
+    head["name"] = head.pop("schema", INVALID)
+    valid = {key: value for key, value in (head | sections).items() if value is not INVALID}
+    try:
+        return Schema(**{"name": "unnamed", **valid, "record": record})
+    except SpecError as error:
+        if log.problems:  # problems of several features may only follow from those that were not read
+            error = SpecError([problem for problem in error.problems if len(problem.path) > 1])
+        return log.adopt(error, YamlValue(node), ())
+
+
+def _read_section(node: Node, section: str, log: Log, setting: _Setting) -> Any:
+    if not isinstance(node, MappingNode):
+        return log.add(node.position, (section,), "a mapping of features", kind_of(node))
+    features = [
+        _read_feature(name, value, (section, name), log, setting) for name, value in node.values.items()
+    ]
+    return tuple(feature for feature in features if feature is not INVALID)
+
+
+def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
+    kinds = setting.kinds
+    if isinstance(node, ScalarNode):
+        return _read_shorthand(name, node, path, log, kinds)
+    if not isinstance(node, MappingNode):
+        return log.add(node.position, path, "a dtype or a mapping of options", kind_of(node))
+    kind_node = node.values.get("kind")
+    kind = DEFAULT_KIND
+    if kind_node is not None:
+        kind = kind_node.text if isinstance(kind_node, ScalarNode) else kind_of(kind_node)
+        if kind not in kinds:
+            hint = nearest(kind, kinds) or f"for kinds of your own, {see('custom-kinds')}"
+            return log.add(kind_node.position, (*path, "kind"), one_of(kinds), f"`{kind}`", hint)
+    options = MappingNode(
+        position=node.position,
+        values={key: value for key, value in node.values.items() if key != "kind"},
+        keys=node.keys,
+    )
+    feature = read_fields(kinds[kind], YamlValue(options), path, log, name=name)
+    try:
+        return feature if feature is INVALID else feature.resolved(setting.folder)
+    except SpecError as error:
+        return log.adopt(error, YamlValue(options), path)
+
+
+def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
+    """Reads `int64` as `{kind: fixed_len, dtype: int64}`, and `text` as `{kind: text}`."""
+    if node.type == "str" and node.text in kinds:
+        empty = MappingNode(position=node.position)
+        return read_fields(kinds[node.text], YamlValue(empty), path, log, name=name)
+    if node.type == "str" and node.text in (*DTYPES, "string"):
+        options = MappingNode(position=node.position, values={"dtype": node}, keys={"dtype": node})
+        return read_fields(kinds[DEFAULT_KIND], YamlValue(options), path, log, name=name)
+    known = ("float32", "int64", "string", *kinds)
+    got = f"`{node.text}`" if node.type == "str" else kind_of(node)
+    hint = nearest(node.text, known)
+    return log.add(node.position, path, "a dtype, a kind, or a mapping of options", got, hint)
+
+
+def check_is_schema(given: object) -> None:
+    """Raises SpecError for anything else than a schema, such as the path of one."""
+    if not isinstance(given, Schema):
+        hint = "Schema.load reads a file" if is_path(given) else ""
+        raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(given), hint=hint))

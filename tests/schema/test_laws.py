@@ -1,0 +1,57 @@
+"""Every kind, in every section of a record that takes it, keeps every law."""
+
+from __future__ import annotations
+
+import pytest
+
+from instances import CASES
+from recordspec import testing
+from recordspec.schema import blocks
+from recordspec.schema.blocks import block_of_records
+from recordspec.schema.decoder import batch_spec
+from recordspec.testing import LAWS, trace_together
+from recordspec.wire.arrays import bytes_in, strings_array
+
+CASES = trace_together(CASES)
+GRAPHS = list(dict.fromkeys(case.shared for case in CASES))
+DECODING = {
+    testing.stored_again_it_is_the_same,
+    testing.the_decoded_type_is_the_spec,
+    testing.a_batch_is_its_records,
+    testing.a_block_is_a_batch,
+    testing.a_graph_does_as_eager,
+}
+MARKED_LAWS = [
+    pytest.param(law, id=law.__name__, marks=[pytest.mark.tensorflow] * (law in DECODING)) for law in LAWS
+]
+
+
+@pytest.mark.parametrize("law", MARKED_LAWS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_law(case, law):
+    law(case)
+
+
+@pytest.mark.parametrize("graph", ["record", "batch", "block"])
+@pytest.mark.parametrize("graphs", GRAPHS, ids=lambda graphs: f"{len(graphs.schema.names)} features")
+def test_features_are_traced_together(graphs, graph):
+    """Were a graph of several features to fail, each case would be traced alone, and pass."""
+    spec = graphs.schema.element_spec() if graph == "record" else batch_spec(graphs.schema)
+    assert graphs.trace(graph).spec == spec
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_blocks_made_together_are_those_made_one_by_one(case):
+    schema = case.schema
+    records = strings_array([*case.records, *case.records[::-1], *case.records])
+    size = len(case.records)
+    sections = blocks.sections_of_records(schema, records)
+    together = blocks.blocks_of(schema, sections, size, 3)
+    assert bytes_in(together) == [case.block, block_of_records(schema, case.records[::-1]), case.block]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_records_that_only_protobuf_reads_are_decoded_with_the_others(case):
+    """Two messages end to end are one, which has every key twice."""
+    twice = [record + record if place % 2 else record for place, record in enumerate(case.records)]
+    assert block_of_records(case.schema, twice) == case.block
