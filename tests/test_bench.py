@@ -19,7 +19,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.plan import plan_files
 from recordspec.reading.shuffle_quality import classes, neighbours, places
 from recordspec.schema.options import from_python
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from shell import run_here
 
 SCHEMA = rs.Schema.loads("""

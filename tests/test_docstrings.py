@@ -39,7 +39,14 @@ def documented() -> dict[str, str]:
 DOCUMENTED = documented()
 # These need TensorFlow: `make test-quick` runs all others.
 OF_TENSORFLOW = {
-    *("Backup", "Feature.decode", "Feature.spec", "Pipeline.bench", "Pipeline.dataset", "Pipeline.export"),
+    *(
+        "Backup",
+        "Feature.decode",
+        "Feature.spec",
+        "Pipeline.bench",
+        "Pipeline.dataset",
+        "Pipeline.export_model",
+    ),
     *("Pipeline.input_fn", "Pipeline.layers", "Pipeline.locating", "Pipeline.preview", "Schema.decode"),
     *("Schema.decode_block", "Schema.element_spec", "Schema.parse_dict", "locating", "mix", "read"),
 }

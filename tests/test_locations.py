@@ -42,8 +42,8 @@ from recordspec.schema.options import (
     read_fields,
     wrong_path,
 )
+from recordspec.store.expand import expand
 from recordspec.store.manifest import Manifest
-from recordspec.store.shards import expand
 from recordspec.writing.options import Execution, Write
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
@@ -451,9 +451,9 @@ def test_code_seldom_asks_where_a_path_is():
         "reading/staging.py: str(path).startswith('gs://')",  # what TensorFlow reads itself
         "scaffold.py: isinstance(place, LocalPath)",  # folders of media, and those of TFDS
         "store/remote_transaction.py: isinstance(place, RemotePath)",  # how it is published
-        "store/shards.py: isinstance(files, (str, os.PathLike, RemotePath))",  # one path, or several
-        "store/shards.py: isinstance(folder, RemotePath)",  # what a pattern matches
-        "store/shards.py: isinstance(place, RemotePath)",  # the same
+        "store/expand.py: isinstance(files, (str, os.PathLike, RemotePath))",  # one path, or several
+        "store/expand.py: isinstance(folder, RemotePath)",  # what a pattern matches
+        "store/expand.py: isinstance(place, RemotePath)",  # the same
     }
 
 
@@ -542,7 +542,7 @@ CALLS = {
     "inspect.verify:verify:files": lambda call, data, url: call(url),
     "pipeline:Pipeline.__init__:folder": lambda call, data, url: call(pipeline().config, SCHEMA, url),
     "pipeline:Pipeline.build:source": lambda call, data, url: call(pipeline(), source=url),
-    "pipeline:Pipeline.export:folder": lambda call, data, url: call(pipeline(), None, url),
+    "pipeline:Pipeline.export_model:folder": lambda call, data, url: call(pipeline(), None, url),
     "pipeline:Pipeline.load:path": lambda call, data, url: call(url),
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
@@ -550,10 +550,10 @@ CALLS = {
     "schema.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
     "schema.schema:Schema.load:path": lambda call, data, url: call(url),
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
-    "store.shards:expand:files": lambda call, data, url: call(url),
-    "store.shards:expand_dataset:files": lambda call, data, url: call(url),
-    "store.shards:path_list:files": lambda call, data, url: call(url),
-    "store.shards:find_incomplete:files": lambda call, data, url: call(url),
+    "store.expand:expand:files": lambda call, data, url: call(url),
+    "store.expand:expand_dataset:files": lambda call, data, url: call(url),
+    "store.expand:path_list:files": lambda call, data, url: call(url),
+    "store.expand:find_incomplete:files": lambda call, data, url: call(url),
     "store.remote_transaction:transaction:target": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:planned_build:directory": lambda call, data, url: call(SCHEMA, url, Write(), Execution()),
@@ -583,7 +583,11 @@ TRIED_ELSEWHERE = {
 # Those that take a path on this machine alone.
 LOCAL_CALLS = {
     *("interop.tfds:describe:folder", "interop.tfds:load:path", "interop.tfmd:load:path"),
-    *("inspect.repair:repair:directory", "schema.schema:Schema.dump:path", "pipeline:Pipeline.export:folder"),
+    *(
+        "inspect.repair:repair:directory",
+        "schema.schema:Schema.dump:path",
+        "pipeline:Pipeline.export_model:folder",
+    ),
     "store.transaction:Transaction.__init__:target",
 }
 # Those that take a file, which a folder is not, and those that make a dataset.
@@ -599,7 +603,7 @@ WRITE_CALLS = {
 # Those that ask a store for nothing.
 IDLE_CALLS = {
     *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:planned_build:directory"),
-    *("store.shards:path_list:files", "writing.estimate:estimate:directory"),
+    *("store.expand:path_list:files", "writing.estimate:estimate:directory"),
     *("inspect.show:RecordViewer.__init__:files", "inspect.scan:Scanner.__init__:files"),
     *("inspect.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
 }
@@ -1110,17 +1114,17 @@ def test_files_are_opened_for_reading_in_one_place():
 # What may write files other than by `output_file` and `atomic_write`, and why.
 WRITERS = {
     "inspect/diff.py: path.open": "in a temporary folder",
-    "inspect/repair.py: (transaction.staging / REPORT_FILE).open": "in a staging folder",
-    "inspect/repair.py: (staging / name).open": "the same",
+    "inspect/repair.py: (transaction.partial / REPORT_FILE).open": "in the partial folder",
+    "inspect/repair.py: (target / name).open": "the same",
     "locations.py: path.open": "flushes a file",
     "reading/corrupt_records.py: copy.open": "in a temporary folder",
-    "spark/stages.py: (build.plan.folder / f'{shard.file}.keys').open": "in a staging folder",
+    "spark/stages.py: (build.plan.folder / f'{shard.file}.keys').open": "in the partial folder",
     "store/journal.py: self._path.open": "the same",
     "store/key_hashes.py: path.open": "the same",
     "store/shard_file.py: path.open": "the same",
     "store/staging.py: _stamp_of(path).write_text": "without it, a copy is hashed again",
     "store/staging.py: open": "a .part, which is locked",
-    "writing/append.py: (staging / REJECTS_FILE).open": "in a staging folder",
+    "writing/append.py: (partial / REJECTS_FILE).open": "in the partial folder",
     "writing/rejects.py: path.open": "the same",
     "writing/sorter.py: (folder / run.index_name).open": "the same",
     "writing/sorter.py: (self._plan.folder / name).open": "the same",

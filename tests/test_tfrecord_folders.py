@@ -19,7 +19,8 @@ from recordspec import remote
 from recordspec.errors import IncompleteError
 from recordspec.inspect.verify import verify
 from recordspec.locations import location
-from recordspec.store.shards import expand, is_tfrecord_name
+from recordspec.store.expand import expand
+from recordspec.store.shard_names import is_tfrecord_name
 from shell import run_here as run
 
 SCHEMA = "schema: s\nfeatures: {id: int64}\n"

@@ -175,7 +175,7 @@ def load_any(path: Location) -> tuple[Config | None, Schema]:
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:
     """Yields the problems of sections that do not agree with the schema, or with each other."""
     if config.fit is not None:
-        yield from config.fit.check(schema)
+        yield from config.fit.problems_with(schema)
     if config.read.balance is not None:
         yield from check_label(config.read.balance.by, schema, ("read", "balance", "by"))
     if config.fit is not None and config.read.batch is None:

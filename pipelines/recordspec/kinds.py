@@ -8,7 +8,7 @@ from recordspec.schema.lists import items, rows_of, strings
 from recordspec.schema.tensors import ragged_spec
 from recordspec.schema.values import BadValue, numbers
 from recordspec.wire.arrays import to_arrow
-from recordspec.wire.columns import Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
+from recordspec.wire.columns import Column, Component, Fixed, Ragged, Sequence, Sparse, VarLen
 
 __all__ = [
     "KINDS",
@@ -16,10 +16,10 @@ __all__ = [
     "WRITING",
     "BadValue",
     "Column",
+    "Component",
     "Coordinates",
     "Feature",
     "Fixed",
-    "Part",
     "Pictures",
     "Problem",
     "Ragged",

@@ -341,7 +341,7 @@ class Pipeline:
         mapped = self._mapped(map, map_fit, batched=read.batch is not None)
         return benching.bench(read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds)
 
-    def export(
+    def export_model(
         self,
         model: Any,
         folder: str | os.PathLike[str],
@@ -379,7 +379,7 @@ class Pipeline:
         Example:
             >>> import tensorflow as tf
             >>> model = tf.function(lambda x: x * 2)
-            >>> pipeline.export(model, "models/points/1")
+            >>> pipeline.export_model(model, "models/points/1")
             {'x': 'x'}
         """
         place, fit = local(folder), self.config.fit
@@ -392,7 +392,7 @@ class Pipeline:
         serving.check_exportable(model)
         serving.check_inputs(model, fit)
         chosen = self._layers(fit, layers)
-        return serving.export(model, place, schema, fit, chosen, map)
+        return serving.export_model(model, place, schema, fit, chosen, map)
 
     def steps(self, split: str | Sequence[str], **options: Unpack[DatasetOptions]) -> int:
         """Returns the exact number of batches of all passes of a split, for the options of `dataset`.

@@ -24,15 +24,9 @@ from recordspec.schema.features import Feature
 from recordspec.schema.infer import IDENTIFIES, Inferred
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
+from recordspec.store.expand import expand, has_tfrecords, path_list
 from recordspec.store.manifest import Manifest, manifest_in
-from recordspec.store.shards import (
-    expand,
-    has_tfrecords,
-    is_shard,
-    is_split_name,
-    path_list,
-    split_word,
-)
+from recordspec.store.shard_names import is_shard, is_split_name, split_word
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder, MediaFolder
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
 from recordspec.writing.sources.infer_table import (

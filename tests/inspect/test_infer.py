@@ -13,7 +13,8 @@ from examples import example, file_of
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer_records as infer
 from recordspec.scaffold import infer as inferred
-from recordspec.store.shards import expand, shard_files
+from recordspec.store.expand import expand
+from recordspec.store.shards import shard_files
 from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data

@@ -12,7 +12,8 @@ from examples import file_of
 from recordspec._tf import tf
 from recordspec.inspect import scan
 from recordspec.inspect.check import check
-from recordspec.store.shards import File, expand, shard_files
+from recordspec.store.expand import expand
+from recordspec.store.shards import File, shard_files
 from recordspec.wire.framing import framed
 
 SCHEMA = rs.Schema.loads(

@@ -25,7 +25,8 @@ from recordspec.inspect.scan import FileRange, UnreadableRecord
 from recordspec.inspect.scan import scan as scan_rows
 from recordspec.schema.blocks import block_of_records
 from recordspec.schema.decoder import decode_errors, decode_problems
-from recordspec.store.shards import File, expand, shard_files
+from recordspec.store.expand import expand
+from recordspec.store.shards import File, shard_files
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan

@@ -17,7 +17,8 @@ from recordspec.inspect.check import check
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.schema.options import options_of
-from recordspec.store.shards import expand, shard_files
+from recordspec.store.expand import expand
+from recordspec.store.shards import shard_files
 from recordspec.wire.framing import framed
 from third_party_data import DATA, needs_data
 

@@ -31,7 +31,7 @@ model = keras.Model(inputs, keras.layers.Dense(2)(hidden))
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile("adam", loss)
 model.fit(pipeline.dataset("train"), epochs=8, verbose=0)
-pipeline.export(model, "models/rides/1")
+pipeline.export_model(model, "models/rides/1")
 PYTHON
 python train.py
 cat > ask.py <<'PYTHON'

@@ -11,7 +11,8 @@ import inspect
 import types
 import typing
 from collections.abc import Iterator
-from typing import Any, Literal, Union
+from itertools import chain
+from typing import Annotated, Any, Literal, Union
 
 import click
 import pytest
@@ -21,6 +22,7 @@ import recordspec.kinds
 import recordspec.testing
 from recordspec.cli import commands
 from recordspec.config import Config
+from recordspec.schema.options import choices, hints
 
 NAMES = {
     "recordspec": (rs, [name for name in rs.__all__ if name != "Backup"]),
@@ -149,8 +151,8 @@ def type_of(option: Any) -> str:
 def sections(name: str, cls: type) -> Iterator[tuple[str, type]]:
     """A dataclass, and those that its fields take."""
     yield name, cls
-    for field, hint in typing.get_type_hints(cls).items():
-        for choice in typing.get_args(hint) or (hint,):
+    for field, hint in hints(cls).items():
+        for choice in chain.from_iterable(map(choices, typing.get_args(hint) or (hint,))):
             if dataclasses.is_dataclass(choice):
                 yield from sections(f"{name}, {field}: {choice.__name__}", choice)
 
@@ -159,10 +161,10 @@ def fields_of(name: str, cls: Any, but: tuple[str, ...] = ()) -> Iterator[str]:
     """The options of a dataclass, with their types and defaults."""
     short = f" (short form: {cls.SHORT_FORM})" if hasattr(cls, "SHORT_FORM") else ""
     yield f"{name}{short}"
-    hints = typing.get_type_hints(cls)
+    annotations = hints(cls)
     for field in dataclasses.fields(cls):
         if field.name not in but:
-            yield f"    {field.name.rstrip('_')}: {words(hints[field.name])}{default_of(field)}"
+            yield f"    {field.name.rstrip('_')}: {words(annotations[field.name])}{default_of(field)}"
 
 
 def default_of(field: Any) -> str:
@@ -175,6 +177,8 @@ def default_of(field: Any) -> str:
 
 def words(hint: Any) -> str:
     """A type as it is written in the source, on any version of Python."""
+    if typing.get_origin(hint) is Annotated:
+        return words(*choices(hint))
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) in (Union, types.UnionType):
         return " | ".join(map(words, arguments))

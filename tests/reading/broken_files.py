@@ -9,8 +9,9 @@ import numpy as np
 import recordspec as rs
 from examples import sealed
 from recordspec._tf import tf
-from recordspec.reading.corrupt_records import check
-from recordspec.store.shards import expand, shard_files
+from recordspec.reading.corrupt_records import check_file
+from recordspec.store.expand import expand
+from recordspec.store.shards import shard_files
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
 
@@ -119,7 +120,7 @@ def told(schema, folder) -> list[str]:
     return [
         str(problem)
         for file in shard_files(expand(folder), schema)
-        for fault in check(file, schema).corrupt
+        for fault in check_file(file, schema).corrupt
         for problem in fault.problems
     ]
 

@@ -24,14 +24,15 @@ from broken_files import (
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading import corrupt_records
-from recordspec.reading.corrupt_records import check
-from recordspec.store.shards import File, expand, shard_files
+from recordspec.reading.corrupt_records import check_file
+from recordspec.store.expand import expand
+from recordspec.store.shards import File, shard_files
 from recordspec.wire import framing
 
 
 def test_whole_files_have_no_faults(data):
     for file in shard_files(expand(data), SCHEMA):
-        checked = check(file, SCHEMA)
+        checked = check_file(file, SCHEMA)
         assert (checked.corrupt, checked.records, checked.rows) == ([], PER_SHARD, PER_SHARD)
 
 
@@ -94,9 +95,9 @@ def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
         places[3].partition(" at byte")[0],
     ]
     (file,) = shard_files(expand(path), SCHEMA)
-    checked = check(file, SCHEMA)
+    checked = check_file(file, SCHEMA)
     assert (checked.records, [fault.rows for fault in checked.corrupt]) == (20, [1] * 5)
-    assert len(check(file, SCHEMA, most=2).corrupt) == 2
+    assert len(check_file(file, SCHEMA, most=2).corrupt) == 2
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
@@ -106,7 +107,7 @@ def test_what_is_cut_is_named_and_counted(tmp_path, compression):
     found = records(path)
     store(path, [one.data for one in found[:20]], compression)  # between records
     (file,) = shard_files(expand(path), SCHEMA)
-    checked = check(file, SCHEMA)
+    checked = check_file(file, SCHEMA)
     (fault,) = checked.corrupt
     assert (fault.record, fault.offset, fault.rows, fault.ends) == (20, found[20].offset, 5, True)
     place = f"{path}: record 20 at byte {found[20].offset:,}"
@@ -114,7 +115,7 @@ def test_what_is_cut_is_named_and_counted(tmp_path, compression):
         f"{place}: expected 25 records, as the manifest says, got the end of the file"
     )
     store(path, [one.data for one in [*found, *found]], compression)
-    (fault,) = check(file, SCHEMA).corrupt
+    (fault,) = check_file(file, SCHEMA).corrupt
     assert (fault.record, fault.rows) == (25, 0)
     assert str(fault.problems[0]).endswith(
         ": expected the end of the file, after 25 records, as the manifest says, got another record"
@@ -125,7 +126,7 @@ def test_a_file_without_a_manifest_is_checked_for_what_it_is(data):
     (data / "manifest.json").unlink()
     path = shard(data, 1)
     path.write_bytes(path.read_bytes()[:-1])
-    checked = check(File(path=path), SCHEMA)
+    checked = check_file(File(path=path), SCHEMA)
     (fault,) = checked.corrupt
     assert (checked.rows, fault.record, fault.rows) == (24, 24, None)
 

@@ -643,7 +643,7 @@ def test_a_layer_that_is_missing_is_an_error(small, tmp_path):
     expected = "layers: expected a layer for each input of `fit.encode`, got none for `x` (`Pipeline.layers` returns all; see `recordspec docs training`)"
     for call in (
         lambda: made.dataset("train", layers={}),
-        lambda: made.export(lambda inputs: inputs, tmp_path / "m", layers={}),
+        lambda: made.export_model(lambda inputs: inputs, tmp_path / "m", layers={}),
     ):
         with pytest.raises(rs.SpecError) as error:
             call()
@@ -655,11 +655,11 @@ def test_a_model_that_was_never_fitted_is_not_exported(small, tmp_path):
     model = tf.keras.Sequential([tf.keras.layers.Reshape((1,)), tf.keras.layers.Dense(1)])
     model.compile("adam", "mse")
     with pytest.raises(rs.SpecError) as error:
-        made.export(model, tmp_path / "m")
+        made.export_model(model, tmp_path / "m")
     expected = "model: expected a trained model, got one without weights (`model.fit` makes its weights)"
     assert str(error.value) == expected
     model.fit(made.dataset("train"), verbose=0)
-    made.export(model, tmp_path / "m")
+    made.export_model(model, tmp_path / "m")
 
 
 def test_a_model_of_an_input_that_fit_does_not_have_is_named(small, tmp_path):
@@ -667,7 +667,7 @@ def test_a_model_of_an_input_that_fit_does_not_have_is_named(small, tmp_path):
     inputs = {name: tf.keras.Input((), name=name) for name in ("x", "why")}
     model = tf.keras.Model(inputs, inputs["x"] + inputs["why"])
     with pytest.raises(rs.SpecError) as error:
-        made.export(model, tmp_path / "m")
+        made.export_model(model, tmp_path / "m")
     assert str(error.value) == "model.inputs: expected one of x, y, got `why`"
 
 
@@ -677,7 +677,7 @@ def test_without_fit_there_is_nothing_for_map_fit(small):
         made.dataset("train", map_fit=lambda x: x)
     assert str(error.value) == "map_fit: expected a config with `fit`, got none (`map` takes all features)"
     with pytest.raises(rs.SpecError) as error:
-        made.export(lambda x: x, made.folder / "m")
+        made.export_model(lambda x: x, made.folder / "m")
     assert str(error.value) == "fit: expected the inputs of the model, got none"
 
 
@@ -734,7 +734,7 @@ def test_a_model_is_served_as_it_was_trained(pipeline, tmp_path):
     model = keras.Model(inputs, keras.layers.Dense(2)(keras.layers.Concatenate()(flat)))
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.fit(pipeline.dataset("train"), verbose=0)
-    pipeline.export(model, tmp_path / "model")
+    pipeline.export_model(model, tmp_path / "model")
 
     batch, _, _ = next(iter(pipeline.dataset("test", batch=8)))
     expected = model(batch).numpy()
@@ -758,7 +758,7 @@ def test_a_model_is_served_as_it_was_trained(pipeline, tmp_path):
     request = {"signature_name": "examples", "instances": [{"b64": record} for record in records]}
     np.testing.assert_array_equal(served(tmp_path, request), expected)
     with pytest.raises(rs.StoreError, match=r"model` exists: give a folder that does not"):
-        pipeline.export(model, tmp_path / "model")
+        pipeline.export_model(model, tmp_path / "model")
 
 
 def text(value):
@@ -774,9 +774,9 @@ def test_a_request_needs_no_label_and_a_map_is_served(small, tmp_path):
         return {**features, "z": 2 * features["x"]}
 
     with pytest.raises(rs.SpecError) as error:
-        made.export(lambda inputs: inputs["z"], tmp_path / "m")
+        made.export_model(lambda inputs: inputs["z"], tmp_path / "m")
     assert str(error.value) == "map: expected the function that adds `z`, got none"
-    made.export(lambda inputs: inputs["z"] + inputs["x"], tmp_path / "m", map=derive)
+    made.export_model(lambda inputs: inputs["z"] + inputs["x"], tmp_path / "m", map=derive)
     signatures = tf.saved_model.load(str(tmp_path / "m")).signatures
     request = made.schema.without("y")
     assert [feature.name for feature in request.features] == ["x"]
@@ -801,7 +801,7 @@ def test_a_request_has_an_indicator_only_where_it_is_needed(small, tmp_path):
     for place, (options, asked, expected) in enumerate(cases):
         made = small(f"{{{options}, targets: y}}", features, some)
         folder = tmp_path / str(place)
-        made.export(lambda given: given["x"] if isinstance(given, dict) else given, folder)
+        made.export_model(lambda given: given["x"] if isinstance(given, dict) else given, folder)
         signatures = tf.saved_model.load(str(folder)).signatures
         assert set(signatures["serving_default"].structured_input_signature[1]) == asked
         records = tf.constant([made.schema.without("y").encode({})])
@@ -832,7 +832,7 @@ def test_every_name_of_a_feature_is_the_name_of_an_input(small, tmp_path):
     def model(features):
         return tf.stack([tf.reduce_sum(one, 1) if name == "x" else one for name, one in features.items()], 1)
 
-    assert made.export(model, tmp_path / "m") == inputs
+    assert made.export_model(model, tmp_path / "m") == inputs
     signatures = tf.saved_model.load(str(tmp_path / "m")).signatures
     records = tf.constant([made.schema.encode(row) for row in rows])
     expected = [[sum(row[name]) if name == "x" else row[name] for name in inputs] for row in rows]

@@ -22,7 +22,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.options import from_python
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: string}}")

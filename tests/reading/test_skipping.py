@@ -32,7 +32,7 @@ from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.schema.options import from_python
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.wire import framing
 
 
@@ -186,7 +186,7 @@ import recordspec as rs
 from pathlib import Path
 from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.store.shards import shard_files
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
 copies = [without_corrupt(file, schema).path for file in shard_files(expand({str(data)!r}), schema)]
 print(*(copy for copy in copies if copy.exists() and copy.parent != Path({str(data)!r})))

@@ -15,7 +15,7 @@ from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.schema.options import from_python
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
 

@@ -23,8 +23,8 @@ from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.remote import RemotePath
 from recordspec.schema.options import from_python
+from recordspec.store.expand import expand
 from recordspec.store.manifest import FILE as MANIFEST
-from recordspec.store.shards import expand
 from shell import run_here
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ import recordspec as rs
 from recordspec.inspect.count import count
 from recordspec.inspect.verify import verify
 from recordspec.locations import location, output_file
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
 

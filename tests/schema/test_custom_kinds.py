@@ -25,7 +25,8 @@ from recordspec.kinds import (
     ragged_spec,
     to_arrow,
 )
-from recordspec.store.shards import expand, shard_files
+from recordspec.store.expand import expand
+from recordspec.store.shards import shard_files
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.tfrecord import TFRecords
 from shell import run_here

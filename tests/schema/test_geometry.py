@@ -216,7 +216,7 @@ def test_every_way_to_read_boxes_gives_the_same(tmp_path):
     (alone,) = rs.read(given, tmp_path / "rows", batch=8, features=["rel_yxyx"])
     (block,) = pipeline.dataset("train")
     preview = pipeline.preview("train")
-    pipeline.export(lambda inputs: inputs["xywh"], tmp_path / "served")
+    pipeline.export_model(lambda inputs: inputs["xywh"], tmp_path / "served")
     records = [given.encode(row) for row in rows]
     served = tf.saved_model.load(str(tmp_path / "served")).signatures["examples"](tf.constant(records))
     for row in range(len(rows)):

@@ -13,12 +13,12 @@ import pytest
 import recordspec as rs
 from recordspec import Manifest, StoreError
 from recordspec.errors import IncompleteError
+from recordspec.store.expand import expand, find_incomplete
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import ShardName, auto_count, expand, find_incomplete, parse_name
+from recordspec.store.shard_names import ShardName, parse_name
 from recordspec.store.transaction import Transaction
 
-MIB = 1 << 20
 SHARD = "a-00000-of-00001.tfrecord"
 
 
@@ -61,14 +61,6 @@ def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog
         (tmp_path / f"{name}.tfrecord").touch()
     assert [*rs.read(schema, tmp_path / "*.tfrecord", batch=1)] == []
     assert caplog.messages == [f"{whole}: {EMPTY}", f"{tmp_path}/b.tfrecord and 1 more: {EMPTY}"]
-
-
-@pytest.mark.parametrize(
-    ("size", "rows", "count"),
-    [(0, 0, 1), (MIB, 1000, 1), (127 * MIB, 1000, 1), (128 * MIB, 1000, 2), (1000 * MIB, 1000, 8), (1000 * MIB, 3, 3)],
-)  # fmt: skip
-def test_auto_shards_are_64_to_128_mib(size, rows, count):
-    assert auto_count(size, rows) == count
 
 
 def test_files_are_found_by_path_pattern_and_folder(tmp_path):
@@ -237,7 +229,7 @@ def manifest(**options) -> Manifest:
 def test_a_folder_appears_at_commit(tmp_path):
     target = tmp_path / "deep" / "data"
     with Transaction(target) as transaction:
-        (transaction.staging / "x").write_text("1")
+        (transaction.partial / "x").write_text("1")
         assert not target.exists()
         transaction.commit(manifest(), "schema: s")
     assert sorted(os.listdir(target)) == ["manifest.json", "schema.yaml", "x"]
@@ -249,7 +241,7 @@ def test_an_exception_leaves_nothing(tmp_path):
 
     def fail() -> None:
         with Transaction(target) as transaction:
-            (transaction.staging / "x").write_text("1")
+            (transaction.partial / "x").write_text("1")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -261,7 +253,7 @@ def test_what_exists_is_replaced_by_force_alone(tmp_path):
     target = tmp_path / "data"
     for force in (False, True):
         with Transaction(target, force=force) as transaction:
-            (transaction.staging / SHARD).write_text(str(force))
+            (transaction.partial / SHARD).write_text(str(force))
             transaction.commit(manifest(), "")
     assert sorted(os.listdir(target)) == [SHARD, "manifest.json", "schema.yaml"]
     assert (target / SHARD).read_text() == "True"
@@ -347,7 +339,7 @@ def test_what_a_dead_writer_left_is_cleared(tmp_path):
     (staging / "owner.json").write_text(json.dumps({"pid": pid, "host": socket.gethostname()}))
     (staging / "rest").touch()
     with Transaction(tmp_path / "data") as transaction:
-        assert sorted(os.listdir(transaction.staging)) == ["owner.json", "work"]
+        assert sorted(os.listdir(transaction.partial)) == ["owner.json", "work"]
 
 
 def test_a_swap_that_died_is_undone(tmp_path):

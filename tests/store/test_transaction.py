@@ -59,7 +59,7 @@ def test_one_that_has_published_leaves_the_next_alone(tmp_path):
     first.commit(NONE, None)
     second = Transaction(tmp_path / "data", force=True).__enter__()
     first.__exit__(None, None, None)
-    assert second.staging.is_dir()
+    assert second.partial.is_dir()
     second.__exit__(None, None, None)
     assert os.listdir(tmp_path) == ["data"]
 
@@ -74,7 +74,7 @@ def test_a_process_that_was_forked_leaves_it_alone(tmp_path):
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        assert transaction.staging.is_dir()
+        assert transaction.partial.is_dir()
         transaction.commit(NONE, None)
     assert (tmp_path / "data").is_dir()
 
@@ -129,7 +129,7 @@ def test_the_remains_of_an_old_dataset_without_its_manifest_are_cleared(tmp_path
 
 def test_what_has_no_journal_cannot_be_gone_on_with(tmp_path):
     left = Transaction(tmp_path / "data").__enter__()
-    (left.staging / "train-00000-of-00001.tfrecord").touch()
+    (left.partial / "train-00000-of-00001.tfrecord").touch()
     os.close(left._lock)
     publish(tmp_path / "data", resume=True)
     assert os.listdir(tmp_path / "data") == ["manifest.json"]
@@ -143,14 +143,14 @@ def test_where_there_are_no_locks_a_writer_that_lives_is_left_alone(tmp_path, mo
     monkeypatch.setattr(fcntl, "flock", no_locks)
     other = Transaction(tmp_path / "data").__enter__()
     owner = {"pid": os.getppid(), "host": socket.gethostname()}
-    (other.staging / "owner.json").write_text(json.dumps(owner))
+    (other.partial / "owner.json").write_text(json.dumps(owner))
     with pytest.raises(rs.StoreError) as caught:
         publish(tmp_path / "data")
     assert str(caught.value) == (
         f"`{tmp_path}/data` is being written by process {os.getppid()} on {socket.gethostname()}: "
         f"if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
     )
-    (other.staging / "owner.json").write_text(json.dumps({**owner, "pid": 1 << 30}))
+    (other.partial / "owner.json").write_text(json.dumps({**owner, "pid": 1 << 30}))
     publish(tmp_path / "data")
     assert os.listdir(tmp_path) == ["data"]
 
@@ -163,14 +163,14 @@ def test_a_lock_on_a_folder_that_was_replaced_meanwhile_is_none(tmp_path, monkey
     def late(handle: int, how: int) -> None:
         """Another writer has been quicker between opening and locking."""
         monkeypatch.setattr(fcntl, "flock", real)
-        shutil.move(left.staging, tmp_path / "aside")
-        shutil.copytree(tmp_path / "aside", left.staging)
+        shutil.move(left.partial, tmp_path / "aside")
+        shutil.copytree(tmp_path / "aside", left.partial)
         real(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
     with pytest.raises(rs.StoreError, match=f"is being written by process {os.getpid()} on "):
         publish(tmp_path / "data")
-    assert left.staging.is_dir()
+    assert left.partial.is_dir()
 
 
 def reserved(folder: Path, *, alive: bool = True) -> Path:
@@ -210,7 +210,7 @@ def test_another_target_with_such_a_name_is_left_alone(tmp_path):
     left = Transaction(tmp_path / other).__enter__()
     os.close(left._lock)
     publish(tmp_path / "data")
-    assert sorted(os.listdir(tmp_path)) == [left.staging.name, "data"]
+    assert sorted(os.listdir(tmp_path)) == [left.partial.name, "data"]
 
 
 @pytest.mark.parametrize("alive", [False, True])

@@ -142,13 +142,13 @@ def test_rows_of_one_key_are_found_at_the_ends_of_every_range(tmp_path, passes, 
     """The hash of a key is two words; the search goes over ranges of the first."""
     words = [(word, 5), (7, 1), (9, 5), (8, 1), (word, 5)]
     index = np.zeros((6, len(words)), "<u8")
-    index[sorter.KEY] = np.array(words, np.uint64).T
+    index[sorter.KEY_HASH] = np.array(words, np.uint64).T
     index[sorter.NUMBER] = [10, 11, 12, 13, 14]
     (tmp_path / "x.index").write_bytes(index.tobytes())
     run = sorter.SortedRun(name="x", counts={"train": len(words)}, bytes=0)
     budget = -(-len(words) * sorter._DUPLICATES_BYTES // passes)
     assert sorter.find_duplicate_keys(tmp_path, (run,), budget) == (10, 14)
-    index[sorter.KEY][1] = range(len(words))  # all others are equal in one word only
+    index[sorter.KEY_HASH][1] = range(len(words))  # all others are equal in one word only
     (tmp_path / "x.index").write_bytes(index.tobytes())
     assert sorter.find_duplicate_keys(tmp_path, (run,), budget) is None
 

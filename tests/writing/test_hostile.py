@@ -9,7 +9,7 @@ import pytest
 from test_build import SCHEMA, plain, rows
 
 import recordspec as rs
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.wire.tfrecord import scan
 from recordspec.writing.build import EncodedParts
 from recordspec.writing.sources.csv import Csv

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recordspec.inspect.check import CheckReport
     from recordspec.inspect.proposals import Proposal
     from recordspec.schema.schema import Schema
-    from recordspec.store.shards import Files
+    from recordspec.store.expand import Files
 
 
 @click.command(short_help="Check every record against a spec.")
@@ -63,7 +63,8 @@ def check(
     from recordspec.inspect.proposals import proposals
     from recordspec.locations import output_file
     from recordspec.progress import Progress
-    from recordspec.store.shards import compare_schema, expand
+    from recordspec.store.expand import expand
+    from recordspec.store.shards import compare_schema
 
     schema, to_read = _given(spec, files)
     to_check, differences = compare_schema(expand(to_read), schema)

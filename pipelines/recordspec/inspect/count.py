@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from recordspec.errors import system_errors
 from recordspec.locations import Location
 from recordspec.progress import Progress
+from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.manifest import Manifest
-from recordspec.store.shards import Files, expand_dataset
 from recordspec.wire import compression, file_types, tfrecord
 
 

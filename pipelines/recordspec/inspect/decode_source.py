@@ -21,8 +21,8 @@ from recordspec.schema.features.python_source import in_resized, outputs_of, sid
 from recordspec.schema.media import resampling
 from recordspec.schema.schema import Schema
 from recordspec.wire.columns import (
+    Component,
     Fixed,
-    Part,
     Section,
     Sequence,
     as_decoded,
@@ -141,7 +141,7 @@ def _values(section: Section, feature: Feature) -> dict[str, str]:
     return {
         column.key: _column(section, stated, column.layout)
         for stated, column in columns
-        if not isinstance(column.layout, Part)
+        if not isinstance(column.layout, Component)
     }
 
 

@@ -19,8 +19,8 @@ from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
+from recordspec.store.expand import Files
 from recordspec.store.manifest import KEYS_FILE, Manifest
-from recordspec.store.shards import Files
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
 

@@ -27,7 +27,7 @@ from recordspec.inspect.query import Query, keys_of
 from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.locations import Location, output_file
 from recordspec.progress import Progress
-from recordspec.store.shards import Files
+from recordspec.store.expand import Files
 from recordspec.wire.arrays import (
     ArrowArray,
     are_text,

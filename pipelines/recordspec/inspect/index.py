@@ -13,8 +13,8 @@ from crc32c import crc32c
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of
 from recordspec.locations import Location, output_file, read_bytes
+from recordspec.store.expand import Files, expand
 from recordspec.store.manifest import INDEX_SUFFIXES
-from recordspec.store.shards import Files, expand
 from recordspec.wire.arrays import Ints
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.tfrecord import RecordRange, record_ends

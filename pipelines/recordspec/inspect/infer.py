@@ -27,7 +27,7 @@ from recordspec.schema.features.label import Label
 from recordspec.schema.infer import Evidence, Inferred, infer_features, no_inputs
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
-from recordspec.store.shards import Files
+from recordspec.store.expand import Files
 from recordspec.wire.columns import TF_DTYPES
 from recordspec.wire.file_types import describe_type, type_name
 

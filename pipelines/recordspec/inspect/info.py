@@ -14,8 +14,8 @@ from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FIRST, RowBatch, Scanner
 from recordspec.inspect.stats.sketches import SizeCounts
+from recordspec.store.expand import Files
 from recordspec.store.manifest import Manifest
-from recordspec.store.shards import Files
 from recordspec.wire.arrays import ArrowArray, counts_of, data_of, items_of, present_in, storage_of
 from recordspec.wire.columns import Kind
 from recordspec.wire.proto import ListWithContext, list_with_context

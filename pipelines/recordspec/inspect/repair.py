@@ -17,6 +17,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, syste
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
 from recordspec.locations import Location, local, open_file, sync, sync_file
 from recordspec.progress import Progress
+from recordspec.store.expand import Files, expand
 from recordspec.store.manifest import (
     KEYS_FILE,
     REJECTS_FILE,
@@ -27,7 +28,7 @@ from recordspec.store.manifest import (
     manifest_of,
 )
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import Files, add_suffix, expand, is_tfrecord_name
+from recordspec.store.shard_names import add_suffix, is_tfrecord_name
 from recordspec.store.transaction import Transaction
 from recordspec.wire.file_types import likely_compression
 
@@ -142,12 +143,12 @@ def repair(
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
         # a file's name need not be UTF-8: other bytes become escapes of JSON
-        with (transaction.staging / REPORT_FILE).open(
+        with (transaction.partial / REPORT_FILE).open(
             "w", encoding="utf-8", errors="backslashreplace"
         ) as file:
             file.write(json.dumps(done.report(), indent=1, ensure_ascii=False) + "\n")
             sync(file)
-        _copy_rest(paths[0].parent, transaction.staging, done)
+        _copy_rest(paths[0].parent, transaction.partial, done)
         transaction.commit(done.manifest, None)
     return done
 
@@ -176,7 +177,7 @@ def _save(integrity: FileIntegrity, transaction: Transaction, progress: Progress
     writing = partial(system_errors, f"write {name}", transaction.name, _UNPUBLISHED)
     with writing():
         shard = ShardFile(
-            transaction.staging / name, integrity.declared or likely_compression(integrity.path)
+            transaction.partial / name, integrity.declared or likely_compression(integrity.path)
         )
     try:
         for chunk in integrity.read(progress):
@@ -242,7 +243,7 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
     return replace(new, schema=None, fingerprint=None) if old.name_of(SCHEMA_FILE) in left_out else new
 
 
-def _copy_rest(folder: Location, staging: Path, done: RepairReport) -> None:
+def _copy_rest(folder: Location, target: Path, done: RepairReport) -> None:
     """Copies the sidecars of the dataset."""
     manifest = done.manifest
     if manifest is None:
@@ -252,6 +253,6 @@ def _copy_rest(folder: Location, staging: Path, done: RepairReport) -> None:
     names = {*map(manifest.name_of, own), *manifest.beside}
     for name in names - {path.name for path, _ in done.left_out}:
         if (folder / name).is_file():
-            with open_file(folder / name) as old, (staging / name).open("wb") as new:
+            with open_file(folder / name) as old, (target / name).open("wb") as new:
                 shutil.copyfileobj(old, new)
-            sync_file(staging / name)
+            sync_file(target / name)

@@ -19,8 +19,10 @@ from recordspec.errors import Problem, RecordError, SpecError, State, StoreError
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
 from recordspec.locations import Location
+from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
-from recordspec.store.shards import Files, expand_dataset, first_block, splits_by_name, stored_schema
+from recordspec.store.shard_names import splits_by_name
+from recordspec.store.shards import first_block, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets
 from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord

@@ -17,7 +17,7 @@ from recordspec.inspect.feature_names import FeatureKey, with_class_names
 from recordspec.inspect.media import describe
 from recordspec.inspect.query import Query
 from recordspec.inspect.scan import RowBatch, Scanner
-from recordspec.store.shards import Files
+from recordspec.store.expand import Files
 from recordspec.wire import proto
 from recordspec.wire.columns import Kind
 from recordspec.wire.dump import MOST_FIELDS, Message, WireField, dump

@@ -10,6 +10,7 @@ from typing import Any
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_errors
 from recordspec.locations import LocalPath, Location, location, open_file
 from recordspec.progress import Progress
+from recordspec.store.expand import Files, expand, find_incomplete
 from recordspec.store.manifest import (
     FILE,
     KEYS_FILE,
@@ -20,7 +21,8 @@ from recordspec.store.manifest import (
     manifest_of,
     shard_differences,
 )
-from recordspec.store.shards import File, Files, expand, find_incomplete, is_tfrecord_name
+from recordspec.store.shard_names import is_tfrecord_name
+from recordspec.store.shards import File
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import likely_compression
 from recordspec.wire.hashes import HashedFile, sha256_of

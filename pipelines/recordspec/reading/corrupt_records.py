@@ -19,7 +19,8 @@ from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import LocalPath, Location, absolute
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.schema import Schema
-from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
+from recordspec.store.expand import Files, expand, path_list
+from recordspec.store.shards import File, replaced, shard_files
 from recordspec.store.staging import failure_in
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.framing import framed, place
@@ -74,7 +75,7 @@ class CheckedFile:
     rows: int = 0
 
 
-def check(file: File, schema: Schema, most: int | None = None) -> CheckedFile:
+def check_file(file: File, schema: Schema, most: int | None = None) -> CheckedFile:
     """Reads every byte of a file and decodes its records, up to `most` corrupt ones."""
     checked = CheckedFile()
     for found in _decoded(file, schema):
@@ -188,7 +189,7 @@ def without_corrupt(file: File, schema: Schema) -> IntactFile:
 @cache
 def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
     """`stamp` changes with the file, so that a changed file is checked again."""
-    checked = check(file, schema)
+    checked = check_file(file, schema)
     if not checked.corrupt:
         return IntactFile(file.path, checked.rows)
     log.warning("%s", _report(file, checked))
@@ -270,7 +271,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise StoreError(problem) from error
         for file in shard_files(expand(given), schema):
             # of a file that a copy replaces, the corrupt records are known, and were not read
-            if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
+            if file.path.resolve() not in _replaced and (corrupt := check_file(file, schema).corrupt):
                 *others, last = corrupt[0].problems
                 more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
                 last = replace(last, hint="; ".join(filter(None, [last.hint, more])))

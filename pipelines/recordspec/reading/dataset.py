@@ -13,14 +13,14 @@ from recordspec.locations import local
 from recordspec.reading import filtering, memory, stages, staging
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
 from recordspec.reading.options import Batch, Interleave, Read
-from recordspec.reading.order import Position, Seeds, key_of, passes
+from recordspec.reading.order import Position, Seeds, pass_seed, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.schema import decoder
 from recordspec.schema.options import from_python, parse_bytes
 from recordspec.schema.schema import Schema, check_is_schema
-from recordspec.store.shards import Files, expand_dataset
+from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.staging import StagingFolder
 
 if TYPE_CHECKING:
@@ -264,14 +264,14 @@ class Recipe:
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """All passes, each with a number; of cached records, or of files that each pass reads again."""
         first = self.start or Position()
-        broken_off = key_of(first.epoch)
+        broken_off = pass_seed(first.epoch)
 
-        def one_pass(key: Any) -> Dataset:
-            skip = tf.where(tf.reduce_all(key == broken_off), tf.constant(first.step, tf.int64), 0)
+        def one_pass(drawn: Any) -> Dataset:
+            skip = tf.where(tf.reduce_all(drawn == broken_off), tf.constant(first.step, tf.int64), 0)
             shuffle, choice = self.options.shuffle, self.options.choice_seed
-            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, key)
+            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, drawn)
             if choice is not None:
-                seeds = replace(seeds, left_out=Seeds.of(choice, key).left_out)
+                seeds = replace(seeds, left_out=Seeds.of(choice, drawn).left_out)
             return self._one_pass(kept, seeds, skip if first.step else None)
 
         return flat_map(passes(first.epoch, self.options.passes), one_pass)

@@ -81,7 +81,7 @@ class Fit:
             return tuple(name for names in self.weights.values() for name in _names(names))
         return _names(self.weights)
 
-    def check(self, schema: Schema) -> Iterator[Problem]:
+    def problems_with(self, schema: Schema) -> Iterator[Problem]:
         """Yields the problems of names that the schema does not decode to, and of impossible masks."""
         parts = {
             "inputs": _names(self.inputs),

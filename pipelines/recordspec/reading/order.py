@@ -128,10 +128,10 @@ class Seeds:
     choices: Tensor | None = None
 
     @classmethod
-    def of(cls, seed: int, key: Tensor) -> Seeds:
-        """The seeds of a pass, from the seed of all passes and the key of this one."""
+    def of(cls, seed: int, pass_seed: Tensor) -> Seeds:
+        """The seeds of a pass, from the seed of all passes and that of this one."""
         both = tf.random.experimental.stateless_fold_in(
-            key, tf.constant(seed % (1 << 63), tf.int64), "philox"
+            pass_seed, tf.constant(seed % (1 << 63), tf.int64), "philox"
         )
         drawn = tf.random.stateless_uniform([4], both, 0, (1 << 31) - 1, tf.int64, alg="philox")
         return cls(*tf.unstack(drawn))
@@ -158,11 +158,11 @@ def chances(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
 
 
 def passes(first: int, count: int | None) -> Dataset:
-    """The keys of `count` passes from pass `first` on, int64 `[2]`, each a different one.
+    """The seeds of `count` passes from pass `first` on, int64 `[2]`, each a different one.
 
     Each new iteration, which Keras starts for every epoch, continues where the last one ended. tf.data's
     dataset of random numbers does so too, and it alone both remembers earlier iterations and can be in a
-    checkpoint of an iterator; its n-th numbers are the key of the n-th pass.
+    checkpoint of an iterator; its n-th numbers are the seed of the n-th pass.
     """
     variant = tf.raw_ops.RandomDatasetV2(
         seed=tf.constant(_SEED, tf.int64),
@@ -173,15 +173,15 @@ def passes(first: int, count: int | None) -> Dataset:
         rerandomize_each_iteration=True,
     )
     numbers = tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
-    keys = numbers.batch(2, drop_remainder=True).take(1)
+    seeds = numbers.batch(2, drop_remainder=True).take(1)
     for _ in range(first):
-        next(iter(keys))
+        next(iter(seeds))
     # Keras 3.15 makes two iterators an epoch and uses one. A flat_map makes its inner iterators only when it
     # is asked for an element, so an unused iterator does not count as a pass.
-    read = flat_map(tf.data.Dataset.range(1), lambda _: keys)
+    read = flat_map(tf.data.Dataset.range(1), lambda _: seeds)
     return read if count == 1 else read.repeat(count)
 
 
-def key_of(number: int) -> Tensor:
-    """The key of pass `number`."""
+def pass_seed(number: int) -> Tensor:
+    """The seed of pass `number`, int64 `[2]`."""
     return next(iter(passes(number, 1)))

@@ -28,7 +28,7 @@ _RESERVED = ("self",)
 _LENGTHS = "_row_lengths"
 
 
-def export(
+def export_model(
     model: Any,
     folder: Path,
     schema: Schema,
@@ -36,7 +36,7 @@ def export(
     layers: Mapping[str, Any],
     mapped: Callable[..., Any] | None,
 ) -> dict[str, str]:
-    """Writes a SavedModel, and returns the names of its inputs. `Pipeline.export` documents both."""
+    """Writes a SavedModel, and returns the names of its inputs. `Pipeline.export_model` documents both."""
     inputs = replace(fit, targets=None, weights=None)
 
     def predict(features: Mapping[str, Tensor]) -> Any:

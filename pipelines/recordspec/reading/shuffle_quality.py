@@ -12,7 +12,7 @@ from recordspec._tf import tf
 from recordspec.reading import stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch
-from recordspec.reading.order import Seeds, key_of
+from recordspec.reading.order import Seeds, pass_seed
 from recordspec.reading.shuffle_buffer import ShufflePlan, gathered, rows_of_pools, shuffled
 
 # The most rows whose places are compared: more would not change the figures.
@@ -84,7 +84,7 @@ def places(recipe: Recipe) -> Any:
     options, plan = recipe.options, recipe.plan
     if options.shuffle is None:
         raise ValueError("rows that are not shuffled stay in the places where they are")
-    shuffle = ShufflePlan.of(plan, options.shuffle, Seeds.of(options.shuffle.seed, key_of(0)))
+    shuffle = ShufflePlan.of(plan, options.shuffle, Seeds.of(options.shuffle.seed, pass_seed(0)))
     firsts = stages.places(plan, recipe.interleave, shuffle.seeds, deterministic=options.deterministic)
     if shuffle.large:
         return gathered(shuffled(firsts, shuffle), _LABELS.size)

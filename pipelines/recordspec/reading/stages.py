@@ -10,7 +10,7 @@ from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, StoreError
 from recordspec.locations import absolute
 from recordspec.reading.options import Interleave, address_of
-from recordspec.reading.order import Seeds, key_of, passes, permuted
+from recordspec.reading.order import Seeds, pass_seed, passes, permuted
 from recordspec.reading.plan import Plan
 from recordspec.reading.staging import records_of_copies
 from recordspec.reading.transformations import (
@@ -141,10 +141,10 @@ def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
     tf.data has no other way to state a cardinality that an iteration falls short of than this: elements of a
     dataset that is declared infinite, chosen by one that ends.
     """
-    first = key_of(0)
+    first = pass_seed(0)
 
-    def choices(key: Tensor) -> Dataset:
-        left = tf.where(tf.reduce_all(key == first), tf.constant(count - missing, tf.int64), count)
+    def choices(drawn: Tensor) -> Dataset:
+        left = tf.where(tf.reduce_all(drawn == first), tf.constant(count - missing, tf.int64), count)
         return tf.data.Dataset.from_tensors(tf.zeros([], tf.int64)).repeat(left)
 
     endless = known_cardinality(elements, tf.data.INFINITE_CARDINALITY)

@@ -31,8 +31,8 @@ from recordspec.wire.arrays import (
 from recordspec.wire.columns import (
     TF_DTYPES,
     Column,
+    Component,
     Fixed,
-    Part,
     Section,
     Sequence,
     Sparse,
@@ -238,7 +238,7 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
     for section, placed in columns.items():
         for column in placed:
             value = parsed.get(blocks.block_key(column.key, section))
-            if value is not None and not isinstance(column.layout, Part):
+            if value is not None and not isinstance(column.layout, Component):
                 size = blocks.values_in_row(column, section)
                 missing.append(value.row_lengths() - (rows if size is None else rows * size))
     message = "expected as many values as the rows of a block have"
@@ -250,7 +250,7 @@ def columns_of(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[Section, 
     found: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
     for section, columns in found.items():
         for column in placed_columns(schema, section):
-            if not isinstance(column.layout, Part):
+            if not isinstance(column.layout, Component):
                 value = held.get(blocks.block_key(column.key, section))
                 columns[column.key] = value if section == "sequence" else _batch(column, value, held)
     return found

@@ -58,7 +58,7 @@ from recordspec.writing.encoder import PART_BITS, Encoder
 from recordspec.writing.failures import DiskError, source_errors
 from recordspec.writing.plan import BuildPlan
 from recordspec.writing.shards import ShardRange, ShardWriter
-from recordspec.writing.sorter import END, EXISTING, KEY, ORDER, index_of
+from recordspec.writing.sorter import END, EXISTING, KEY_HASH, ORDER, index_of
 from recordspec.writing.sources.arrow import table_batches
 from recordspec.writing.sources.base import Batches, SourcePart
 from recordspec.writing.tasks import EncodedPart
@@ -305,13 +305,13 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
         if not moved.num_rows:
             continue
         words = buffer_of(to_binary(moved.column(1))).view(">u8").reshape(-1, END).astype(np.uint64)
-        words[:, KEY] = copy_hashes(words[:, KEY], numbers[numbers > 0])
+        words[:, KEY_HASH] = copy_hashes(words[:, KEY_HASH], numbers[numbers > 0])
         if plan.seed is not None:
-            words[:, ORDER] = order_of(words[:, KEY], plan.seed)
+            words[:, ORDER] = order_of(words[:, KEY_HASH], plan.seed)
         splits, records = moved.column(0), to_binary(moved.column(2))
         if options.spreads_copies and options.weights:
             old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)
-            new = split_of(words[:, KEY], options.weights)
+            new = split_of(words[:, KEY_HASH], options.weights)
             changes.add(EncodedRows(plan.schema, len(records), records=records), old, new)
             one = np.column_stack([np.ones(len(records), np.int64), sizes_of(records)])
             np.subtract.at(sizes, old, one)
@@ -420,7 +420,7 @@ def _written(
                 writer.add(EncodedRows(plan.schema, len(records), records=records))
                 if plan.options.unique:
                     words = buffer_of(to_binary(part.column(1))).view(">u8").reshape(-1, END)
-                    key_hashes.add(keys, words[:, KEY].T)
+                    key_hashes.add(keys, words[:, KEY_HASH].T)
         if left:
             hint = "does the frame give other rows each time? persist it"
             expected, got = f"{task.rows:,} rows", f"{task.rows - left:,}"

@@ -22,7 +22,7 @@ from recordspec.locations import Location, atomic_write, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
-from recordspec.store.shards import add_suffix, parse_name
+from recordspec.store.shard_names import add_suffix, parse_name
 from recordspec.store.transaction import OWNER, Transaction, no_dataset
 from recordspec.wire.hashes import sha256_of
 
@@ -35,7 +35,7 @@ class ConflictError(StoreError):
 
 
 class RemoteTransaction(Transaction):
-    """A staging folder on this machine, whose files are uploaded at `commit`.
+    """A partial folder on this machine, whose files are uploaded at `commit`.
 
     Raises StoreError if there is a dataset and neither `force` nor `append` is given, or none with `append`;
     and if another process of this machine writes it.
@@ -100,11 +100,11 @@ class RemoteTransaction(Transaction):
         """
         assert manifest is not None
         if schema is not None:
-            atomic_write(self.staging / SCHEMA_FILE, schema.encode(), self.work / SCHEMA_FILE)
+            atomic_write(self.partial / SCHEMA_FILE, schema.encode(), self.work / SCHEMA_FILE)
         # `work` stays until the end: the build can be resumed
-        names = sorted({path.name for path in self.staging.iterdir() if path.is_file()} - {FILE, OWNER})
+        names = sorted({path.name for path in self.partial.iterdir() if path.is_file()} - {FILE, OWNER})
         hashes = {shard.file: shard.sha256 for shard in self._added(manifest)}
-        hashes |= {name: sha256_of(self.staging / name) for name in names if name not in hashes}
+        hashes |= {name: sha256_of(self.partial / name) for name in names if name not in hashes}
         rows = {shard.file: shard.rows for shard in self._added(manifest)}
         progress = progress or Progress(show=False)
         progress.begin("uploading", sum(rows.values()))
@@ -193,7 +193,7 @@ class RemoteTransaction(Transaction):
         """Uploads files, and returns whether each has a name that no other file has."""
 
         def upload(name: str) -> bool:
-            return (self.remote / _renamed(name, suffix)).upload(self.staging / name, hashes[name])
+            return (self.remote / _renamed(name, suffix)).upload(self.partial / name, hashes[name])
 
         pool = ThreadPool("recordspec-upload", _UPLOADS)
         try:
@@ -202,7 +202,7 @@ class RemoteTransaction(Transaction):
                     if not future.result():
                         return False
                     if name in rows:
-                        progress.advance(rows[name], (self.staging / name).stat().st_size)
+                        progress.advance(rows[name], (self.partial / name).stat().st_size)
             return True
         finally:
             pool.close()

@@ -11,7 +11,7 @@ from datetime import timedelta
 from recordspec.locations import Location, in_store
 from recordspec.remote import ObjectStat, RemotePath
 from recordspec.store.manifest import DATASET_FILES, FILE, INDEX_SUFFIXES, manifest_in
-from recordspec.store.shards import parse_name
+from recordspec.store.shard_names import parse_name
 
 _DAY = timedelta(days=1)
 _STEMS = "|".join(re.escape(file.partition(".")[0]) for file in DATASET_FILES)

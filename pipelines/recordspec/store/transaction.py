@@ -1,6 +1,6 @@
 """Publishes a dataset atomically: it is staged beside its target, then renamed.
 
-A staging folder has a file with its owner, the process that writes it, and is locked as long as that runs.
+A partial folder has a file with its owner, the process that writes it, and is locked as long as that runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from recordspec.store.manifest import (
     Manifest,
     Shard,
 )
-from recordspec.store.shards import parse_name, version_of
+from recordspec.store.shard_names import parse_name, version_of
 
 # The folder of temporary files.
 _WORK = "work"
@@ -72,15 +72,15 @@ log = logging.getLogger("recordspec")
 
 
 class Transaction:
-    """A staging folder, which becomes `target` at `commit` and is removed without it.
+    """A partial folder, which becomes `target` at `commit` and is removed without it.
 
     Raises StoreError if `target` exists and neither `force` nor `append` is given, if with these it is no
     dataset (with `append` it must be one), or if another process writes it.
 
     Attributes:
-        staging: the folder that becomes the dataset.
+        partial: the folder that becomes the dataset.
         work: a folder in it for temporary files.
-        keep: whether the staging folder is kept without a commit, for `resume`.
+        keep: whether the partial folder is kept without a commit, for `resume`.
         appends: whether shards are added to the dataset.
         existing: the manifest of the dataset that `append` adds to, where it may change meanwhile.
     """
@@ -95,9 +95,9 @@ class Transaction:
     ) -> None:
         self.name = os.fspath(target)
         self.target = local(target).resolve()
-        self.staging = self.target.parent / f".{self.target.name}.partial"
+        self.partial = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
-        self.work = self.staging / _WORK
+        self.work = self.partial / _WORK
         self.keep = False
         self.existing: Manifest | None = None
         self.appends = append
@@ -127,7 +127,7 @@ class Transaction:
         if os.getpid() != self._process:  # forked within the block, which goes on elsewhere
             return
         # another writer may have a folder of this name by now
-        if not self.keep and self._is_at(self.staging):
+        if not self.keep and self._is_at(self.partial):
             with contextlib.suppress(OSError):  # what stays, the next writer clears
                 self._discard()
         if self._lock is not None:
@@ -141,7 +141,7 @@ class Transaction:
 
     @property
     def store(self) -> RemotePath | None:
-        """The folder in a store to which tasks may upload shards; None if they are moved to `staging`."""
+        """The folder in a store to which tasks may upload shards; None if they are moved to `partial`."""
         return None
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
@@ -149,10 +149,10 @@ class Transaction:
         return {name: name for name in names}
 
     def keep_shards(self, manifest: Manifest) -> None:
-        """Puts the shards of the dataset that `append` adds to into the staging folder: as links where the
+        """Puts the shards of the dataset that `append` adds to into the partial folder: as links where the
         file system has them, else as copies."""
         for shard in manifest.all_shards:
-            _link(self.target / shard.file, self.staging / shard.file)
+            _link(self.target / shard.file, self.partial / shard.file)
 
     @property
     def shard_suffix(self) -> str:
@@ -170,7 +170,7 @@ class Transaction:
 
     @property
     def published(self) -> bool:
-        """Whether the staging folder has become the target."""
+        """Whether the partial folder has become the target."""
         return self._is_at(self.target)
 
     def _is_at(self, path: Path) -> bool:
@@ -182,7 +182,7 @@ class Transaction:
 
     @property
     def resumable(self) -> bool:
-        """Whether the staging folder has an unfinished build."""
+        """Whether the partial folder has an unfinished build."""
         return (self.work / JOURNAL).exists()
 
     def commit(
@@ -192,9 +192,9 @@ class Transaction:
         published."""
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is not None:
-                atomic_write(self.staging / name, text.encode(), self.work / name)
+                atomic_write(self.partial / name, text.encode(), self.work / name)
         _remove_work(self.work)
-        sync_folder(self.staging)
+        sync_folder(self.partial)
         self._check_target()  # again: the build took its time
         if self.target.exists():
             self._swap()
@@ -207,7 +207,7 @@ class Transaction:
         return False  # nobody else writes it as long as this process holds the lock
 
     def _publish(self) -> None:
-        self.staging.rename(self.target)
+        self.partial.rename(self.target)
         self._make_durable()
 
     def _make_durable(self) -> None:
@@ -224,9 +224,9 @@ class Transaction:
             self.target.rmdir()
             self._publish()
             return
-        if exchange(self.staging, self.target):
+        if exchange(self.partial, self.target):
             with contextlib.suppress(OSError):  # published by now: the next writer knows it by its files
-                self.staging.rename(self._old)
+                self.partial.rename(self._old)
             self._make_durable()
         else:  # two renames, between which there is no dataset
             self.target.rename(self._old)
@@ -275,14 +275,14 @@ class Transaction:
             raise StoreError(system_problem("replace", error, self.name, hint))
 
     def _claim(self) -> None:
-        """Creates the staging folder with its owner atomically: a rename cannot succeed twice."""
+        """Creates the partial folder with its owner atomically: a rename cannot succeed twice."""
         self._set_aside_exchanged()
         self._clear_abandoned()
-        if self.staging.exists():
+        if self.partial.exists():
             self._lock = self._take_over()
             if self._resume and self.resumable:
                 self.keep = True
-                write_owner(self.staging, self.work)
+                write_owner(self.partial, self.work)
                 return
             if self.resumable:
                 name = show_text(self.name)
@@ -290,7 +290,7 @@ class Transaction:
             self._discard()
             os.close(self._lock)
             self._lock = None
-        fresh, self._lock = reserve(self.staging)
+        fresh, self._lock = reserve(self.partial)
         try:
             mask = os.umask(0)
             os.umask(mask)
@@ -298,47 +298,47 @@ class Transaction:
             (fresh / _WORK).mkdir()
             write_owner(fresh, fresh / _WORK)
             sync_folder(fresh)  # a loss of power must not leave a folder that does not say whose it is
-            fresh.rename(self.staging)
+            fresh.rename(self.partial)
         except BaseException as error:
             shutil.rmtree(fresh, ignore_errors=True)
-            if isinstance(error, OSError) and self.staging.exists():  # another writer was quicker
-                raise self._written_by(*owner(self.staging)) from error
+            if isinstance(error, OSError) and self.partial.exists():  # another writer was quicker
+                raise self._written_by(*owner(self.partial)) from error
             raise
 
     def _discard(self) -> None:
-        """Removes the staging folder, and its owner last."""
+        """Removes the partial folder, and its owner last."""
         if self.work.exists():
             _remove_work(self.work)
-        _remove(self.staging, OWNER)
+        _remove(self.partial, OWNER)
 
     def _clear_abandoned(self) -> None:
-        """Removes the folders of writers that died before the rename to the staging folder, and the rest of a
-        staging folder whose removal was interrupted.
+        """Removes the folders of writers that died before the rename to the partial folder, and the rest of a
+        partial folder whose removal was interrupted.
         """
-        for path, lock in abandoned(self.staging):
+        for path, lock in abandoned(self.partial):
             shutil.rmtree(path, ignore_errors=True)
             os.close(lock)
         with contextlib.suppress(OSError):  # there is none, or it is not empty
-            self.staging.rmdir()
+            self.partial.rmdir()
 
     def _set_aside_exchanged(self) -> None:
-        """Moves the old dataset, which a writer that died after the exchange left as its staging folder."""
-        published = any((self.staging / name).exists() for name in _IDENTIFYING_FILES)
-        if published and not (self.staging / OWNER).exists():
-            _check_is_dataset(self.staging, str(self.staging))
+        """Moves the old dataset, which a writer that died after the exchange left as its partial folder."""
+        published = any((self.partial / name).exists() for name in _IDENTIFYING_FILES)
+        if published and not (self.partial / OWNER).exists():
+            _check_is_dataset(self.partial, str(self.partial))
             _check_is_dataset(self.target, self.name)
-            self.staging.rename(self._old)
+            self.partial.rename(self._old)
 
     def _take_over(self) -> int:
-        """Locks the staging folder of a writer that has died. Raises StoreError if it still runs."""
-        pid, host = owner(self.staging)
-        lock = locked(self.staging, pid) if host == socket.gethostname() else None
+        """Locks the partial folder of a writer that has died. Raises StoreError if it still runs."""
+        pid, host = owner(self.partial)
+        lock = locked(self.partial, pid) if host == socket.gethostname() else None
         if lock is None:
             raise self._written_by(pid, host)
         return lock
 
     def _written_by(self, pid: int, host: str) -> StoreError:
-        hint = f"if it is gone, remove {self.staging}; {see('explanation/publishing')}"
+        hint = f"if it is gone, remove {self.partial}; {see('explanation/publishing')}"
         got = f"is being written by process {pid} on {host}"
         return StoreError(State(where=self.name, got=got, hint=hint))
 
@@ -431,40 +431,40 @@ def no_dataset(name: str) -> State:
     return State(where=name, got="is no dataset", hint="it has no manifest")
 
 
-def owner(staging: Path) -> tuple[int, str]:
-    """The process and the host that write a staging folder. Raises StoreError for a folder without an
+def owner(partial: Path) -> tuple[int, str]:
+    """The process and the host that write a partial folder. Raises StoreError for a folder without an
     owner."""
     with contextlib.suppress(StoreError, ValueError, TypeError, KeyError):
-        named = json.loads(read_bytes(staging / OWNER, _MOST_BYTES))
+        named = json.loads(read_bytes(partial / OWNER, _MOST_BYTES))
         return int(named["pid"]), str(named["host"])
     hint = "if no process writes there, remove it"
-    raise StoreError(State(where=str(staging), got=f"has no {OWNER}", hint=hint))
+    raise StoreError(State(where=str(partial), got=f"has no {OWNER}", hint=hint))
 
 
-def write_owner(staging: Path, work: Path) -> None:
-    """Makes this process the owner of a staging folder; `work` is a folder in it."""
+def write_owner(partial: Path, work: Path) -> None:
+    """Makes this process the owner of a partial folder; `work` is a folder in it."""
     named = {"pid": os.getpid(), "host": socket.gethostname()}
-    atomic_write(staging / OWNER, json.dumps(named).encode(), work / OWNER)
+    atomic_write(partial / OWNER, json.dumps(named).encode(), work / OWNER)
 
 
-def reserve(staging: Path) -> tuple[Path, int]:
-    """Creates an empty folder next to a staging folder. Returns its path and its lock.
+def reserve(partial: Path) -> tuple[Path, int]:
+    """Creates an empty folder next to a partial folder. Returns its path and its lock.
 
     Its name has the host and the process, so that `abandoned` finds it after a crash.
     """
     while True:
-        prefix = f"{staging.name}.{_host()}.{os.getpid()}."
-        fresh = Path(tempfile.mkdtemp(prefix=prefix, dir=staging.parent))
+        prefix = f"{partial.name}.{_host()}.{os.getpid()}."
+        fresh = Path(tempfile.mkdtemp(prefix=prefix, dir=partial.parent))
         lock = locked(fresh)
         if lock is not None:
             return fresh, lock
         # Another writer saw it before it was locked, took it for abandoned and removes it.
 
 
-def abandoned(staging: Path) -> Iterator[tuple[Path, int]]:
+def abandoned(partial: Path) -> Iterator[tuple[Path, int]]:
     """The folders that `reserve` created on this host for processes that have ended, each with its lock."""
-    name = re.compile(rf"{re.escape(staging.name)}\.{_host()}\.(\d+)\.[^.]+")
-    for path in staging.parent.iterdir():
+    name = re.compile(rf"{re.escape(partial.name)}\.{_host()}\.(\d+)\.[^.]+")
+    for path in partial.parent.iterdir():
         if found := name.fullmatch(path.name):
             with contextlib.suppress(OSError):  # of another user
                 lock = locked(path, int(found[1]))

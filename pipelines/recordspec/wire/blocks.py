@@ -37,8 +37,8 @@ from recordspec.wire.columns import (
     TF_DTYPES,
     Call,
     Column,
+    Component,
     Name,
-    Part,
     Ragged,
     Section,
     Sparse,
@@ -97,7 +97,7 @@ def _counted(columns: Iterable[Column], section: Section) -> set[str]:
         layout = column.layout
         if isinstance(layout, Ragged):
             counted.add((layout.row_lengths or (column.key,))[0])
-        elif not isinstance(layout, Part) and not column.is_whole(section):
+        elif not isinstance(layout, Component) and not column.is_whole(section):
             counted.add(column.key)
     return counted
 
@@ -116,7 +116,7 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     calls: dict[str, Call] = {}
     for column in columns:
         key, layout, size = block_key(column.key, section), column.layout, values_in_row(column, section)
-        if isinstance(layout, Part) or size == 0:  # of no values at all there is nothing to parse
+        if isinstance(layout, Component) or size == 0:  # of no values at all there is nothing to parse
             continue
         partitions = _partitions(column, section) if size is None else []
         calls[key] = ragged_call(key, Name(TF_DTYPES[column.storage]), partitions)
@@ -290,7 +290,7 @@ def _lengths_by_key(
     found: dict[str, int | Ints] = {}
     for column in columns:
         key, layout, cells = column.key, column.layout, cells_of[column.key]
-        if isinstance(layout, Part):
+        if isinstance(layout, Component):
             continue
         if column.is_whole(section):
             found[key] = math.prod(column.cell)

@@ -85,11 +85,11 @@ class Sparse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Component:
     """Belongs to another column, which parses it: row lengths, indices."""
 
 
-Layout = Fixed | VarLen | Sequence | Ragged | Sparse | Part
+Layout = Fixed | VarLen | Sequence | Ragged | Sparse | Component
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def parse_call(column: Column, section: Section) -> Call | None:
     """The tf.io object that parses `column`, or None if another column's object does."""
     dtype = Name(TF_DTYPES[column.storage])
     layout = column.layout
-    if isinstance(layout, Part):
+    if isinstance(layout, Component):
         return None
     if isinstance(layout, Ragged):
         return _ragged_call(column.key, dtype, layout)
@@ -176,7 +176,7 @@ def _step_call(key: str, dtype: Name, layout: Layout) -> Call:
     FixedLenSequence requires the list."""
     if isinstance(layout, Sequence) and layout.pad is None and not layout.may_be_missing:
         return Call("FixedLenSequenceFeature", (("shape", list(layout.shape)), ("dtype", dtype)))
-    shape = () if isinstance(layout, VarLen | Sparse | Part) else layout.shape
+    shape = () if isinstance(layout, VarLen | Sparse | Component) else layout.shape
     return _ragged_call(key, dtype, Ragged(shape=shape))
 
 

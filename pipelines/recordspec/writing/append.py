@@ -13,7 +13,7 @@ from recordspec.locations import Location, open_file
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
-from recordspec.store.shards import parse_name
+from recordspec.store.shard_names import parse_name
 from recordspec.writing.label_counts import summed_counts
 from recordspec.writing.options import Write
 
@@ -88,11 +88,11 @@ class ExistingDataset:
         file, start = [one for one in self.manifest.starts().items() if one[1] <= row][-1]
         return f"{self.folder / file}: row {row - start}"
 
-    def put_rejects_into(self, staging: Path) -> None:
+    def put_rejects_into(self, partial: Path) -> None:
         """The list of rows that were rejected before, for others to be added."""
         if self.manifest.rejected:
             rejects = self.folder / self.manifest.name_of(REJECTS_FILE)
-            with open_file(rejects) as old, (staging / REJECTS_FILE).open("wb") as new:
+            with open_file(rejects) as old, (partial / REJECTS_FILE).open("wb") as new:
                 shutil.copyfileobj(old, new)
 
     def with_more(self, manifest: Manifest) -> Manifest:

@@ -122,11 +122,11 @@ class Build:
 
     @contextmanager
     def begun(self) -> Iterator[Build]:
-        """The build in its staging folder. An error of the block is annotated with how far it had come."""
+        """The build in its partial folder. An error of the block is annotated with how far it had come."""
         with self.status.annotating(), self.publication:
             with disk_errors(self.plan.name):
                 self.plan = self.publication.planned(self.plan)
-                self.checkpoint.begin(self.plan, self.publication.transaction.staging)
+                self.checkpoint.begin(self.plan, self.publication.transaction.partial)
             try:
                 yield self
             except BaseException as error:

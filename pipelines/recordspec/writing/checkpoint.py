@@ -38,7 +38,7 @@ class Checkpoint:
         self.shards: dict[str, Shard] = {}
         self._journal: Journal | None = None
 
-    def begin(self, plan: BuildPlan, staging: Path) -> None:
+    def begin(self, plan: BuildPlan, partial: Path) -> None:
         """Takes over what an interrupted build of the same plan has done, and removes the rest of its files.
 
         Raises StoreError if the plan of the interrupted build was another one.
@@ -55,7 +55,7 @@ class Checkpoint:
         }
         journal = Journal(plan.folder, json.loads(json.dumps(described)), plan.name)
         journal.keep(
-            sum(1 for _ in takewhile(lambda entry: self._take_over(entry, plan, staging), journal.entries))
+            sum(1 for _ in takewhile(lambda entry: self._take_over(entry, plan, partial), journal.entries))
         )
         known = {name for part in self.parts for name in part.files}
         known |= {JOURNAL, *(f"{file}.keys" for file in self.shards)}
@@ -64,7 +64,7 @@ class Checkpoint:
                 path.unlink()
         self._journal = journal
 
-    def _take_over(self, entry: Mapping[str, Any], plan: BuildPlan, staging: Path) -> bool:
+    def _take_over(self, entry: Mapping[str, Any], plan: BuildPlan, partial: Path) -> bool:
         """Takes over a part or a shard if its files are whole; False for a part that is not."""
         if "part" in entry:
             runs = tuple(SortedRun(**run) for run in entry["part"]["runs"])
@@ -75,7 +75,7 @@ class Checkpoint:
                 self.parts.append(part)
             return whole
         shard = Shard(**entry["shard"])
-        path, keys = staging / shard.file, plan.folder / f"{shard.file}.keys"
+        path, keys = partial / shard.file, plan.folder / f"{shard.file}.keys"
         keyed = not plan.options.unique or key_hashes.rows(keys) == shard.rows
         if keyed and path.exists() and path.stat().st_size == shard.bytes:
             self.shards[shard.file] = shard

@@ -23,7 +23,7 @@ from recordspec.writing.division import split_of
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.label_counts import ClassCounter, summed_counts
 from recordspec.writing.plan import BuildPlan
-from recordspec.writing.sorter import END, KEY, NUMBER, START, MemoryRun, Run, RunReader, Sorter
+from recordspec.writing.sorter import END, KEY_HASH, NUMBER, START, MemoryRun, Run, RunReader, Sorter
 
 # Bytes that a search for copies needs for a row: its hash, its number, and their order.
 _SEARCH_BYTES = 64
@@ -116,7 +116,7 @@ def _has_equal(readers: list[RunReader], low: np.uint64, high: np.uint64) -> boo
     """Whether two rows of a range may have one hash: whether the first words are equal."""
     seen = []
     for reader in readers:
-        words = np.asarray(reader.index[KEY][0])
+        words = np.asarray(reader.index[KEY_HASH][0])
         words = np.sort(words[(words >= low) & (words <= high)])
         if bool((words[1:] == words[:-1]).any()):
             return True
@@ -128,9 +128,9 @@ def _has_equal(readers: list[RunReader], low: np.uint64, high: np.uint64) -> boo
 def _sorted_in_range(reader: RunReader, low: np.uint64, high: np.uint64) -> tuple[Ints, Words, Mask]:
     """The rows of a reader whose hash begins in a range, by their hash and then in their order: their places,
     their hashes, uint64 `[2, n]`, and whether each is the first with its hash."""
-    words = reader.index[KEY][0]
+    words = reader.index[KEY_HASH][0]
     rows = np.flatnonzero((words >= low) & (words <= high))
-    hashed = np.asarray(reader.index[KEY][:, rows])
+    hashed = np.asarray(reader.index[KEY_HASH][:, rows])
     order = np.lexsort((hashed[1], hashed[0]))
     return rows[order], hashed[:, order], _is_first(hashed[:, order])
 
@@ -173,7 +173,7 @@ def _moved(
         for start in range(0, len(places), step):
             some = places[start : start + step]
             rows = run.take(plan.folder, plan.schema, some)
-            hashed = copy_hashes(np.array(index[KEY][:, some]).T, np.array(values[some]))
+            hashed = copy_hashes(np.array(index[KEY_HASH][:, some]).T, np.array(values[some]))
             old = of_names[np.searchsorted(ends, some, side="right")]
             new = old
             if options.spreads_copies and options.weights:

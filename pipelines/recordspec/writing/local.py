@@ -131,7 +131,7 @@ def _sink(build: Build, expected: int | None) -> Sorter | DirectShards:
         return Sorter(plan, "rows", in_memory=True)
     (split,) = options.weights or {}
     planned = list(shard_ranges(split + plan.suffix, shards, expected, options))
-    return DirectShards(plan, build.publication.transaction.staging, split, planned)
+    return DirectShards(plan, build.publication.transaction.partial, split, planned)
 
 
 def _known_rows(source: BuildSource, limit: int | None) -> int | None:

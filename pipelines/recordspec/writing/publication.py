@@ -29,10 +29,10 @@ log = logging.getLogger("recordspec")
 class Publication:
     """Takes over the files of shards, and publishes them with a manifest, all at once.
 
-    Within its `with` block there is a staging folder, which nobody else writes.
+    Within its `with` block there is a partial folder, which nobody else writes.
 
     Args:
-        transaction: publishes the staging folder.
+        transaction: publishes the partial folder.
         revise: completes the manifest; it may write files into the folder that it gets.
         is_sample: whether the dataset is deleted at once: no message tells of it, or refers to its files.
     """
@@ -66,18 +66,18 @@ class Publication:
     def take_over(self, plan: BuildPlan, file: str, shard: Shard) -> None:
         """Takes over a shard, and the hashes of its keys, which a task has written as `file` and `file.keys`
         into the plan's folder."""
-        (plan.folder / file).rename(self.transaction.staging / shard.file)
+        (plan.folder / file).rename(self.transaction.partial / shard.file)
         keys = plan.folder / f"{file}.keys"
         if keys.exists():
             keys.rename(plan.folder / f"{shard.file}.keys")
 
     def list_rejects(self, plan: BuildPlan, lines: Iterable[tuple[Mapping[str, Any], int]]) -> Path:
         """Lists the invalid rows, after those that the dataset had before; returns the file."""
-        path = self.transaction.staging / REJECTS_FILE
+        path = self.transaction.partial / REJECTS_FILE
         with disk_errors(plan.name):
             path.unlink(missing_ok=True)  # of a build that is resumed
             if plan.base is not None:
-                plan.base.put_rejects_into(self.transaction.staging)
+                plan.base.put_rejects_into(self.transaction.partial)
             rejects.join(lines, path)
         return path
 
@@ -101,7 +101,7 @@ class Publication:
 
     def revised(self, manifest: Manifest) -> Manifest:
         """The complete manifest of what was written."""
-        return self._revise(manifest, self.transaction.staging)
+        return self._revise(manifest, self.transaction.partial)
 
     def publish(self, plan: BuildPlan, written: Manifest, bar: Progress) -> Manifest:
         """Publishes what was written, and what was there before. Returns the manifest of all.
@@ -112,9 +112,9 @@ class Publication:
         with disk_errors(plan.name):
             if plan.options.unique:
                 parts = _key_hashes(manifest, plan.folder, plan.base)
-                sha256 = key_hashes.write(self.transaction.staging / KEYS_FILE, parts)
+                sha256 = key_hashes.write(self.transaction.partial / KEYS_FILE, parts)
                 manifest = replace(manifest, keys_sha256=sha256)
-            sync_file(self.transaction.staging / REJECTS_FILE)
+            sync_file(self.transaction.partial / REJECTS_FILE)
             schema = None if plan.schema is None else plan.schema.dump()
             try:
                 manifest = self.transaction.commit(manifest, schema, bar) or manifest

@@ -18,16 +18,10 @@ from recordspec.schema.blocks import records_of_block
 from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
+from recordspec.store.expand import Files, expand
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
-from recordspec.store.shards import (
-    Files,
-    block_in,
-    check_size,
-    expand,
-    listed_shards,
-    splits_by_name,
-    stored_schema,
-)
+from recordspec.store.shard_names import splits_by_name
+from recordspec.store.shards import block_in, check_size, listed_shards, stored_schema
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.arrays import ArrowArray, buffer_of, views_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES

@@ -13,7 +13,7 @@ from recordspec.schema.blocks import blocks_of
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import ShardName, auto_count
+from recordspec.store.shard_names import ShardName
 from recordspec.wire.arrays import Ints, buffer_of
 from recordspec.wire.hashes import Words
 from recordspec.writing.encoded_rows import EncodedRows
@@ -22,14 +22,20 @@ from recordspec.writing.plan import BuildPlan
 
 # Records that are decoded together to become blocks: of more, what is needed on the way leaves the caches.
 _DECODED_ROWS = 4096
+# TensorFlow's guide to input performance asks for files of 100 MB and more; a power of two divides
+# among most numbers of workers.
+_SMALLEST_AUTO = 64 << 20
 
 
 def shard_count(options: Write, size: int, rows: int) -> int:
-    """The number of shards of a split with these bytes and rows."""
+    """The number of shards of a split with these bytes and rows. `auto` is a power of two, so that each has
+    64 to 128 MiB, and at most the number of rows."""
     shards = options.shards
     if isinstance(shards, ShardSize):
         return max(1, min(rows, round(size / shards.bytes)))
-    return auto_count(size, rows) if shards == "auto" else shards
+    if shards != "auto":
+        return shards
+    return max(1, min(1 << max(0, (size // _SMALLEST_AUTO).bit_length() - 1), rows))
 
 
 @dataclass(frozen=True, kw_only=True)

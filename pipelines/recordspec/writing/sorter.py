@@ -2,7 +2,7 @@
 
 Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the records,
 in their frames, and an index of its rows: uint64 `[6, rows]`, whose lines are `ORDER`, the two
-words of the hash of the `KEY`, the row's `NUMBER`, and the `END` and the `START` of its record in the run.
+words of the `KEY_HASH`, the row's `NUMBER`, and the `END` and the `START` of its record in the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from recordspec.writing.division import order_of
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.plan import BuildPlan
 
-ORDER, KEY, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
+ORDER, KEY_HASH, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
 _LINES = 6
 _WORD = np.dtype("<u8")
 # Bytes of the index of a row while a run is sorted, which needs three copies: as added, joined, and sorted.
@@ -291,7 +291,7 @@ class GatheredRows:
             order = index[ORDER]
             in_order = not splits.any() and bool((order[1:] > order[:-1]).all())
             return None if in_order else np.lexsort((order, splits))
-        return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
+        return np.lexsort((index[KEY_HASH][1], index[KEY_HASH][0], index[ORDER], splits))
 
 
 def index_of(records: ArrowArray, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
@@ -301,7 +301,7 @@ def index_of(records: ArrowArray, numbers: Words, hashed: Words | None, seed: in
     """
     index = np.zeros((_LINES, len(records)), _WORD)
     if hashed is not None:
-        index[KEY] = hashed.T
+        index[KEY_HASH] = hashed.T
     index[ORDER] = numbers if seed is None or hashed is None else order_of(hashed, seed)
     index[NUMBER] = numbers
     index[END] = sizes_of(records)
@@ -439,7 +439,7 @@ def _ranks(index: Words) -> Ints:
     order = np.argsort(index[ORDER])
     ranked = index[ORDER][order]
     if bool((ranked[1:] == ranked[:-1]).any()):
-        return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
+        return np.lexsort((index[KEY_HASH][1], index[KEY_HASH][0], index[ORDER]))
     return order
 
 
@@ -465,8 +465,8 @@ def find_duplicate_keys(
 def _in_range(folder: Path, run: Run, low: np.uint64, high: np.uint64) -> Words:
     """The hashes and the numbers of the rows whose hash begins in a range, uint64 `[3, n]`."""
     index = run.index(folder)
-    words = index[KEY][0]
-    return np.array(index[KEY.start : NUMBER + 1, (words >= low) & (words <= high)])
+    words = index[KEY_HASH][0]
+    return np.array(index[KEY_HASH.start : NUMBER + 1, (words >= low) & (words <= high)])
 
 
 def _first_equal(hashed: Words) -> tuple[int, int] | None:

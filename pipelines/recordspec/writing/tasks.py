@@ -20,7 +20,7 @@ from recordspec.writing.plan import BuildPlan
 from recordspec.writing.rejects import add_line, lines
 from recordspec.writing.shards import ShardRange, ShardWriter, shard_count, shard_ranges
 from recordspec.writing.sorter import (
-    KEY,
+    KEY_HASH,
     RowRange,
     Run,
     SortedRun,
@@ -141,7 +141,7 @@ def write_shard(
             for rows, index in read_rows(plan.folder, plan.schema, runs, task.rows):
                 writer.add(rows)
                 if plan.options.unique:
-                    key_hashes.add(keys, index[KEY])
+                    key_hashes.add(keys, index[KEY_HASH])
             if plan.durable:
                 sync_file(keys)
             return task, file, writer.close(task.shard.file)

@@ -9,7 +9,7 @@ from recordspec.inspect.stats.summarize import stats_report
 from recordspec.inspect.stats.summary import StatsReport
 from recordspec.inspect.stats.tally import count
 from recordspec.progress import Progress
-from recordspec.store.shards import Files
+from recordspec.store.expand import Files
 
 if TYPE_CHECKING:
     from recordspec.schema.schema import Schema

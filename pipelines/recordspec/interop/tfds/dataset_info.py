@@ -12,7 +12,7 @@ from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_INFO
 from recordspec.locations import LocalPath, read_text
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.store.shards import parse_name
+from recordspec.store.shard_names import parse_name
 
 _DEFAULT_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 # The names of the shards of a build; one that has replaced a dataset has `-v2`, `-v3`, ... after the split.

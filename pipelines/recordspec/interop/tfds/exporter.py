@@ -18,7 +18,7 @@ from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.text import Text
 from recordspec.schema.features.video import Video
 from recordspec.schema.schema import Schema
-from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Ragged, Sequence, VarLen
+from recordspec.wire.columns import TF_DTYPES, Column, Component, Fixed, Ragged, Sequence, VarLen
 
 Json = dict[str, Any]
 
@@ -96,7 +96,7 @@ def to_nodes(feature: Feature) -> Json:
     node = _meaning(feature)
     if node is not None:
         return {feature.columns()[0].key: node}
-    columns = [column for column in feature.columns() if not isinstance(column.layout, Part)]
+    columns = [column for column in feature.columns() if not isinstance(column.layout, Component)]
     return dict(_stored(feature, column) for column in columns)
 
 

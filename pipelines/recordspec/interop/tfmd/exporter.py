@@ -32,7 +32,17 @@ from recordspec.schema.features.text import Text
 from recordspec.schema.features.video import Video
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import dtype_range
-from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Ragged, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import (
+    TF_DTYPES,
+    Column,
+    Component,
+    Fixed,
+    Ragged,
+    Section,
+    Sequence,
+    Sparse,
+    VarLen,
+)
 
 _TYPES = {"bytes": BYTES, "int64": INT, "float32": FLOAT}
 
@@ -69,7 +79,7 @@ class _FeatureExporter:
         columns = feature.columns()
         for column in columns:
             message = self._features.add(name=column.key, type=_TYPES[column.storage])
-            if isinstance(column.layout, Part):
+            if isinstance(column.layout, Component):
                 continue
             _set_domain(feature, message)
             if feature.known_names and column.storage == "int64":
@@ -78,7 +88,7 @@ class _FeatureExporter:
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
-            values = sum(not isinstance(one.layout, Part) for one in columns)
+            values = sum(not isinstance(one.layout, Component) for one in columns)
             name = feature.name if values == 1 else column.key
             self._represent(name, column, feature)
 

@@ -57,7 +57,7 @@ class Audio(Feature):
     pad: Any = field(default=None, metadata=READING)
     resample: int | None = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_positive("sample_rate", self.sample_rate)
         yield from check_positive("channels", self.channels)
         if self.dtype == "int16" and self.encoding in _LOSSY:

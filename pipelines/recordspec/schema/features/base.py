@@ -88,7 +88,7 @@ class Feature(abc.ABC):
 
     def __post_init__(self) -> None:
         freeze(self)
-        problems = list(self.check())
+        problems = list(self.option_problems())
         if problems:
             raise SpecError(problems)
 
@@ -294,11 +294,11 @@ class Feature(abc.ABC):
         writing = {field.name for field in fields(self) if field.metadata.get("writing")}
         return {name: value for name, value in self.stored_options().items() if name not in writing}
 
-    def check(self) -> Iterable[Problem]:
+    def option_problems(self) -> Iterable[Problem]:
         """Yields the problems of the options, each with the option's name as its path.
 
         Example:
-            >>> list(schema.names["x"].check())
+            >>> list(schema.names["x"].option_problems())
             []
         """
         return ()

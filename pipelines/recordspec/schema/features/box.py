@@ -49,7 +49,7 @@ class Drop:
     with_: tuple[str, ...]
     below: float = 0.0
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         """Yields the problem of a share."""
         if not 0 <= self.below <= 1:
             yield Problem(path=("drop", "below"), expected="0 to 1", got=f"{self.below:g}")
@@ -87,10 +87,10 @@ class Box(Coordinates):
     pad: float | None = field(default=None, metadata=READING)
     drop: Drop | None = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, "float32", ())
         if self.drop is not None:
-            yield from self.drop.check()
+            yield from self.drop.option_problems()
         if self.keys and (len(set(self.keys)) != 4 or len(self.keys) != 4 or "" in self.keys):
             yield problem("keys", f"four different keys, in the order of {self.format}", str(list(self.keys)))
         if self.keys and self.key is not None:

@@ -58,7 +58,7 @@ class FixedLen(Feature):
     date: DateUnit | None = None
     with_missing: bool = field(default=False, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         bad_sizes = list(check_sizes("shape", self.shape, "any number of values is `kind: var_len`"))
         yield from bad_sizes or check_value("default", self.default, self.dtype, static(self.shape))

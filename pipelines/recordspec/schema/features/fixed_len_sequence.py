@@ -58,7 +58,7 @@ class FixedLenSequence(WithLength, Feature):
     max_length: int | None = None
     with_length: bool = field(default=False, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         yield from check_sizes("shape", self.shape, "the steps are counted without it: it is of one step")
         if 0 in self.shape:

@@ -37,7 +37,7 @@ class Resize:
     aspect: Aspect = "stretch"
     antialias: bool = False
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         """Yields the problem of a size."""
         if len(self.size) != 2 or min(self.size) < 1:
             yield problem("resize", "[height, width] of at least 1", str(list(self.size)))

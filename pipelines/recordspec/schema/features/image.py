@@ -62,10 +62,10 @@ class Image(Pictures):
     pad: int | None = field(default=None, metadata=READING)
     resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, self.dtype, ())
         if self.resizing is not None:
-            yield from self.resizing.check()
+            yield from self.resizing.option_problems()
         if len(self.shape) != 3 or self.shape[-1] is None:
             expected = "[height, width, channels], the channels known"
             yield problem("shape", expected, show_shape(self.shape))

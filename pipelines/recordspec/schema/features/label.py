@@ -78,7 +78,7 @@ class Label(Feature):
     pad: int = field(default=-1, metadata=READING)
     encoding: Literal["index", "name"] = "index"
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         if bool(self.names) == (self.vocabulary is not None):
             got = "both" if self.names else "neither"
             yield problem("names", "names, or a vocabulary file of them", got)

@@ -22,7 +22,7 @@ from recordspec.schema.features.options import (
 from recordspec.schema.lists import by_row, items, rows_of
 from recordspec.schema.tensors import TypeSpec, ragged_spec
 from recordspec.wire.arrays import ArrowArray, to_arrow
-from recordspec.wire.columns import Column, Part, Ragged
+from recordspec.wire.columns import Column, Component, Ragged
 from recordspec.wire.example import sizes_of_groups
 
 
@@ -50,7 +50,7 @@ class RaggedLists(Feature):
     row_lengths: tuple[str, ...] = ()
     pad: Any = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         if self._levels == 0 or None in self._cell or any(size < 1 for size in self._cell):
             expected = "one null for each ragged level, then sizes of at least 1"
@@ -84,7 +84,7 @@ class RaggedLists(Feature):
     def columns(self) -> tuple[Column, ...]:
         layout = Ragged(row_lengths=self._length_keys(), shape=self._cell)
         values = Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout)
-        lengths = (Column(key=key, storage="int64", layout=Part()) for key in self._length_keys())
+        lengths = (Column(key=key, storage="int64", layout=Component()) for key in self._length_keys())
         return (values, *lengths)
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:

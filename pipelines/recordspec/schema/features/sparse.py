@@ -17,7 +17,7 @@ from recordspec.schema.lists import items
 from recordspec.schema.tensors import TypeSpec
 from recordspec.schema.values import BadValue, numbers
 from recordspec.wire.arrays import ArrowArray, Ints, to_arrow
-from recordspec.wire.columns import Column, Part, Sparse
+from recordspec.wire.columns import Column, Component, Sparse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class SparseValues(Feature):
     index_keys: tuple[str, ...] = ()
     pad: Any = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         if not self._sizes or any(size < 1 for size in self._sizes):
             yield problem("size", "sizes of at least 1", show_shape(self._sizes))
@@ -80,7 +80,7 @@ class SparseValues(Feature):
     def columns(self) -> tuple[Column, ...]:
         layout = Sparse(index_keys=self._keys(), size=self._sizes)
         values = Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout)
-        indices = (Column(key=key, storage="int64", layout=Part()) for key in self._keys())
+        indices = (Column(key=key, storage="int64", layout=Component()) for key in self._keys())
         return (values, *indices)
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:

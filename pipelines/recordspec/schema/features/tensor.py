@@ -59,7 +59,7 @@ class AnyTensor(Feature):
     encoding: Literal["list", "raw", "zlib"] | None = None
     pad: Any = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         if self.dtype not in DTYPES:
             hint = "`kind: text`" if self.dtype == "string" else nearest(self.dtype, DTYPES)
             yield problem("dtype", one_of(DTYPES), f"`{self.dtype}`", hint)

@@ -39,7 +39,7 @@ class Text(Feature):
     max_bytes: int | None = field(default=None, metadata=WRITING)
     pad: str | None = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_positive("max_bytes", self.max_bytes)
         yield from check_value("pad", self.pad, "string", ())
 

@@ -56,7 +56,7 @@ class VariableLen(WithLength, Feature):
     max_length: int | None = None
     with_length: bool = field(default=False, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         yield from check_positive("max_length", self.max_length)
         yield from check_value("pad", self.pad, self.dtype, ())

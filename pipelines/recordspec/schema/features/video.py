@@ -52,7 +52,7 @@ class Video(Pictures):
     pad: int | None = field(default=None, metadata=READING)
     resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
 
-    def check(self) -> Iterator[Problem]:
+    def option_problems(self) -> Iterator[Problem]:
         if len(self.shape) != 4:
             yield problem("shape", "[frames, height, width, channels]", show_shape(self.shape))
             return

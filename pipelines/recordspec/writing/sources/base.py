@@ -20,7 +20,7 @@ from recordspec.schema.feature_set import unknown_name
 from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BadValue
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.wire.arrays import is_arrow
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share

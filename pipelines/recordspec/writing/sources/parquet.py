@@ -13,7 +13,7 @@ from recordspec.errors import Problem, RecordError, SpecError, State, StoreError
 from recordspec.locations import Location, location
 from recordspec.schema import values
 from recordspec.schema.schema import Schema
-from recordspec.store.shards import expand
+from recordspec.store.expand import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
 from recordspec.writing.sources.base import (
     Batches,

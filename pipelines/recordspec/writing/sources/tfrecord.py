@@ -13,7 +13,8 @@ from recordspec.schema import values
 from recordspec.schema.features import KINDS
 from recordspec.schema.schema import Schema
 from recordspec.schema.stored_values import given_columns
-from recordspec.store.shards import block_in, expand
+from recordspec.store.expand import expand
+from recordspec.store.shards import block_in
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import place
 from recordspec.wire.tfrecord import Record, RecordRange, batched, record_ranges, scan

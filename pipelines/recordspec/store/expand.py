@@ -1,0 +1,417 @@
+"""Paths, patterns and folders become files, in the order of their names."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import logging
+import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice, takewhile
+
+from recordspec.errors import (
+    IncompleteError,
+    Problem,
+    State,
+    StoreError,
+    show_text,
+    system_errors,
+)
+from recordspec.executors import ThreadPool
+from recordspec.locations import LocalPath, Location, location, text_of
+from recordspec.remote import RemotePath
+from recordspec.store.manifest import (
+    INDEX_SUFFIXES,
+    Manifest,
+    manifest_in,
+    shard_differences,
+)
+from recordspec.store.shard_names import (
+    IGNORED,
+    NumberedFile,
+    is_split_name,
+    is_tfrecord_name,
+    numbered_among,
+    parse_name,
+    without_numbers,
+)
+from recordspec.wire.file_types import begins_with_record
+
+log = logging.getLogger("recordspec")
+
+Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | RemotePath]
+# How far TFRecords are searched below a folder without any, and in how many folders, for the message.
+_DEEPEST, _MOST_FOLDERS = 3, 100
+_REQUESTS = 16  # of a store at once
+# A `?` in a URL would begin a query.
+_PATTERN = re.compile(r"[*\[]")
+# Missing shards that are looked for: a name may announce any number.
+_MOST_MISSING = 100_000
+
+
+def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
+    """Expands paths, patterns and folders to files, in the order of their names.
+
+    A folder resolves to its TFRecords: the files in its manifest; without a manifest, those with a name of
+    TFRecords (`is_tfrecord_name`); without these, those whose first bytes are a record, and any that are
+    named alike but for their numbers. A folder without any, whose folders are all named as splits (`train`,
+    `test`), resolves to theirs. Hidden files, names that begin with `_`, and `.crc` files are ignored.
+
+    A file that is found twice is returned once, and the index of a file that is found (`data/train-*` matches
+    both) is omitted. Files that are listed one by one are not checked for completeness. In an object store, a
+    pattern resolves to files in the manifest, too.
+
+    Raises:
+        StoreError: a path or pattern matches no file.
+        SpecError: a path is an unsupported URL.
+        IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
+            the others announce, or has shards that do not belong to them, or a folder has TFRecords with
+            names of TFRecords and others; not with `as_found`, which returns all of them.
+    """
+    return expand_dataset(files, as_found=as_found)[0]
+
+
+def expand_dataset(
+    files: Files, *, as_found: bool = False
+) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
+    """The same, and the manifests that were read for it, by folder."""
+    given = path_list(files)
+    if not given:
+        raise StoreError(Problem(expected="at least one file", got="none"))
+    found: list[Location] = []
+    manifests: dict[Location, Manifest] = {}
+    for one in given:
+        with system_errors("read", one):  # a name that is too long, or a folder without permission
+            paths, problems = _matches(one, manifests, as_found=as_found)
+        if problems and not as_found:
+            raise IncompleteError(problems)
+        found += paths
+    for path in () if as_found else found:
+        path.check_regular()
+    _note_empty(found, manifests)
+    indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
+    once: dict[str, Location] = {}
+    for path in (path for path in found if str(path) not in indices):
+        once.setdefault(str(path.resolve()), path)  # it may go by several names
+    return tuple(once.values()), manifests
+
+
+def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) -> None:
+    """Logs files of 0 bytes, which are read as files of no records, unless a manifest says that they are."""
+    empty = []
+    for path in paths:
+        if _is_empty(path):
+            with suppress(StoreError):
+                manifest = manifests.get(path.parent) or manifest_in(path.parent)
+                shards = () if manifest is None else manifest.all_shards
+                if not any(shard.file == path.name and not shard.bytes for shard in shards):
+                    empty.append(path)
+    if empty:
+        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        text = f"{empty[0]}{more}: no records, as there are 0 bytes (an interrupted copy leaves such a file)"
+        log.warning("%s", show_text(text))
+
+
+def _is_empty(path: Location) -> bool:
+    try:
+        status = path.peek()
+    except OSError:
+        return False
+    return status is not None and status.st_size == 0 and stat.S_ISREG(status.st_mode)
+
+
+def path_list(files: Files) -> tuple[str, ...]:
+    """Paths, patterns, folders and URLs as a tuple. Raises SpecError for a URL of no store."""
+    several = [files] if isinstance(files, (str, os.PathLike, RemotePath)) else files
+    return tuple(map(text_of, several))
+
+
+def find_incomplete(files: Files) -> tuple[Problem, ...]:
+    """The problems for which `expand` raises IncompleteError.
+
+    Skips folders whose manifest cannot be read.
+    """
+    problems: list[Problem] = []
+    for one in path_list(files):
+        with suppress(StoreError):
+            problems += _matches(one, {})[1]
+    return tuple(dict.fromkeys(problems))
+
+
+def _matches(
+    pattern: str, manifests: dict[Location, Manifest], *, as_found: bool = False
+) -> tuple[list[Location], list[Problem]]:
+    """The files of a path, a pattern or a folder, and the problems for which `expand` raises IncompleteError.
+
+    Adds the manifests that it reads. Raises StoreError if there are no files, and for an invalid manifest
+    unless `as_found`.
+    """
+    place = location(pattern)
+    if isinstance(place, RemotePath):
+        return _remote_matches(place, manifests, as_found)
+    if place.is_dir():
+        return _folder_matches(place, _manifest_in(place, as_found), manifests, as_found)
+    if place.exists():
+        return [place], []
+    found: list[Location] = sorted(map(LocalPath, glob.glob(pattern)))
+    if not found:
+        raise StoreError(_no_file(pattern, _siblings(place)))
+    return found, [] if as_found else _completeness(found, place.name, manifests)
+
+
+def _remote_matches(
+    place: RemotePath, manifests: dict[Location, Manifest], as_found: bool
+) -> tuple[list[Location], list[Problem]]:
+    """The same for a URL. A folder and a pattern resolve to files in their manifest, without a LIST."""
+    if _PATTERN.search(place.name):
+        folder = place.parent
+        manifest = manifest_in(folder)
+        paths = folder.iterdir() if manifest is None else _named(folder, manifest, manifests)
+        found: list[Location] = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
+        if found:
+            complete = as_found or manifest is not None
+            return found, [] if complete else _completeness(found, place.name, manifests)
+        if not place.exists() and not place.is_dir():  # a name may have a `[`
+            hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
+            raise StoreError(_no_file(str(place), hint))
+    manifest = None if parse_name(place.name) else _manifest_in(place, as_found)
+    if manifest is not None:  # the folder keeps the shards of replaced datasets, too
+        return [*sorted(_named(place, manifest, manifests))], []
+    if place.is_http or place.exists():
+        return [place], []
+    return _folder_matches(place, None, manifests, as_found)
+
+
+def _manifest_in(folder: Location, as_found: bool) -> Manifest | None:
+    """The manifest of a folder; None for an invalid one if its files are taken as found."""
+    try:
+        return manifest_in(folder)
+    except StoreError:
+        if not as_found:
+            raise
+        return None
+
+
+def _folder_matches(
+    folder: Location, manifest: Manifest | None, manifests: dict[Location, Manifest], as_found: bool
+) -> tuple[list[Location], list[Problem]]:
+    """The same for a folder; see `expand`."""
+    files = folder.files()
+    if manifest is not None:
+        manifests[folder] = manifest
+        shards = {path for path in (folder / name for name in manifest.files) if path.exists()}
+        found = sorted(shards.union(path for path in files if is_tfrecord_name(path.name)))
+        if not found:
+            raise _no_tfrecords(folder, files, [])
+        there = {path.name for path in found}
+        return found, [*shard_differences(folder, manifest.files - there, there - manifest.files)]
+    named, others = _tfrecords(files)
+    if named:
+        problems = [_other_name(path, named, others, files) for path in others]
+        problems += _incomplete(numbered_among(named), "*")
+        return sorted([*named, *others]) if as_found else named, problems
+    if others:
+        return others, [*_incomplete(numbered_among(others), "*")]
+    folders = folder.folders()
+    if not folders or not all(is_split_name(one.name) for one in folders):
+        raise _no_tfrecords(folder, files, folders)
+    matches = [_matches(str(one), manifests, as_found=as_found) for one in folders]
+    return [path for paths, _ in matches for path in paths], [one for _, some in matches for one in some]
+
+
+def has_tfrecords(folder: Location) -> bool:
+    """Whether files in a folder are TFRecords, by their names or by their first bytes."""
+    return any(_tfrecords(folder.files()))
+
+
+def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location]]:
+    """The TFRecords among the files of a folder: those with a name of TFRecords, and others.
+
+    Without any such name, the others include files that are named as those with records but for their
+    numbers, so that a shard whose first bytes are corrupt is not lost.
+    """
+    visible = [path for path in files if not IGNORED.fullmatch(path.name)]
+    named = [path for path in visible if is_tfrecord_name(path.name)]
+    others = _begin_with_records([path for path in visible if not is_tfrecord_name(path.name)])
+    if not named:
+        alike = {without_numbers(path.name) for path in others}
+        others = [path for path in visible if without_numbers(path.name) in alike]
+    return named, others
+
+
+def _begin_with_records(files: Sequence[Location]) -> list[Location]:
+    """Those of the files in a folder whose first bytes are a record. Raises StoreError."""
+    pool = ThreadPool("recordspec-types", _REQUESTS)  # a request each, of those in a store
+    try:
+        begins = [pool.submit(_begins_with_record, path) for path in files]
+        return [path for path, future in zip(files, begins, strict=True) if future.result()]
+    finally:
+        pool.close()
+
+
+def _begins_with_record(path: Location) -> bool:
+    status = path.peek()
+    return (status is None or stat.S_ISREG(status.st_mode)) and begins_with_record(path)
+
+
+def _other_name(
+    path: Location, named: Sequence[Location], others: Sequence[Location], files: Sequence[Location]
+) -> Problem:
+    """The problem of a TFRecord file beside others whose names alone are those of TFRecords."""
+    alone = _pattern(named, files) or "the others one by one"
+    together = _pattern([*named, *others], files) or "the files one by one"
+    got = f"a TFRecord file by its first bytes, but not by its name, unlike {named[0].name}"
+    hint = f"give {alone} to read those alone, or {together} to read all"
+    return Problem(where=str(path), expected="", got=got, hint=hint)
+
+
+def _pattern(wanted: Sequence[Location], files: Iterable[Location], folder: Location | None = None) -> str:
+    """A quoted pattern that matches the wanted files and no others of `files`; empty if there is none.
+
+    Args:
+        folder: that of the files; by default that of the first.
+    """
+    folder = wanted[0].parent if folder is None else folder
+    names = sorted({path.name for path in wanted})
+    start = _common_start(names).rstrip("0123456789")
+    end = _common_start([name[::-1] for name in names])[::-1].lstrip("0123456789")
+    all_names = {path.name for path in files}
+    candidates = [f"*{end}", f"{start}*", f"{start}*{end}"] if len(names) > 1 else names
+    for pattern in candidates:
+        magic = glob.has_magic(pattern.replace("*", "", 1))
+        if not magic and set(fnmatch.filter(all_names, pattern)) == {*names}:
+            return f"'{folder / pattern}'"
+    return ""
+
+
+def _common_start(names: Iterable[str]) -> str:
+    letters = takewhile(lambda letters: len({*letters}) == 1, zip(*names, strict=False))
+    return "".join(letter for letter, *_ in letters)
+
+
+def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence[Location]) -> StoreError:
+    """The error for a folder without TFRecords. The hint has the pattern of those below it, if any."""
+    hint, below, level = "", folder, folders
+    for _ in range(_DEEPEST):
+        below = below / "*"
+        inside = [path for one in level[:_MOST_FOLDERS] for path in one.files()]
+        if found := [path for path in inside if is_tfrecord_name(path.name)]:
+            parents = ", ".join(dict.fromkeys(str(path.parent) for path in found))
+            # the last part of a URL alone may be a pattern
+            pattern = "" if isinstance(folder, RemotePath) else _pattern(found, inside, below)
+            hint = f"give {pattern or parents} to read those below it"
+            break
+        level = [path for one in level[:_MOST_FOLDERS] for path in one.folders()]
+    names = [path.name for path in (*files, *folders) if not path.name.startswith(".")]
+    if not names and not folder.exists():  # a store has no empty folders
+        return StoreError(_no_file(str(folder), hint))
+    hint = hint or _siblings(folder / "*")
+    return StoreError(State(where=str(folder), got="has no TFRecords", hint=hint))
+
+
+def _no_file(pattern: str, hint: str) -> State:
+    got = "matches no file" if glob.has_magic(pattern) else "does not exist"
+    return State(where=pattern, got=got, hint=hint)
+
+
+def _named(
+    folder: RemotePath, manifest: Manifest, manifests: dict[Location, Manifest]
+) -> Iterator[RemotePath]:
+    """The shards that a manifest names; adds it to `manifests`."""
+    manifests[folder] = manifest
+    yield from (folder / shard.file for shard in manifest.all_shards)
+
+
+def _completeness(found: list[Location], pattern: str, manifests: dict[Location, Manifest]) -> list[Problem]:
+    """The problems of files that are not exactly the shards that a pattern of names should match.
+
+    Raises StoreError for a manifest that cannot be read.
+    """
+    by_folder: dict[Location, list[NumberedFile]] = defaultdict(list)
+    for shard in numbered_among(found):
+        by_folder[shard.path.parent].append(shard)
+    problems: list[Problem] = []
+    for folder, shards in by_folder.items():
+        if manifest := manifest_in(folder):
+            manifests[folder] = manifest
+            named, there = manifest.files, {shard.path.name for shard in shards}
+            wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
+            problems += shard_differences(folder, wanted - there, there - named)
+        else:
+            problems += _incomplete(shards, pattern)
+    return problems
+
+
+def _incomplete(shards: Iterable[NumberedFile], pattern: str) -> Iterator[Problem]:
+    """The problems of shards without a manifest, by their names: missing ones that `pattern` would match, and
+    splits whose shards announce different numbers of shards.
+    """
+    splits: dict[tuple[Location, str, str], dict[int, dict[int, NumberedFile]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for shard in shards:
+        if shard.index >= shard.count:
+            yield Problem(
+                where=str(shard.path), expected=f"a number below {shard.count}", got=str(shard.index)
+            )
+            continue
+        first = splits[shard.path.parent, shard.split, shard.type][shard.count].setdefault(shard.index, shard)
+        if first is not shard:
+            expected = f"one shard of this number, {first.path.name}"
+            yield Problem(where=str(shard.path), expected=expected, got="two")
+    for _, counts in sorted(splits.items()):
+        # the number of which most are there is the split's; of equals, the larger
+        count = max(counts, key=lambda count: (len(counts[count]) / count, count))
+        for other, found in sorted(counts.items()):
+            yield from _missing_shards(found, pattern) if other == count else [_other_count(found, count)]
+
+
+def _missing_shards(found: dict[int, NumberedFile], pattern: str) -> Iterator[Problem]:
+    """The problem of a split with missing shards."""
+    one = next(iter(found.values()))
+    absent = list(islice((index for index in range(one.count) if index not in found), _MOST_MISSING))
+    lacking = [index for index in absent if fnmatch.fnmatchcase(one.sibling(f"{index:05d}").name, pattern)]
+    if lacking:
+        at_least = "at least " * (len(absent) == _MOST_MISSING)
+        got = f"{len(found)}; {at_least}{len(lacking):,} of {one.count} missing: {_ranges(lacking)}"
+        hint = "files that are listed one by one are taken as they are"
+        where = str(one.sibling("*"))
+        yield Problem(where=where, expected=f"{one.count} shards", got=got, hint=hint)
+
+
+def _other_count(found: dict[int, NumberedFile], count: int) -> Problem:
+    """The problem of shards that announce another number of shards than their split has."""
+    one = next(iter(found.values()))
+    several = len(found) > 1
+    return Problem(
+        where=str(one.sibling("*") if several else one.path),
+        expected=f"shards of {count}, as {one.split}-*-of-{count:05d}",
+        got=f"{len(found)} of {one.count}: {_ranges(found)}" if several else f"one of {one.count}",
+        hint=f"to read only some, give a pattern such as '{one.split}-*-of-{count:05d}*'",
+    )
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Formats shard numbers: `00002, 00004 to 00007`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ", ".join(" to ".join(f"{number:05d}" for number in run) for run in runs)
+
+
+def _siblings(path: Location) -> str:
+    """A hint that lists the files of a folder in which none was found."""
+    folder = path.parent
+    if not folder.is_dir():
+        missing = "no folder matches" if glob.has_magic(str(folder)) else "there is no folder"
+        return f"{missing} {folder}"
+    names = sorted(child.name for child in folder.iterdir() if not child.name.startswith("."))
+    more = ", ..." * (len(names) > 3)
+    return f"{folder} has {', '.join(names[:3])}{more}" if names else f"{folder} is empty"
