@@ -17,6 +17,8 @@ from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
 from recordspec.writing import plan, sorter
+from recordspec.writing.options import Write
+from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
@@ -335,3 +337,14 @@ def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
     assert [batch["id"].numpy().tolist() for batch in both[0]] == [
         batch["id"].numpy().tolist() for batch in both[1]
     ]
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "count"),
+    [(0, 0, 1), (MIB, 1000, 1), (127 * MIB, 1000, 1), (128 * MIB, 1000, 2), (1000 * MIB, 1000, 8), (1000 * MIB, 3, 3)],
+)  # fmt: skip
+def test_auto_shards_are_64_to_128_mib(size, rows, count):
+    assert shard_count(Write(), size, rows) == count

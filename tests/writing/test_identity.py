@@ -10,12 +10,12 @@ import pytest
 
 import recordspec as rs
 from recordspec.config import From
-from recordspec.writing.sources import source_of
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.detection import Coco, PascalVoc
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.tfrecord import TFRecords
 from recordspec.writing.sources.webdataset import WebDataset
 

@@ -20,10 +20,10 @@ import recordspec as rs
 from examples import example
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec.wire.tfrecord import scan
-from recordspec.writing.sources import source_of
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.webdataset import WebDataset
 from shell import run_here
 

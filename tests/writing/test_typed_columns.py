@@ -16,8 +16,9 @@ from pyarrow import parquet
 from typed_rows import TABLE, encoded, without
 
 import recordspec as rs
-from recordspec.writing.sources import base, source_of
+from recordspec.writing.sources import base
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.python_rows import source_of
 
 
 def large(table: pa.Table) -> pa.Table:
