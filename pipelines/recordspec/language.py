@@ -194,12 +194,12 @@ def _default(field: dataclasses.Field[Any]) -> JsonSchema:
 @cache
 def attributes(cls: type) -> Mapping[str, str]:
     """The texts of the options of a dataclass, from the `Attributes:` of its docstring and its bases'."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         _, _, text = inspect.cleandoc(vars(base).get("__doc__") or "").partition("Attributes:\n")
         for names, words in _ATTRIBUTE.findall(text):
-            found |= dict.fromkeys(names.split(", "), " ".join(words.split()))
-    return found
+            meanings |= dict.fromkeys(names.split(", "), " ".join(words.split()))
+    return meanings
 
 
 def summary(cls: type) -> str:
@@ -258,10 +258,10 @@ def write_json_schema(folder: Path) -> Path | None:
     """
     path, text = folder / FILE, json.dumps(json_schema(), indent=1) + "\n"
     if path.exists():
-        found = read_text(path, _LARGEST)
-        if found == text:
+        old = read_text(path, _LARGEST)
+        if old == text:
             return None
-        if _TITLE not in found:
+        if _TITLE not in old:
             raise StoreError(State(where=str(path), got="exists, and is not the JSON Schema of recordspec"))
     folder.mkdir(parents=True, exist_ok=True)
     with output_file(path, force=True) as begun:

@@ -472,7 +472,7 @@ class Pipeline:
         try:
             return str(self.folder.local(path))
         except SpecError as error:
-            raise SpecError(replace(one, path=("read", *option)) for one in error.problems) from None
+            raise SpecError(replace(problem, path=("read", *option)) for problem in error.problems) from None
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split
@@ -576,16 +576,16 @@ class Pipeline:
             return lambda features: map_fit(picked(features))
         return lambda features: check_parts(map_fit(*picked(features)))
 
-    def _layers(self, fit: Fit, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        if given is None:
+    def _layers(self, fit: Fit, layers: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if layers is None:
             if fit.encode and "train" not in self.manifest.splits:
                 expected = "a split `train`, from which `fit.encode` learns"
                 got = ", ".join(self.manifest.splits)
                 hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training')}"
                 raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
             return self.layers()
-        fit.check_layers(given)
-        return given
+        fit.check_layers(layers)
+        return layers
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
@@ -596,7 +596,7 @@ def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
     if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
         return tuple(_shown(one, name, padding) for one, name in zip(value, names, strict=True))
     if tf.nest.is_nested(value):
-        return tf.nest.map_structure(lambda one: _shown(one, None, padding), value)
+        return tf.nest.map_structure(lambda part: _shown(part, None, padding), value)
     if isinstance(value, tf.sparse.SparseTensor):
         pad = padding.get(names) if isinstance(names, str) else None
         return dense(value, pad).numpy()

@@ -192,7 +192,7 @@ class RemotePath:
         return cls(f"{scheme}://{host}", "") / key.strip("/")
 
     def __str__(self) -> str:
-        key = _UNSAFE.sub(lambda one: quote(one[0]), self.key) if self.is_http else self.key
+        key = _UNSAFE.sub(lambda match: quote(match[0]), self.key) if self.is_http else self.key
         return f"{self.root}/{key}" if key else self.root
 
     def __truediv__(self, name: str) -> RemotePath:
@@ -268,10 +268,10 @@ class RemotePath:
 
     def stat(self) -> ObjectStat:
         """Raises FileNotFoundError, or StoreError."""
-        found = self._head() if self.key else None  # a bucket has none
-        if found is None:
+        head = self._head() if self.key else None  # a bucket has none
+        if head is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
-        return _stat(found.meta)
+        return _stat(head.meta)
 
     def exists(self) -> bool:
         """Whether there is an object with this key. Raises StoreError if that is unknown."""
@@ -309,8 +309,8 @@ class RemotePath:
     def entries(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
         """The same, with what the store says of them, in the order of their keys."""
         listed = self._repeated(self._list_folder)["objects"]
-        for one in self._objects(listed):
-            yield RemotePath(self.root, one["path"]), _stat(one)
+        for entry in self._objects(listed):
+            yield RemotePath(self.root, entry["path"]), _stat(entry)
 
     def files(self) -> list[RemotePath]:
         """The objects in this folder, in the order of their names. Raises StoreError."""
@@ -339,8 +339,8 @@ class RemotePath:
         Raises StoreError.
         """
         with system_errors("read", self), _store_errors("read", self):
-            found = _obstore().get(_store(self.root), self.key)
-            return bytes(found.bytes()) if found.meta["size"] <= most else None
+            answer = _obstore().get(_store(self.root), self.key)
+            return bytes(answer.bytes()) if answer.meta["size"] <= most else None
 
     def read_stamped(self) -> tuple[bytes, Stamp]:
         """The whole object, and its stamp, of one request."""
@@ -353,14 +353,14 @@ class RemotePath:
         data, sha256 = b"", None
         for _ in range(_ATTEMPTS):
             with _store_errors("read", self):
-                found = _obstore().get(_store(self.root), self.key, options=options)
-                data, sha256 = bytes(found.bytes()), found.attributes.get(_SHA256)
+                answer = _obstore().get(_store(self.root), self.key, options=options)
+                data, sha256 = bytes(answer.bytes()), answer.attributes.get(_SHA256)
             if (
                 sha256 is None
-                or len(data) != found.meta["size"]
+                or len(data) != answer.meta["size"]
                 or hashlib.sha256(data).hexdigest() == sha256
             ):
-                return data, found.meta
+                return data, answer.meta
         expected, got = f"bytes of the sha256 {str(sha256)[:12]}...", hashlib.sha256(data).hexdigest()
         hint = "from the object's metadata"
         raise StoreError(Problem(where=str(self), expected=expected, got=f"{got[:12]}...", hint=hint))
@@ -394,18 +394,18 @@ class RemotePath:
         done = left = 0
         with _store_errors("read", self):
             while True:
-                found = _obstore().get(_store(self.root), self.key, options=options)
+                answer = _obstore().get(_store(self.root), self.key, options=options)
                 try:
-                    for piece in found.stream(min_chunk_size=_FIRST_RANGE):
+                    for piece in answer.stream(min_chunk_size=_FIRST_RANGE):
                         yield piece
                         done, left = done + len(piece), _ATTEMPTS
                     return
                 except _obstore().exceptions.GenericError:
                     # obstore repeats a request for a minute from its start, which a large object takes longer
-                    if not left or found.meta["e_tag"] is None:
+                    if not left or answer.meta["e_tag"] is None:
                         raise
                     left -= 1
-                    options = {"range": {"offset": done}, "if_match": found.meta["e_tag"]}
+                    options = {"range": {"offset": done}, "if_match": answer.meta["e_tag"]}
 
     def open(self) -> io.BufferedReader:
         """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
@@ -433,7 +433,9 @@ class RemotePath:
 
     def _objects(self, listed: Iterable[Any]) -> list[Any]:
         """The listing, sorted, without the empty object that a console makes for a folder, `key/`."""
-        return sorted((one for one in listed if one["path"] != self.key), key=lambda one: str(one["path"]))
+        return sorted(
+            (entry for entry in listed if entry["path"] != self.key), key=lambda one: str(one["path"])
+        )
 
     @property
     def _prefix(self) -> str | None:
@@ -473,8 +475,8 @@ class RemotePath:
         try:
             self._put(data, mode=mode, attributes=attributes)
         except FileExistsError:
-            found = self._head()
-            if found is None or found.attributes.get(_MARK) != mark:
+            head = self._head()
+            if head is None or head.attributes.get(_MARK) != mark:
                 raise
 
     def _put(self, data: bytes | Path, **options: Any) -> None:
@@ -569,8 +571,8 @@ class RemotePath:
 
     def uploaded(self) -> tuple[str | None, ObjectStat] | None:
         """The sha256 that `upload` left in the metadata, None of another object; None if there is none."""
-        found = self._head()
-        return None if found is None else (found.attributes.get(_SHA256), _stat(found.meta))
+        head = self._head()
+        return None if head is None else (head.attributes.get(_SHA256), _stat(head.meta))
 
     def _head(self) -> Any:
         """The metadata of the object; None if it does not exist."""
@@ -662,12 +664,12 @@ def shown_url(url: str) -> str:
     return url if len(url) <= _LONGEST_SHOWN else f"{url[: _LONGEST_SHOWN - 3]}..."
 
 
-def _stamp(found: Any) -> Stamp:
-    return {name: str(found[name]) for name in ("e_tag", "version") if found.get(name) is not None}
+def _stamp(head: Any) -> Stamp:
+    return {name: str(head[name]) for name in ("e_tag", "version") if head.get(name) is not None}
 
 
-def _stat(found: Any) -> ObjectStat:
-    return ObjectStat(int(found["size"]), str(found["e_tag"]), found["last_modified"])
+def _stat(head: Any) -> ObjectStat:
+    return ObjectStat(int(head["size"]), str(head["e_tag"]), head["last_modified"])
 
 
 def _obstore() -> Any:
@@ -709,8 +711,8 @@ def _settings(scheme: str, client: Mapping[str, str]) -> dict[str, str]:
     # Google Cloud's credentials of a machine come over HTTP
     client = {**client, "allow_http": str(scheme in ("http", "gs")).lower()}
     prefix = _PREFIXES.get(scheme)
-    given = {name: os.environ.get(f"{prefix}{name.upper()}") for name in _SETTINGS if prefix}
-    return {**client, **{name: value for name, value in given.items() if value}}
+    settings = {name: os.environ.get(f"{prefix}{name.upper()}") for name in _SETTINGS if prefix}
+    return {**client, **{name: value for name, value in settings.items() if value}}
 
 
 def _profile(scheme: str) -> Any:
@@ -765,8 +767,8 @@ def _is_timeout(error: BaseException) -> bool:
 
 def _status(error: BaseException) -> str:
     """The status of a store's answer, `403 Forbidden`; empty where it gave none."""
-    found = _STATUS.search(str(error))
-    return "" if found is None else found[1].strip()
+    status = _STATUS.search(str(error))
+    return "" if status is None else status[1].strip()
 
 
 def _reason(error: BaseException) -> str:

@@ -95,16 +95,16 @@ def _stem(name: str) -> str:
 
 def input_files(files: Sequence[str]) -> InputFiles:
     """Detects the type of files, patterns and folders. Raises StoreError, SpecError if they are not data."""
-    given = path_list(files)
+    texts = path_list(files)
     paths: list[Location] = []
-    for one in given:
-        place = location(one)
+    for text in texts:
+        place = location(text)
         if isinstance(place, LocalPath) and place.is_dir():
-            if len(given) == 1 and (place / TFDS_FEATURES).exists():
+            if len(texts) == 1 and (place / TFDS_FEATURES).exists():
                 return _tfds_folder(place)
             paths += _contents(place)
         else:
-            paths += expand(one)
+            paths += expand(text)
     paths = list(dict.fromkeys(paths)) if len(paths) > 1 else paths
     sources = {_source_of(path): path for path in paths}
     if len(sources) > 1:
@@ -114,7 +114,7 @@ def input_files(files: Sequence[str]) -> InputFiles:
     if source in _LANGUAGES.values() and len(paths) > 1:
         expected = f"one {paths[0].suffix} file"
         raise SpecError(Problem(where=str(paths[1]), expected=expected, got="several"))
-    return InputFiles(source=source, splits=_by_split(paths), given=given)
+    return InputFiles(source=source, splits=_by_split(paths), given=texts)
 
 
 def _tfds_folder(folder: LocalPath) -> InputFiles:
@@ -153,9 +153,9 @@ def _contents(folder: LocalPath) -> list[Location]:
     splits = [one for one in folders if is_split_name(one.name)]
     others = _with_data([one for one in folders if one not in splits], splits) if splits else folders
     if splits and not others:
-        return [path for one in splits for path in _contents(one)]
+        return [path for split in splits for path in _contents(split)]
     # one folder of that name with files may be a class
-    if len(splits) > 1 or any(one.folders() for one in splits):
+    if len(splits) > 1 or any(split.folders() for split in splits):
         raise _beside_splits(others, splits)
     if _media_source(folder) is not None:
         return [folder]
@@ -163,14 +163,16 @@ def _contents(folder: LocalPath) -> list[Location]:
         return [*expand(folder)]
     except StoreError as error:
         got = "has no TFRecords, no tables, and no images or sounds by class"
-        raise StoreError(State(where=one.where, got=got, hint=one.hint) for one in error.problems) from None
+        raise StoreError(
+            State(where=problem.where, got=got, hint=problem.hint) for problem in error.problems
+        ) from None
 
 
 def _with_data(folders: Sequence[LocalPath], splits: Sequence[LocalPath]) -> list[LocalPath]:
     """The folders with data such as those of splits have: beside images and sounds, a folder with some."""
-    if any(_media_source(one) is not None for one in splits):
-        return [one for one in folders if _media_source(one) is not None]
-    return [one for one in folders if _has_records(one)]
+    if any(_media_source(split) is not None for split in splits):
+        return [folder for folder in folders if _media_source(folder) is not None]
+    return [folder for folder in folders if _has_records(folder)]
 
 
 def _has_records(folder: LocalPath) -> bool:
@@ -186,12 +188,14 @@ def _has_records(folder: LocalPath) -> bool:
 
 def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordError:
     """The error for other folders beside those of splits: they would be classes, and the splits too."""
-    names = " and ".join(f"`{one.name}`" for one in splits)
+    names = " and ".join(f"`{split.name}`" for split in splits)
     them = "it" if len(others) == 1 else "them"
     hint = f"move {them} elsewhere; if {names} are classes, write the config by hand"
     return RecordError(
-        Problem(where=str(one), expected=f"folders of splits alone, as {names}", got="another one", hint=hint)
-        for one in others
+        Problem(
+            where=str(path), expected=f"folders of splits alone, as {names}", got="another one", hint=hint
+        )
+        for path in others
     )
 
 
@@ -218,14 +222,14 @@ def _media_source(folder: Location) -> str | None:
 def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
     """The files by split, as named by the files or their folders; all under "" if fewer than two splits are
     named, or a file names none."""
-    found: dict[str, list[Location]] = {}
+    by_split: dict[str, list[Location]] = {}
     manifests: dict[Location, Manifest | None] = {}
     for path in paths:
-        found.setdefault(_split_of(path, manifests), []).append(path)
-    if "" in found or len(found) < 2:
-        return {"": tuple(path for some in found.values() for path in some)}
-    train_first = sorted(found, key=lambda split: not split.startswith("train"))
-    return {split: tuple(found[split]) for split in train_first}
+        by_split.setdefault(_split_of(path, manifests), []).append(path)
+    if "" in by_split or len(by_split) < 2:
+        return {"": tuple(path for some in by_split.values() for path in some)}
+    train_first = sorted(by_split, key=lambda split: not split.startswith("train"))
+    return {split: tuple(by_split[split]) for split in train_first}
 
 
 def _split_of(path: Location, manifests: dict[Location, Manifest | None]) -> str:
@@ -269,11 +273,11 @@ def infer(
     """
     paths = [data] if is_path(data) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)
-    if not listed or not all(is_path(one) for one in paths):
+    if not listed or not all(is_path(path) for path in paths):
         if is_hugging_face(data):
             return _infer_hugging_face(data, name or "data", sample)
         return infer_rows(data, name or "data", sample)
-    files = input_files([str(one) for one in paths])
+    files = input_files([str(path) for path in paths])
     return infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
 
 
@@ -299,10 +303,10 @@ def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
         notes += others.notes  # which are on other columns than those of files
     placed = tuple(features[column] for column in first.features if column in features)
     schema = Schema(name=name, features=placed)
-    found = Inferred(schema=schema, notes=(), rows=None) if others is None else others
+    inferred = Inferred(schema=schema, notes=(), rows=None) if others is None else others
     counts = [source.rows for source in sources]
     rows = None if None in counts else sum(count or 0 for count in counts)
-    return replace(found, schema=schema, notes=tuple(notes), rows=rows)
+    return replace(inferred, schema=schema, notes=tuple(notes), rows=rows)
 
 
 def infer_files(
@@ -340,7 +344,7 @@ def _naming_json(path: Location) -> Iterator[None]:
         if path.suffix != ".json" or path.name == TFDS_FEATURES:
             raise
         hint = "boxes of COCO are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file"
-        problems = [replace(one, hint=one.hint or hint) for one in error.problems]
+        problems = [replace(problem, hint=problem.hint or hint) for problem in error.problems]
         raise type(error)(problems) from None
 
 
@@ -350,12 +354,12 @@ def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) 
 
     problems = [
         Problem(
-            where=one.file,
+            where=file.file,
             expected=f"{length:,} records, as {TFDS_INFO} says",
-            got=f"{one.records:,}",
+            got=f"{file.records:,}",
         )
-        for one, length in zip(count(list(lengths), progress), lengths.values(), strict=True)
-        if one.records != length
+        for file, length in zip(count(list(lengths), progress), lengths.values(), strict=True)
+        if file.records != length
     ]
     if problems:
         raise RecordError(problems)
@@ -370,7 +374,7 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
             hint = f"give `{paths[0].parent}`"
             raise SpecError(Problem(where=str(paths[1]), expected=expected, got="another one", hint=hint))
     folders = [_MEDIA[files.source](path=str(path)) for path in files.paths]
-    found = [file for folder in folders for file in folder.files]
+    all_files = [file for folder in folders for file in folder.files]
     classes = sorted({one for folder in folders for one in folder.classes})
     unsorted = [file for folder in folders for file in folder.files if folder.class_of(file) is None]
     if classes and unsorted:
@@ -379,7 +383,7 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
     feature = folders[0].FEATURE
     from recordspec.inspect.infer import infer_media
 
-    inferred = infer_media(found, classes, name, feature, sample)
+    inferred = infer_media(all_files, classes, name, feature, sample)
     notes = dict.fromkeys(note for folder in folders for note in folder.notes)
     for name_ in filter(is_split_name, classes if len(folders) == 1 else ()):
         notes[f"label: the class `{name_}` is named as a split: its files are not kept apart"] = None
@@ -396,15 +400,15 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
 
 def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
     """Notes on what is left out beside the folders of splits, where the folder of these was given."""
-    given = {location(one) for one in files.given}
-    for home in dict.fromkeys(path.parent for path in files.paths if path.parent in given):
+    places = {location(one) for one in files.given}
+    for home in dict.fromkeys(path.parent for path in files.paths if path.parent in places):
         splits = [path for path in files.paths if path.parent == home]
         beside = " and ".join(f"`{path.name}`" for path in splits)
         stray = [path.name for path in home.files() if path.suffix.lower() in media.SUFFIXES]
         stray = [name for name in stray if not name.startswith(".")]
         if stray:
             yield f"{media.WHAT}s beside {beside}, left out: {len(stray):,}, such as {stray[0]}"
-        others = [one.name for one in home.folders() if home / one.name not in splits]
+        others = [folder.name for folder in home.folders() if home / folder.name not in splits]
         if others:
             yield f"folders without images or sounds beside {beside}, left out: {_named(others)}"
 
@@ -422,40 +426,40 @@ def _folders_of_all(media: MediaFolder) -> str:
 def _named(names: Sequence[str]) -> str:
     """The first names, and the number of the others."""
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(f"`{one}`" for one in names[:_MOST_NAMED]) + more
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
 
 
 def _partial_classes(
     splits: Iterable[str], folders: Sequence[MediaFolder], classes: Iterable[str]
 ) -> Iterator[str]:
     """Notes on classes that not all splits have."""
-    found = {split: set(folder.classes) for split, folder in zip(splits, folders, strict=True)}
+    classes_of = {split: set(folder.classes) for split, folder in zip(splits, folders, strict=True)}
     alike: dict[tuple[str, ...], list[str]] = {}
-    for one in classes:
-        alike.setdefault(tuple(split for split in found if one in found[split]), []).append(one)
+    for other in classes:
+        alike.setdefault(tuple(split for split in classes_of if other in classes_of[split]), []).append(other)
     for having, names in alike.items():
-        if len(having) < len(found):
+        if len(having) < len(classes_of):
             yield f"label: classes of {' and '.join(having)} alone: {_named(names)}"
 
 
-def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Path) -> str:
+def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: Path) -> str:
     """A config, in YAML, that builds a dataset of these files and trains on it.
 
     Predefined splits are kept. The inputs and targets are guesses, which comments explain. Raises SpecError
     for a schema of another library, which has no rows.
     """
-    home, schema = path.parent, found.schema
+    home, schema = path.parent, inferred.schema
     if files.source in _LANGUAGES.values():
         expected, hint = "TFRecords, CSV or Parquet", "a config names its rows: infer without --config"
         raise SpecError(Problem(where=str(files.paths[0]), expected=expected, got="a schema", hint=hint))
     if "" in files.splits:
-        given = {"source": _source(files, found, files.given, home), "splits": {"train": 80, "test": 20}}
+        section = {"source": _source(files, inferred, files.given, home), "splits": {"train": 80, "test": 20}}
     else:
         sources = {
-            split: _source(files, found, _compact(paths), home) for split, paths in files.splits.items()
+            split: _source(files, inferred, _compact(paths), home) for split, paths in files.splits.items()
         }
-        given = {"source": sources}
-    guess = guess_fit(schema, found.no_inputs)
+        section = {"source": sources}
+    guess = guess_fit(schema, inferred.no_inputs)
     fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
     if guess.target is not None:
         fit["targets"] = guess.target
@@ -468,7 +472,7 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
     config = {
         "schema": os.path.relpath(schema_path, home),
         "data": os.path.relpath(data, home),
-        "write": {**given, "shuffle": {"seed": 1}},
+        "write": {**section, "shuffle": {"seed": 1}},
         "read": {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}},
         "fit": fit,
     }
@@ -482,16 +486,16 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
     return "\n".join(lines) + "\n"
 
 
-def _source(files: InputFiles, found: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
+def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
     """The source of a config, whose paths are relative to its folder."""
     places = [location(path).seen_from(home) for path in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
     if files.source == "csv" and (delimiter := delimiter_of(files.paths[0])) != ",":
         options = {"path": place, "delimiter": delimiter}
-    elif files.source == "jsonl" and found.left_out:
-        options = {"path": place, "ignore": [*found.left_out]}
-    elif files.source in _MEDIA and "label" not in found.schema.names:
+    elif files.source == "jsonl" and inferred.left_out:
+        options = {"path": place, "ignore": [*inferred.left_out]}
+    elif files.source in _MEDIA and "label" not in inferred.schema.names:
         options = {"path": place, "label": None}
     return {files.source: options or place}
 
@@ -501,8 +505,8 @@ def _compact(paths: Sequence[Location]) -> tuple[str, ...]:
     first, folder = paths[0], paths[0].parent
     pattern = re.sub(r"-\d{5,}-of-", "-*-of-", first.name)
     if len(paths) > 1 and pattern != first.name and not set("*?[") & set(str(folder) + first.name):
-        found = expand(str(folder / pattern), as_found=True)
-        if set(found) == set(paths):
+        matches = expand(str(folder / pattern), as_found=True)
+        if set(matches) == set(paths):
             return (str(folder / pattern),)
     return tuple(map(str, paths))
 
@@ -531,14 +535,14 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
     if len(features) == 1:
         (only,) = schema.names
         return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
-    reasons = {one.name: IDENTIFIES for one in features if _identifies(one)} | {**no_inputs}
-    learnt = [one for one in features if one.value_type.item != "text"]
+    reasons = {feature.name: IDENTIFIES for feature in features if _identifies(feature)} | {**no_inputs}
+    learnt = [feature for feature in features if feature.value_type.item != "text"]
     target, reason = _guess_target([one for one in learnt if one.name not in reasons] or learnt)
-    others = [one for one in features if one is not target]
-    taken = [one for one in others if one.name not in reasons] or others or features
+    others = [feature for feature in features if feature is not target]
+    taken = [other for other in others if other.name not in reasons] or others or features
     # A feature with a default has a second output: whether there was a value.
     inputs = [name for one in taken for name in (one.outputs if one.optional else (one.name,))]
-    left = {one.name: reasons[one.name] for one in others if one not in taken}
+    left = {other.name: reasons[other.name] for other in others if other not in taken}
     without = [
         f"without {', '.join(name for name in left if left[name] == why)}: {why}"
         for why in dict.fromkeys(left.values())
@@ -555,30 +559,34 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
 
 def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
     """The encoding of single values that a model otherwise cannot use, or trains badly on."""
-    found: dict[str, Any] = {}
+    encoded: dict[str, Any] = {}
     for feature in (schema.names[name] for name in names if name in schema.names):
-        given = feature.value_type
-        if given.shape == () and given.item == "class":
-            found[feature.name] = "one_hot"
-        elif given.shape == () and given.item == "text" and (feature.kind == "text" or feature.optional):
-            found[feature.name] = {"as": "one_hot", "max_tokens": _MOST_TOKENS}
-        elif given.shape == () and given.is_number and given.item != "bool":
-            found[feature.name] = "normalize"
-    return found
+        value_type = feature.value_type
+        if value_type.shape == () and value_type.item == "class":
+            encoded[feature.name] = "one_hot"
+        elif (
+            value_type.shape == ()
+            and value_type.item == "text"
+            and (feature.kind == "text" or feature.optional)
+        ):
+            encoded[feature.name] = {"as": "one_hot", "max_tokens": _MOST_TOKENS}
+        elif value_type.shape == () and value_type.is_number and value_type.item != "bool":
+            encoded[feature.name] = "normalize"
+    return encoded
 
 
 def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
     if not features:
         return None, ""
-    labels = [one for one in features if one.class_names]
-    numbers = [one for one in features if one.class_names or one.value_type.is_number]
-    named = [one for one in numbers if _TARGETS.fullmatch(one.name)]
-    for one in (*(label for label in labels if label in named), *named[:1], *labels[-1:]):
-        which = f", the last of {len(labels)}" if one not in named and len(labels) > 1 else ""
-        if one.class_names:
-            return one, f"a label of {len(one.class_names):,} classes{which}"
-        return one, "by its name"
-    complete = [one for one in numbers if not one.optional]
+    labels = [feature for feature in features if feature.class_names]
+    numbers = [feature for feature in features if feature.class_names or feature.value_type.is_number]
+    named = [feature for feature in numbers if _TARGETS.fullmatch(feature.name)]
+    for candidate in (*(label for label in labels if label in named), *named[:1], *labels[-1:]):
+        which = f", the last of {len(labels)}" if candidate not in named and len(labels) > 1 else ""
+        if candidate.class_names:
+            return candidate, f"a label of {len(candidate.class_names):,} classes{which}"
+        return candidate, "by its name"
+    complete = [feature for feature in numbers if not feature.optional]
     if complete != numbers and complete:
         return complete[-1], "the last with a number in every row"
     return (numbers or features)[-1], "the last" if not numbers else "the last with numbers"

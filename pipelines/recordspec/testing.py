@@ -204,10 +204,10 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
     return tuple(replace(case, shared=graphs[id(case)]) for case in cases)
 
 
-def _follow(one: Case, other: Case) -> bool:
+def _follow(former: Case, other: Case) -> bool:
     """Whether one has coordinates, and the other images."""
     kinds = [
-        (case.feature.pictures is not None, case.feature.coordinates is not None) for case in (one, other)
+        (case.feature.pictures is not None, case.feature.coordinates is not None) for case in (former, other)
     ]
     return any(pictures and coordinates for (pictures, _), (_, coordinates) in (kinds, kinds[::-1]))
 
@@ -235,8 +235,8 @@ def the_keys_are_the_columns(case: Case) -> None:
     """A record has the keys of `columns()`, and no others."""
     keys = {column.key for column in case.feature.columns()}
     for record in case.records:
-        found = entries(record, sequence=case.section != "features")
-        assert {key for key, _ in (found.lists if case.section == "sequence" else found.features)} == keys
+        listed = entries(record, sequence=case.section != "features")
+        assert {key for key, _ in (listed.lists if case.section == "sequence" else listed.features)} == keys
 
 
 def the_decoded_type_is_the_spec(case: Case) -> None:
@@ -373,9 +373,9 @@ def _rows(batch: Any) -> Iterable[Any]:
     return [tf.sparse.reshape(tf.sparse.slice(batch, start, size), shape) for start in starts]
 
 
-def _assert_same(expected: Any, found: Any, tolerance: float) -> None:
-    one, other = _plain(expected), _plain(found)
-    assert _equal(one, other, tolerance), f"{found!r} is not {expected!r}"
+def _assert_same(expected: Any, actual: Any, tolerance: float) -> None:
+    wanted, other = _plain(expected), _plain(actual)
+    assert _equal(wanted, other, tolerance), f"{actual!r} is not {expected!r}"
 
 
 def _plain(value: Any) -> Any:
@@ -392,14 +392,14 @@ def _plain(value: Any) -> Any:
     return value.numpy()
 
 
-def _equal(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(
-            _equal(left, right, tolerance) for left, right in zip(one, other, strict=True)
+def _equal(wanted: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(wanted, list) and isinstance(other, list):
+        return len(wanted) == len(other) and all(
+            _equal(left, right, tolerance) for left, right in zip(wanted, other, strict=True)
         )
-    one, other = np.asarray(one), np.asarray(other)
-    if one.shape != other.shape or one.dtype != other.dtype:
+    wanted, other = np.asarray(wanted), np.asarray(other)
+    if wanted.shape != other.shape or wanted.dtype != other.dtype:
         return False
     if tolerance:
-        return bool(np.mean(np.abs(one.astype(float) - other.astype(float))) <= tolerance)
-    return bool((one == other).all()) or one.tobytes() == other.tobytes()
+        return bool(np.mean(np.abs(wanted.astype(float) - other.astype(float))) <= tolerance)
+    return bool((wanted == other).all()) or wanted.tobytes() == other.tobytes()

@@ -81,17 +81,18 @@ def _lines(measured: Bench) -> list[str]:
     return lines
 
 
-def _of_neighbours(found: Neighbours) -> str:
+def _of_neighbours(neighbours: Neighbours) -> str:
     return (
-        f"neighbours are {found.apart:,.0f} rows apart on disk"
-        f" (a perfect shuffle: {found.apart_by_chance:,.0f});"
-        f" {found.adjacent:.2%} were neighbours there (a perfect shuffle: {found.adjacent_by_chance:.2%})"
+        f"neighbours are {neighbours.apart:,.0f} rows apart on disk"
+        f" (a perfect shuffle: {neighbours.apart_by_chance:,.0f});"
+        f" {neighbours.adjacent:.2%} were neighbours there"
+        f" (a perfect shuffle: {neighbours.adjacent_by_chance:.2%})"
     )
 
 
-def _of_classes(found: Classes) -> str:
+def _of_classes(classes: Classes) -> str:
     return (
-        f"{found.same:.1%} of neighbours have the same `{found.label}`"
-        f" (a perfect shuffle: {found.same_by_chance:.1%}; on disk: {found.same_on_disk:.1%};"
-        f" of {found.rows:,} rows)"
+        f"{classes.same:.1%} of neighbours have the same `{classes.label}`"
+        f" (a perfect shuffle: {classes.same_by_chance:.1%}; on disk: {classes.same_on_disk:.1%};"
+        f" of {classes.rows:,} rows)"
     )

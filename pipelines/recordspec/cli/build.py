@@ -101,14 +101,14 @@ def reshard(
     from recordspec.schema.schema import Schema
     from recordspec.writing.reshard import reshard
 
-    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in options.items() if value is not None}
     if shards is not None:
-        given["shards"] = _shards(shards)
+        chosen["shards"] = _shards(shards)
     if blocks is not None:
-        given["layout"] = {"blocks": blocks} if blocks else "rows"
+        chosen["layout"] = {"blocks": blocks} if blocks else "rows"
     loaded = None if schema is None else Schema.load(schema)
     start = time.perf_counter()
-    _print_built(reshard(files, folder, schema=loaded, **given), folder, start, as_json)
+    _print_built(reshard(files, folder, schema=loaded, **chosen), folder, start, as_json)
 
 
 def _shards(text: str) -> Any:

@@ -69,21 +69,23 @@ def check(
     schema, to_read = _given(spec, files)
     to_check, differences = compare_schema(expand(to_read), schema)
     with Progress() as progress:
-        found = compare(
+        checked = compare(
             to_check, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
         )
-    edits = list(proposals(schema, found))
+    edits = list(proposals(schema, checked))
     if report is not None:
         with output_file(report, force=True) as begun:
-            begun.write_text(json.dumps(found.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n")
-    if found.valid:
-        _print_valid(found, as_json)
+            begun.write_text(
+                json.dumps(checked.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n"
+            )
+    if checked.valid:
+        _print_valid(checked, as_json)
     else:
-        _print_violations(found, as_json)
-        echo(f"{found.invalid:,} of {found.rows:,} rows are invalid{_rest(found)}", err=True)
-    for line in (*differences, *_notes(found, edits)):
+        _print_violations(checked, as_json)
+        echo(f"{checked.invalid:,} of {checked.rows:,} rows are invalid{_rest(checked)}", err=True)
+    for line in (*differences, *_notes(checked, edits)):
         echo(line, err=True)
-    return 0 if found.valid and not differences else RecordError.exit_code
+    return 0 if checked.valid and not differences else RecordError.exit_code
 
 
 def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:
@@ -101,58 +103,58 @@ def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:
     return schema, files or below(spec.parent, config.data)
 
 
-def _print_valid(found: CheckReport, as_json: bool) -> None:
+def _print_valid(report: CheckReport, as_json: bool) -> None:
     if wants_json(as_json):
-        print_json({"files": found.files, "rows": found.rows, "invalid": 0, "lost": 0})
+        print_json({"files": report.files, "rows": report.rows, "invalid": 0, "lost": 0})
     else:
-        echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} are valid")
+        echo(f"{counted(report.rows, 'row')} of {counted(report.files, 'file')} are valid")
 
 
-def _print_violations(found: CheckReport, as_json: bool) -> None:
+def _print_violations(report: CheckReport, as_json: bool) -> None:
     """Prints examples: as JSON lines, or on a terminal by group, with its title and count."""
     from recordspec.inspect.check import TITLES, dump_problem
 
     if wants_json(as_json):
-        for example in found.examples:
+        for example in report.examples:
             print_json(example.dump())
-        for problem in found.absent:
+        for problem in report.absent:
             print_json({"file": None, "record": None, "byte": None} | dump_problem(problem))
         return
-    for group in found.groups.values():
+    for group in report.groups.values():
         where = f"{show_path(group.path)}: " if group.path else ""
-        title = f"{where}{TITLES[group.code]} in {group.count:,} of {counted(found.rows, 'row')}"
+        title = f"{where}{TITLES[group.code]} in {group.count:,} of {counted(report.rows, 'row')}"
         echo(title, bold=True)
         for example in group.examples:
             echo(f"  {example.problem}")
-    for problem in found.absent:
+    for problem in report.absent:
         echo(problem)
 
 
-def _rest(found: CheckReport) -> str:
+def _rest(report: CheckReport) -> str:
     """Errors other than invalid rows."""
-    lost = f", and {found.lost:,} are lost" if found.lost else ""
-    if not found.absent:
+    lost = f", and {report.lost:,} are lost" if report.lost else ""
+    if not report.absent:
         return lost
-    are = "is" if len(found.absent) == 1 else "are"
-    return f"{lost}, and {counted(len(found.absent), 'feature')} {are} in no record"
+    are = "is" if len(report.absent) == 1 else "are"
+    return f"{lost}, and {counted(len(report.absent), 'feature')} {are} in no record"
 
 
-def _notes(found: CheckReport, edits: list[Proposal]) -> list[str]:
+def _notes(report: CheckReport, edits: list[Proposal]) -> list[str]:
     """Notes on findings that are not violations, and proposed edits."""
-    shown = sum(len(group.examples) for group in found.groups.values())
-    total = sum(group.count for group in found.groups.values())
+    shown = sum(len(group.examples) for group in report.groups.values())
+    total = sum(group.count for group in report.groups.values())
     notes = [f"{shown:,} of {total:,} violations are shown"] if shown < total else []
     notes += [
-        f"{show_path(path)}: without any values in {rows:,} of {found.rows:,} rows"
-        for path, rows in found.empty.items()
+        f"{show_path(path)}: without any values in {rows:,} of {report.rows:,} rows"
+        for path, rows in report.empty.items()
     ]
     notes += [
-        f"{show_path((key,))}: twice or more in {rows:,} of {found.rows:,} rows, of which the last counts"
-        for key, rows in found.repeated.items()
+        f"{show_path((key,))}: twice or more in {rows:,} of {report.rows:,} rows, of which the last counts"
+        for key, rows in report.repeated.items()
     ]
-    for path, key in found.unknown.items():
+    for path, key in report.unknown.items():
         kinds = ", ".join(sorted(key.kinds))
-        notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {found.rows:,} rows ({kinds})")
-    if found.more:
-        notes.append(f"more than {len(found.unknown):,} keys are not in the spec")
+        notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {report.rows:,} rows ({kinds})")
+    if report.more:
+        notes.append(f"more than {len(report.unknown):,} keys are not in the spec")
     return [*notes, *(f"proposed: {edit}" for edit in edits)]

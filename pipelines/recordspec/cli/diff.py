@@ -61,13 +61,13 @@ def diff(
 
     schemas = [_schema(path) for path in (old, new)]
     if schemas[0] is not None and schemas[1] is not None:
-        found = Difference(schema=changes(schemas[0], schemas[1]))
+        difference = Difference(schema=changes(schemas[0], schemas[1]))
     elif schemas != [None, None]:
         raise click.UsageError("a schema is compared with a schema, and a dataset with a dataset")
     else:
         (old_files, schema), (new_files, _) = to_read((old,), spec), to_read((new,), spec)
         with Progress() as progress:
-            found = diff_of(
+            difference = diff_of(
                 old_files,
                 new_files,
                 schema if spec is not None else None,
@@ -76,8 +76,8 @@ def diff(
                 jobs=jobs,
                 progress=progress,
             )
-    _print(found, as_json, everything)
-    return RecordError.exit_code if found.different or (strict and found.schema) else 0
+    _print(difference, as_json, everything)
+    return RecordError.exit_code if difference.different or (strict and difference.schema) else 0
 
 
 def _schema(path: str) -> Any:
@@ -90,18 +90,18 @@ def _schema(path: str) -> Any:
     return schema if config is None else None
 
 
-def _print(found: Difference, as_json: bool, everything: bool) -> None:
-    measures = [_measure(one) for one in found.measures if everything or one.different]
-    keys = [] if found.keys is None else [vars(found.keys)]
-    tables = [[_change(one) for one in found.schema], keys, measures]
+def _print(difference: Difference, as_json: bool, everything: bool) -> None:
+    measures = [_measure(measure) for measure in difference.measures if everything or measure.different]
+    keys = [] if difference.keys is None else [vars(difference.keys)]
+    tables = [[_change(field) for field in difference.schema], keys, measures]
     for rows in tables:
         if rows:
             print_rows(rows, as_json)
-    summary = {"different": found.different, "measures": len(found.measures)}
+    summary = {"different": difference.different, "measures": len(difference.measures)}
     if wants_json(as_json):
         print_json(summary)
     else:
-        echo(_summary(found))
+        echo(_summary(difference))
 
 
 def _change(change: Change) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def _measure(measure: Measure) -> dict[str, Any]:
     }
 
 
-def _summary(found: Difference) -> str:
-    verdict = "different" if found.different else "alike"
-    if not found.measures:
+def _summary(difference: Difference) -> str:
+    verdict = "different" if difference.different else "alike"
+    if not difference.measures:
         return verdict
-    apart = sum(measure.different for measure in found.measures)
-    return f"{verdict}: {apart:,} of {len(found.measures):,} distances are large"
+    apart = sum(measure.different for measure in difference.measures)
+    return f"{verdict}: {apart:,} of {len(difference.measures):,} distances are large"

@@ -67,5 +67,5 @@ def docs(page: str | None, as_json: bool) -> None:
 
 
 def _title(path: Path) -> str:
-    found = _TITLE.search(read_text(path, _MOST_BYTES))
-    return path.stem if found is None else found[1]
+    title = _TITLE.search(read_text(path, _MOST_BYTES))
+    return path.stem if title is None else title[1]

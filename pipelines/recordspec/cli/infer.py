@@ -55,11 +55,11 @@ def infer(
     if there and (config is None or len(there) == 2):
         raise _exists(there[0])
     with Progress() as progress:
-        given = input_files(files)
-        found = infer_files(given, name, sample=sample, jobs=jobs, progress=progress)
-    texts = {} if out is None else {out: found.schema.dump()}
+        to_infer = input_files(files)
+        inferred = infer_files(to_infer, name, sample=sample, jobs=jobs, progress=progress)
+    texts = {} if out is None else {out: inferred.schema.dump()}
     if config is not None and out is not None:
-        texts[config] = config_text(given, found, out, config)
+        texts[config] = config_text(to_infer, inferred, out, config)
     begun = {path: header() + text for path, text in texts.items()}
     for path in there:
         if read_text(path, _MOST_BYTES) != begun[path]:
@@ -70,14 +70,19 @@ def infer(
     if as_json:
         files_written = list(map(str, written))
         print_json(
-            {"schema": found.schema.dump(), "rows": found.rows, "notes": found.notes, "files": files_written}
+            {
+                "schema": inferred.schema.dump(),
+                "rows": inferred.rows,
+                "notes": inferred.notes,
+                "files": files_written,
+            }
         )
         return
     for path in written:
         echo(path)
     if not texts:
-        print_text(found.schema.dump())
-    for note in found.notes:
+        print_text(inferred.schema.dump())
+    for note in inferred.notes:
         echo(note, err=True)
 
 

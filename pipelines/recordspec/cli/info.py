@@ -35,31 +35,31 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
     from recordspec.inspect.info import info as info_of
     from recordspec.inspect.scan import FIRST
 
-    found = info_of(files, None if every else most or FIRST)
+    summary = info_of(files, None if every else most or FIRST)
     if wants_json(as_json):
-        print_json(_summary(found))
+        print_json(_summary(summary))
         return
-    print_rows((vars(one) for one in found.files), as_json)
-    for line in (*_lines(found), ""):
+    print_rows((vars(file) for file in summary.files), as_json)
+    for line in (*_lines(summary), ""):
         echo(line)
-    parts = any(feature.sequence or feature.within for feature in found.features)
-    steps = any(feature.sequence for feature in found.features)
-    print_rows((_row(feature, parts, steps) for feature in found.features), as_json)
+    parts = any(feature.sequence or feature.within for feature in summary.features)
+    steps = any(feature.sequence for feature in summary.features)
+    print_rows((_row(feature, parts, steps) for feature in summary.features), as_json)
 
 
-def _summary(found: Info) -> dict[str, Any]:
+def _summary(summary: Info) -> dict[str, Any]:
     return {
-        "files": [vars(one) for one in found.files],
-        "records": found.records,
-        "bytes": sum(one.bytes for one in found.files),
-        "looked_at": found.looked_at,
-        "kinds": found.kinds,
-        **({"examples": _range(found.examples)} if found.examples.count else {}),
-        **({"conflicts": found.conflicts} if found.conflicts else {}),
-        "layout": "blocks" if found.blocks else "rows",
-        "more_keys": found.more_keys,
-        "features": [_feature(feature) for feature in found.features],
-        "manifest": None if found.manifest is None else _manifest(found.manifest),
+        "files": [vars(file) for file in summary.files],
+        "records": summary.records,
+        "bytes": sum(file.bytes for file in summary.files),
+        "looked_at": summary.looked_at,
+        "kinds": summary.kinds,
+        **({"examples": _range(summary.examples)} if summary.examples.count else {}),
+        **({"conflicts": summary.conflicts} if summary.conflicts else {}),
+        "layout": "blocks" if summary.blocks else "rows",
+        "more_keys": summary.more_keys,
+        "features": [_feature(feature) for feature in summary.features],
+        "manifest": None if summary.manifest is None else _manifest(summary.manifest),
     }
 
 
@@ -113,28 +113,28 @@ def _shown(lengths: SizeCounts) -> str:
     return low if low == high else f"{low}..{high}"
 
 
-def _lines(found: Info) -> Iterator[str]:
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
-    total = sum(one.bytes for one in found.files)
-    yield f"{counted(found.records, 'record')} in {counted(len(found.files), 'file')}, {size(total)}"
-    every = found.looked_at == found.records
-    which = "all read" if every else f"{found.looked_at:,} read, the first of each file"
+def _lines(summary: Info) -> Iterator[str]:
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.kinds.items() if count)
+    total = sum(file.bytes for file in summary.files)
+    yield f"{counted(summary.records, 'record')} in {counted(len(summary.files), 'file')}, {size(total)}"
+    every = summary.looked_at == summary.records
+    which = "all read" if every else f"{summary.looked_at:,} read, the first of each file"
     yield f"{which}: {kinds or 'none'}"
-    if found.examples.count:
-        yield f"an ExampleListWithContext has {_shown(found.examples)} Examples, and is not read as rows"
-    if found.conflicts:
-        yield f"TensorFlow refuses {found.conflicts:,} of them, or reads other values: see `check`"
-    if found.more_keys:
-        yield f"there are more features than the {len(found.features):,} below"
-    if found.blocks:
+    if summary.examples.count:
+        yield f"an ExampleListWithContext has {_shown(summary.examples)} Examples, and is not read as rows"
+    if summary.conflicts:
+        yield f"TensorFlow refuses {summary.conflicts:,} of them, or reads other values: see `check`"
+    if summary.more_keys:
+        yield f"there are more features than the {len(summary.features):,} below"
+    if summary.blocks:
         yield "each record is a block of rows"
-    if found.manifest is not None:
-        yield from _of_manifest(found.manifest)
+    if summary.manifest is not None:
+        yield from _of_manifest(summary.manifest)
 
 
 def _of_manifest(manifest: Manifest) -> Iterator[str]:
     layout = "rows" if manifest.block is None else f"blocks of {manifest.block:,} rows"
     yield f"manifest: schema {manifest.schema or 'unknown'}, {manifest.record}, layout {layout}"
     for split, shards in manifest.splits.items():
-        held = f"{counted(manifest.rows(split), 'row')} in {counted(len(shards), 'shard')}"
-        yield f"  {split}: {held}, {size(manifest.bytes(split))}"
+        content = f"{counted(manifest.rows(split), 'row')} in {counted(len(shards), 'shard')}"
+        yield f"  {split}: {content}, {size(manifest.bytes(split))}"

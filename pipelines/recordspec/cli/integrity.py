@@ -40,35 +40,37 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
     from recordspec.progress import Progress
 
     with Progress() as progress:
-        found = list(verify_files(files, progress))
-    intact = sum(one.intact for one in found)
+        verified = list(verify_files(files, progress))
+    intact = sum(one.intact for one in verified)
     if wants_json(as_json):
-        for one in found:
-            read = {"file": one.file} if one.integrity is None else one.integrity.dump()
+        for file in verified:
+            read = {"file": file.file} if file.integrity is None else file.integrity.dump()
             problems = [
                 {"expected": problem.expected, "got": problem.got}
                 if problem.expected
                 else {"got": problem.got}
-                for problem in one.problems
+                for problem in file.problems
             ]
-            print_json({**read, "intact": one.intact, "problems": problems})
+            print_json({**read, "intact": file.intact, "problems": problems})
     else:
         lines = [
             line
-            for one in found
-            if not one.unreadable
-            for line in (*map(str, one.problems), *(_losses(one.integrity) if one.integrity else ()))
+            for file in verified
+            if not file.unreadable
+            for line in (*map(str, file.problems), *(_losses(file.integrity) if file.integrity else ()))
         ]
-        rows = (_row(one.integrity.dump(), _COLUMNS) for one in found if one.integrity is not None)
+        rows = (_row(one.integrity.dump(), _COLUMNS) for one in verified if one.integrity is not None)
         print_rows(rows, as_json, lambda: "\n".join(lines))
         hint = f" (`recordspec repair` saves what can be read; {see('integrity')})"
-        echo(f"intact: {intact:,} of {counted(len(found), 'file')}{hint if intact < len(found) else ''}")
-    unreadable = [problem for one in found if one.unreadable for problem in one.problems]
+        echo(
+            f"intact: {intact:,} of {counted(len(verified), 'file')}{hint if intact < len(verified) else ''}"
+        )
+    unreadable = [problem for one in verified if one.unreadable for problem in one.problems]
     for problem in unreadable:
         echo(problem, err=True)
     if unreadable:
         return StoreError.exit_code
-    return 0 if intact == len(found) else RecordError.exit_code
+    return 0 if intact == len(verified) else RecordError.exit_code
 
 
 def _row(dumped: dict[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
@@ -109,7 +111,7 @@ def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> 
         for row in report["files"]:
             print_json(row)
     else:
-        losses = [line for one in done.files for line in _losses(one.integrity)]
+        losses = [line for file in done.files for line in _losses(file.integrity)]
         columns = ("file", "saved", "recovered", "bytes lost", "rows lost")
         rows = (_row(row, columns) for row in report["files"])
         print_rows(rows, as_json, lambda: "\n".join(losses))
@@ -171,10 +173,10 @@ def sweep(url: Location, older_than: timedelta, delete: bool, as_json: bool) -> 
     """
     from recordspec.store.sweep import sweep as sweep_store
 
-    found = list(sweep_store(url, older_than=older_than, delete=delete))
-    what = "deleted" if delete else "to delete: --delete does it" if found else "nothing to delete"
+    swept = list(sweep_store(url, older_than=older_than, delete=delete))
+    what = "deleted" if delete else "to delete: --delete does it" if swept else "nothing to delete"
     print_rows(
-        ({"file": one.file, "bytes": one.bytes, "age": round(one.age)} for one in found),
+        ({"file": one.file, "bytes": one.bytes, "age": round(one.age)} for one in swept),
         as_json,
-        lambda: f"{counted(len(found), 'file')}, {size(sum(one.bytes for one in found))}: {what}",
+        lambda: f"{counted(len(swept), 'file')}, {size(sum(one.bytes for one in swept))}: {what}",
     )

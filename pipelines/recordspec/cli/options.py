@@ -27,10 +27,10 @@ class _Place(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            found = self._check(value)
+            checked = self._check(value)
         except SpecError as error:
             raise SpecError([problem.at(_name_of(param)) for problem in error.problems]) from None
-        return value if self.type is str else found
+        return value if self.type is str else checked
 
 
 def _name_of(param: click.Parameter | None) -> str:
@@ -92,5 +92,5 @@ def query(columns: str | None, spec: Location | None, where: str | None = None) 
 
 def _names(columns: str) -> tuple[str, ...]:
     """Comma-separated names. A name in double quotes may contain commas, and `""` for a double quote."""
-    found = _NAME.findall(columns + ",") if columns else ()
-    return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in found)
+    names = _NAME.findall(columns + ",") if columns else ()
+    return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in names)

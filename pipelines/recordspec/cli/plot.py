@@ -64,10 +64,10 @@ def plot_report(report: StatsReport, path: Path) -> None:
         axes.set_axis_off()
     for column, split in enumerate(report.splits):
         for feature in split.features:
-            if feature.key in kept and (found := _bars(feature)) is not None:
+            if feature.key in kept and (bars := _bars(feature)) is not None:
                 axes = panels[kept.index(feature.key)][column]
                 axes.set_axis_on()
-                axes.stairs(found.counts, found.edges, fill=True, color=_COLOUR)
+                axes.stairs(bars.counts, bars.edges, fill=True, color=_COLOUR)
                 axes.set_title(_plain(f"{feature.feature}, {split.split}"), loc="left", fontsize="small")
                 axes.spines[["top", "right"]].set_visible(False)
     _save(figure, path)

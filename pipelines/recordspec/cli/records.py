@@ -42,12 +42,12 @@ def count(files: tuple[str, ...], as_json: bool) -> None:
     from recordspec.progress import Progress
 
     with Progress() as progress:
-        found = count_records(files, progress)
-    records, total = sum(one.records for one in found), sum(one.bytes for one in found)
+        counts = count_records(files, progress)
+    records, total = sum(one.records for one in counts), sum(one.bytes for one in counts)
     print_rows(
-        (vars(one) for one in found),
+        (vars(one) for one in counts),
         as_json,
-        lambda: f"{counted(records, 'record')} in {counted(len(found), 'file')}, {size(total)}",
+        lambda: f"{counted(records, 'record')} in {counted(len(counts), 'file')}, {size(total)}",
     )
 
 
@@ -136,8 +136,8 @@ def export(
     if wants_json(as_json):
         print_json(vars(done))
     else:
-        held = f"{counted(done.rows, 'row')} of {counted(len(done.columns), 'column')}"
-        echo(f"{held} in {done.file}, {size(done.bytes)}")
+        content = f"{counted(done.rows, 'row')} of {counted(len(done.columns), 'column')}"
+        echo(f"{content} in {done.file}, {size(done.bytes)}")
 
 
 def _viewer(files: tuple[str, ...], full: bool, raw: bool, **options: Any) -> RecordViewer:

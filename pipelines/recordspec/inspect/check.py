@@ -155,13 +155,13 @@ class CheckReport:
         count: int,
         examples: Iterable[InvalidRecord],
         most: int,
-        found: Iterable[str | int] = (),
+        labels: Iterable[str | int] = (),
     ) -> None:
         """Counts violations of a feature, and keeps the first examples, at most `most` of a group."""
         group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
         group.count += count
         group.examples += islice(examples, most - len(group.examples))
-        group.found |= set(found)
+        group.found |= set(labels)
 
     def merge(self, other: CheckReport, most: int) -> None:
         """Adds the report of the records that follow, with at most `most` examples a group."""
@@ -264,9 +264,9 @@ def check(
         for part in file_ranges(FileRange(path=file.path, blocks=None if file.block is None else schema))
     ]
     results = run(_check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING)
-    for (part, *_), found in zip(tasks, results, strict=True):
-        report.merge(found, examples)
-        progress.advance(found.rows, part.bytes)
+    for (part, *_), result in zip(tasks, results, strict=True):
+        report.merge(result, examples)
+        progress.advance(result.rows, part.bytes)
     report.absent = tuple(_absent(schema, report, allow_absent))
     return report
 
@@ -301,9 +301,9 @@ def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
     """A hint of the other section that has a missing key, or of a similar key."""
-    for other, found in report.unknown:
-        if found in keys and other != section:
-            return f"`{found}` is in the {other}; otherwise"
+    for other, count in report.unknown:
+        if count in keys and other != section:
+            return f"`{count}` is in the {other}; otherwise"
     known = [str(found) for other, found in report.unknown if other == section]
     near = next(filter(None, (nearest(key, known) for key in keys)), "")
     return f"{near} otherwise" if near else "if that is intended"
@@ -323,26 +323,26 @@ class _RangeCheck:
 
     def check(self, part: FileRange) -> None:
         number = offset = 0
-        for found in scan(part):
-            if isinstance(found, UnreadableRecord):
-                self._add_unreadable(found)
+        for item in scan(part):
+            if isinstance(item, UnreadableRecord):
+                self._add_unreadable(item)
             else:
-                self._add_rows(found)
-            if found.end is None:
+                self._add_rows(item)
+            if item.end is None:
                 return
-            number, offset = found.end
+            number, offset = item.end
         if part.last:
             self._check_end(number, offset)
 
-    def _add_unreadable(self, found: UnreadableRecord) -> None:
+    def _add_unreadable(self, unreadable: UnreadableRecord) -> None:
         """Counts a record that cannot be read, or all from there on."""
-        rows = self._file.rows_of(found.number)
+        rows = self._file.rows_of(unreadable.number)
         self._report.rows += rows
         self._report.invalid += rows
-        for problem in found.problems:
-            self._add("record", rows, found.number, found.offset, problem)
-        left = self._file.rows_from(found.number)
-        if found.end is None and left is not None:
+        for problem in unreadable.problems:
+            self._add("record", rows, unreadable.number, unreadable.offset, problem)
+        left = self._file.rows_from(unreadable.number)
+        if unreadable.end is None and left is not None:
             self._report.lost += left - rows
 
     def _check_end(self, number: int, offset: int) -> None:
@@ -361,8 +361,8 @@ class _RangeCheck:
     def _add_rows(self, rows: RowBatch) -> None:
         records = rows.decode(sequence=self._schema.record == "sequence_example")
         invalid = np.zeros(records.rows, bool)
-        found = (*_broken(records), *_conflicts(self._schema, records), *violations(self._schema, records))
-        for violation in _without_other_messages(self._schema, records, rows, found):
+        problems = (*_broken(records), *_conflicts(self._schema, records), *violations(self._schema, records))
+        for violation in _without_other_messages(self._schema, records, rows, problems):
             invalid[violation.rows] = True
             self._count(violation, rows)
         self._report.rows += records.rows
@@ -394,14 +394,14 @@ class _RangeCheck:
         example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)
         self._report.add(code, (), rows, [example], self._examples)
 
-    def _keys(self, section: Section, found: Mapping[str, tuple[ArrowArray, ...]]) -> None:
+    def _keys(self, section: Section, values: Mapping[str, tuple[ArrowArray, ...]]) -> None:
         """Counts keys that the schema does not have, and keys without values."""
-        known = {column.key for column in self._schema.columns(section)} if found else set()
-        for key in found:
+        known = {column.key for column in self._schema.columns(section)} if values else set()
+        for key in values:
             path = (section, key)
             if key not in known and not self._report.has_room(path):
                 continue
-            lists = found[key]
+            lists = values[key]
             rows = lists[:1] if section == "sequence" else lists  # each array of a feature list has all
             if key in known:
                 self._report.present.add(path)
@@ -426,22 +426,22 @@ def _broken(records: RecordBatch) -> Iterator[Violation]:
 
 
 def _without_other_messages(
-    schema: Schema, records: RecordBatch, rows: RowBatch, found: tuple[Violation, ...]
+    schema: Schema, records: RecordBatch, rows: RowBatch, invalid: tuple[Violation, ...]
 ) -> Iterator[Violation]:
     """The violations, with one for each row that lacks features because it is of the other message."""
-    missing = [violation.rows for violation in found if violation.code == "missing"]
+    missing = [violation.rows for violation in invalid if violation.code == "missing"]
     wrong = (
         np.intersect1d(of_other_message(schema, records, rows.data), np.concatenate(missing))
         if missing
         else np.array([], np.int64)
     )
     if not len(wrong):
-        yield from found
+        yield from invalid
         return
     right = np.ones(records.rows, bool)
     right[wrong] = False
     yield Violation("record", (), wrong, lambda _: other_message(schema))
-    yield from (left for violation in found if len((left := violation.only(right)).rows))
+    yield from (left for violation in invalid if len((left := violation.only(right)).rows))
 
 
 def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
@@ -462,4 +462,4 @@ def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
                 path = (path[0], features[path])
             code: Code = "refused" if conflict.refused else "misread"
             problem = replace(conflict.problem, path=path)
-            yield Violation(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]
+            yield Violation(code, path, np.array([row]), lambda place, each=problem: each)  # type: ignore[misc]

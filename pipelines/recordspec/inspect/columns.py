@@ -40,7 +40,7 @@ def nested_array(values: list[Any], levels: int, dtype: str) -> ArrowArray:
     present = np.array([value is not None for value in values], bool)
     if levels:
         lists = [() if value is None else value for value in values]
-        items = nested_array([item for one in lists for item in one], levels - 1, dtype)
+        items = nested_array([item for array in lists for item in array], levels - 1, dtype)
         return list_array(items, offsets(lengths_of(lists)), present)
     there = [value for value in values if value is not None]
     made = strings_array(there) if dtype == "bytes" else numbers_array(np.array(there, dtype))
@@ -61,12 +61,12 @@ def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
     which those of other kinds are null. Where no list has a kind, all lists are null.
     """
     in_sequence, name = key
-    found = (decoded.sequence if in_sequence else decoded.features).get(name, ())
-    lists = map(items_of, found) if in_sequence else found
+    arrays = (decoded.sequence if in_sequence else decoded.features).get(name, ())
+    lists = map(items_of, arrays) if in_sequence else arrays
     some = [
         array
-        for array, one in zip(found, lists, strict=True)
-        if storage_of(one) != "none" and one.null_count < len(one)
+        for array, values in zip(arrays, lists, strict=True)
+        if storage_of(values) != "none" and values.null_count < len(values)
     ]
     if some:
         return some
@@ -74,8 +74,8 @@ def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
     nothing = pyarrow.large_list(pyarrow.null())
     if not in_sequence:
         return [pyarrow.nulls(decoded.rows, nothing)]
-    counts = counts_of(found[0])
-    return [list_array(pyarrow.nulls(int(counts.sum()), nothing), offsets(counts), present_in(found[0]))]
+    counts = counts_of(arrays[0])
+    return [list_array(pyarrow.nulls(int(counts.sum()), nothing), offsets(counts), present_in(arrays[0]))]
 
 
 def with_values(array: ArrowArray, convert: Callable[[npt.NDArray[Any]], ArrowArray]) -> ArrowArray:

@@ -116,12 +116,12 @@ def _statements(schema: Schema, section: Section, feature: Feature) -> Iterator[
     first = next(iter(values.values()))
     in_steps, image = feature.name in schema.steps, schema.images.get(feature.name)
     # the steps of all records are decoded as one batch
-    found = outputs_of(feature, _flat(values) if in_steps else values)
+    outputs = outputs_of(feature, _flat(values) if in_steps else values)
     if image is not None and image.resizing is not None:
         sides = _sides(schema, image)
         sides = f"sides_by_step({sides}, {first})" if in_steps else sides
-        found = {names: in_resized(feature, one, sides, image.resizing) for names, one in found.items()}
-    for names, expression in found.items():
+        outputs = {names: in_resized(feature, one, sides, image.resizing) for names, one in outputs.items()}
+    for names, expression in outputs.items():
         value = f"{first}.with_values({expression})" if in_steps else expression
         yield f"{', '.join(f'decoded[{name!r}]' for name in names)} = {value}"
 

@@ -158,8 +158,8 @@ def diff(
     if keys is not False and keyed[0] is not None and keyed[1] is not None:
         return Difference(schema=changed, keys=by_key(keyed[0], keyed[1]))
     if keys:
-        for scanner, one in zip(scanners, keyed, strict=True):
-            if one is None:
+        for scanner, hashes in zip(scanners, keyed, strict=True):
+            if hashes is None:
                 where = str(scanner.paths[0].parent)
                 got = f"has no `{KEYS_FILE}` with the keys of its rows"
                 raise StoreError(State(where=where, got=got, hint=_NO_KEYS))
@@ -213,15 +213,15 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
     kept = moved = changed = 0
     with tempfile.TemporaryDirectory(prefix="recordspec-") as folder:
         contents = [
-            _written(one, Path(folder) / name) if alike else None
-            for one, name in ((old, "old"), (new, "new"))
+            _written(source, Path(folder) / name) if alike else None
+            for source, name in ((old, "old"), (new, "new"))
         ]
         for ends in key_hashes.ranges(-(-max(old.rows, new.rows) // _AT_ONCE)):
             places = _pairs(*(key_hashes.in_range(one.keys, *ends) for one in (old, new)))
             kept += len(places[0])
             names = [
-                np.array([*one.manifest.splits])[one.split_of(some)]
-                for one, some in zip((old, new), places, strict=True)
+                np.array([*scanner.manifest.splits])[scanner.split_of(some)]
+                for scanner, some in zip((old, new), places, strict=True)
             ]
             moved += int((names[0] != names[1]).sum())
             if alike:

@@ -59,13 +59,13 @@ class Frequencies:
 
     def distance(self, other: Frequencies) -> tuple[float, Any]:
         """The largest difference of the shares of any value (the L-infinity distance), and that value."""
-        found: tuple[float, Any] = 0.0, None
+        largest: tuple[float, Any] = 0.0, None
         for value in sorted({*self.counts, *other.counts}, key=str):
             shares = [one.counts.get(value, 0) / max(one.size, 1) for one in (self, other)]
             difference = abs(shares[0] - shares[1]) - self.error - other.error
-            if difference > found[0]:
-                found = difference, value
-        return found
+            if difference > largest[0]:
+                largest = difference, value
+        return largest
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class WeightedPoints:
 
     @classmethod
     def of(cls, sizes: SizeCounts) -> WeightedPoints:
-        held = sorted(sizes.times.items())
-        return cls(np.array([size for size, _ in held]), np.array([times for _, times in held]))
+        by_size = sorted(sizes.times.items())
+        return cls(np.array([size for size, _ in by_size]), np.array([times for _, times in by_size]))
 
     def distance(self, other: WeightedPoints) -> tuple[float, Any]:
         """The largest difference of the shares below any point (the Kolmogorov-Smirnov distance), and that
@@ -102,14 +102,15 @@ class WeightedPoints:
         return shares
 
 
-def compare(split: str, one: SplitTally, other: SplitTally, threshold: float) -> Iterator[Measure]:
+def compare(split: str, split_tally: SplitTally, other: SplitTally, threshold: float) -> Iterator[Measure]:
     """Compares every feature of two splits; where one has no rows, only that."""
-    if bool(one.rows) != bool(other.rows):
-        yield lacking(split, f"no rows in the {'new' if one.rows else 'old'} one")
+    if bool(split_tally.rows) != bool(other.rows):
+        yield lacking(split, f"no rows in the {'new' if split_tally.rows else 'old'} one")
         return
-    for key in sorted({*one.features, *other.features}):
+    for key in sorted({*split_tally.features, *other.features}):
         old, new = (
-            _distributions(tally.features.get(key) or FeatureTally(), tally.rows) for tally in (one, other)
+            _distributions(tally.features.get(key) or FeatureTally(), tally.rows)
+            for tally in (split_tally, other)
         )
         both = {place: (found, new[place]) for place, found in old.items() if place in new}
         for (name, kind), (before, after) in both.items():
@@ -143,32 +144,32 @@ def _text(at: Any) -> str:
 
 def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]:
     """The Frequencies and WeightedPoints of a feature to compare, by measure and kind of values."""
-    found: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
+    shares: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
     kinds = {kind: count for kind, count in tally.kinds.items() if kind != "none"}
     if not any(kinds.values()):
-        return found
-    found["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
+        return shares
+    shares["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
     for name, sizes in (("lengths", tally.lengths), ("steps", tally.steps)):
         if sizes.count:
-            found[name, ""] = WeightedPoints.of(sizes)
+            shares[name, ""] = WeightedPoints.of(sizes)
     for kind, values in sorted(tally.of.items()):
         count = values.count
         if not count:
             continue
         error = 0 if values.frequent is None else values.frequent.short / count
         if isinstance(values, BytesTally):
-            found["sizes", kind] = WeightedPoints.of(values.sizes)
-            found["forms", kind] = Frequencies(values.forms.counts, count)
+            shares["sizes", kind] = WeightedPoints.of(values.sizes)
+            shares["forms", kind] = Frequencies(values.forms.counts, count)
             # of a long string only the first bytes and the hash are known
             by_value = {(name, code): times for name, code, times in values.named}
-            found["values", kind] = Frequencies(by_value, count, error)
+            shares["values", kind] = Frequencies(by_value, count, error)
             continue
-        found["special", kind] = Frequencies(_special(values.moments), count)
+        shares["special", kind] = Frequencies(_special(values.moments), count)
         if _are_classes(values):
-            found["values", kind] = Frequencies(dict(values.top), count, error)
+            shares["values", kind] = Frequencies(dict(values.top), count, error)
         if len(sample := np.sort(values.sample.values)):
-            found["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
-    return found
+            shares["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
+    return shares
 
 
 def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:

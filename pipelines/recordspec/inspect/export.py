@@ -203,14 +203,14 @@ def _write(
 
 def _all_columns(columns: TypedColumns, types: ColumnTypes, names: ColumnNames, rows: int) -> ExportColumns:
     """All columns, also those that are missing in these rows."""
-    found: ExportColumns = {}
+    of_file: ExportColumns = {}
     for name, type_ in types.items():
         here, array = columns.get(name, (type_, None))
         array = arrow().nulls(rows) if array is None or here.steps != type_.steps else type_.shaped(array)
         if name in names.empty:
             array = list_array(values_array(flat_of(array)), offsets(counts_of(array)))
-        found[name] = array
-    return found
+        of_file[name] = array
+    return of_file
 
 
 class ColumnNames:
@@ -302,28 +302,28 @@ class ColumnNames:
 def columns_of(batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes) -> TypedColumns:
     """The values of a batch by column. Raises RecordError if the kind of a list changes, or a record is
     none of the schema."""
-    found = _given_columns(batch, names)
+    by_name = _given_columns(batch, names)
     for key in keys_of(decoded):
         name = names.column(key)
         if name is None:
             continue
         arrays = values_by_kind(decoded, key)
         if len(arrays) > 1:
-            held = [(type_of(array, steps=key[0]), array) for array in arrays]
-            (before, _), other, *_ = sorted(held, key=_first_row)
+            typed = [(type_of(array, steps=key[0]), array) for array in arrays]
+            (before, _), other, *_ = sorted(typed, key=_first_row)
             raise _mixed_kinds(before, other, name, batch)
         array = _labelled(arrays[0], names.classes.get(key))
         column = type_of(array, steps=key[0]), array
         if not _has_values(column):
-            found.setdefault(name, column)
+            by_name.setdefault(name, column)
             continue
         if name in known and not known[name].fits(column[0]):
             raise _mixed_kinds(known[name], column, name, batch)
-        if name in found and _has_values(found[name]):
-            (before, _), other = sorted((found[name], column), key=_first_row)
+        if name in by_name and _has_values(by_name[name]):
+            (before, _), other = sorted((by_name[name], column), key=_first_row)
             raise _mixed_kinds(before, other, name, batch)
-        found[name] = column
-    return found
+        by_name[name] = column
+    return by_name
 
 
 def _has_values(column: TypedArray) -> bool:
@@ -359,7 +359,7 @@ def _given_columns(batch: RowBatch, names: ColumnNames) -> TypedColumns:
 def _given(values: list[Any], type_: ColumnType) -> TypedArray:
     """The values of a feature as rows give them, of which the type says whether they are text."""
     if type_.index_levels:
-        indices, items = ([None if one is None else one[part] for one in values] for part in (0, 1))
+        indices, items = ([None if value is None else value[part] for value in values] for part in (0, 1))
         places = nested_array(indices, type_.index_levels, "int64")
         flat = nested_array(items, type_.levels, type_.kind)
         names = ["indices", "values"]
@@ -373,11 +373,11 @@ def _given(values: list[Any], type_: ColumnType) -> TypedArray:
 
 def _mixed_kinds(before: ColumnType, column: TypedArray, name: str, batch: RowBatch) -> RecordError:
     """The error of a column that has lists of two kinds."""
-    hint, (found, _), row = "", column, _first_row(column)
-    if before.steps != found.steps:
+    hint, (first, _), row = "", column, _first_row(column)
+    if before.steps != first.steps:
         prefixed = f"`{SEQUENCE}{name}` among the columns selects the feature list"
         hint = "choose other columns" if name.startswith(SEQUENCE) else prefixed
-    problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(found), hint=hint)
+    problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(first), hint=hint)
     return RecordError(problem.at(batch.place(row)), row)
 
 
@@ -390,13 +390,13 @@ def _labelled(array: ArrowArray, classes: tuple[str, ...] | None) -> ArrowArray:
 
 def with_columns(types: ColumnTypes, columns: TypedColumns) -> dict[str, ColumnType]:
     """The types of these columns and of those before."""
-    found = dict(types)
+    merged = dict(types)
     for name, (type_, _) in columns.items():
-        found[name] = found[name].joined(type_) if name in found else type_
-    if len(found) > _MOST_COLUMNS:
+        merged[name] = merged[name].joined(type_) if name in merged else type_
+    if len(merged) > _MOST_COLUMNS:
         expected = f"at most {_MOST_COLUMNS:,} features to export"
         raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
-    return found
+    return merged
 
 
 def ordered(types: ColumnTypes, columns: tuple[str, ...]) -> dict[str, ColumnType]:

@@ -212,7 +212,7 @@ def _plain(flat: Any, type_: ColumnType) -> list[Any]:
     values = to_pylist(flat)
     if type_.kind != "bytes":
         return values
-    return [one.decode() if type_.text else {BASE64: base64.b64encode(one).decode()} for one in values]
+    return [value.decode() if type_.text else {BASE64: base64.b64encode(value).decode()} for value in values]
 
 
 class ParquetWriter(Writer):

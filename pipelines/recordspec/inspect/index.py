@@ -96,9 +96,9 @@ def _ours(path: Location) -> Iterator[tuple[str, int]]:
         while len(kept) > _MOST_OFFSETS:
             kept, every = kept[::2], 2 * every
         records, start = number + len(places), int(places[-1])
-    found = {"records": records, "every": every, "offsets": kept.tolist()}
+    content = {"records": records, "every": every, "offsets": kept.tolist()}
     of_file = {"version": _VERSION, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    yield json.dumps(of_file | found | {"crc": _crc(found)}), records
+    yield json.dumps(of_file | content | {"crc": _crc(content)}), records
 
 
 def _crc(index: Mapping[str, Any]) -> int:

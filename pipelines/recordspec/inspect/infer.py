@@ -70,11 +70,11 @@ def infer_records(
     if tally.problems:
         raise RecordError(_once(tally))
     features: dict[bool, list[Feature]] = {False: [], True: []}
-    found, notes = infer_features(_evidence(tally))
-    for evidence, feature in found:
+    inferred, notes = infer_features(_evidence(tally))
+    for evidence, feature in inferred:
         if feature is not None:
             features[evidence.sequence].append(feature)
-    left_out = tuple(evidence.name for evidence, feature in found if feature is None)
+    left_out = tuple(evidence.name for evidence, feature in inferred if feature is None)
     features[False] = list(_with_boxes(features[False], tally, notes))
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
@@ -88,14 +88,14 @@ def infer_records(
     ]
     schema = _schema(name, tuple(features[False]), tuple(features[True]))
     return Inferred(
-        schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out, no_inputs=no_inputs(found)
+        schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out, no_inputs=no_inputs(inferred)
     )
 
 
 def _once(tally: SplitTally) -> list[Problem]:
     """The problems of records; of records that are all of one other type, the first, with their number."""
     first, *others = tally.problems
-    alike = all((one.expected, one.hint) == (first.expected, first.hint) for one in others)
+    alike = all((other.expected, other.hint) == (first.expected, first.hint) for other in others)
     if not others or not first.hint or not alike:
         return tally.problems
     return [replace(first, hint=f"{first.hint}; as {counted(tally.broken - 1, 'more record')}")]
@@ -140,14 +140,14 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
         sounds.soundfile("the sample rates of sounds")
     media, first, notes, others = [], "", list[str](), list[Problem]()
     for where, data in contents:
-        found = media_info(data, type_name(data) or "")
-        if found is None or found.takers is None:
+        info = media_info(data, type_name(data) or "")
+        if info is None or info.takers is None:
             problem = images.size_problem(data) if kind == "image" else None
             problem = problem or Problem(expected=f"an {kind} file", got=describe_type(data))
             others.append(problem.at(where))
             continue
         first = first or where
-        media.append(found)
+        media.append(info)
     if others and not media:
         raise RecordError(others[0])
     if others:
@@ -213,13 +213,13 @@ def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) ->
 
 def _box_format(sides: list[FeatureTally]) -> Literal["yxyx", "rel_yxyx"] | None:
     """The format of boxes whose sides are stored in these lists; None if that is impossible."""
-    found = [(counted.of.get("float32"), counted.lengths.times) for counted in sides]
-    moments = [one.moments for one, _ in found if isinstance(one, NumberTally)]
-    lengths = [{size: many for size, many in times.items() if size} for _, times in found]
-    finite = [one.low is not None and one.finite == one.count for one in moments]
+    floats = [(counted.of.get("float32"), counted.lengths.times) for counted in sides]
+    moments = [one.moments for one, _ in floats if isinstance(one, NumberTally)]
+    lengths = [{size: many for size, many in times.items() if size} for _, times in floats]
+    finite = [moment.low is not None and moment.finite == moment.count for moment in moments]
     if len(finite) < len(sides) or not all(finite) or lengths.count(lengths[0]) < len(sides):
         return None
-    low, high = min(one.low or 0 for one in moments), max(one.high or 0 for one in moments)
+    low, high = min(moment.low or 0 for moment in moments), max(moment.high or 0 for moment in moments)
     return None if low < 0 else "rel_yxyx" if high <= 1 else "yxyx"
 
 
@@ -244,14 +244,14 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
         rows = lists if sequence else tally.rows
         missing = rows - (lists - tallied.kinds["none"] - tallied.empty)
         absent = tally.rows - tallied.present if sequence else 0
-        found = _values(tallied, missing, sequence)
+        inferred = _values(tallied, missing, sequence)
         if absent:
             lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
-            found["notes"] = (lacking, *found.get("notes", ()))
+            inferred["notes"] = (lacking, *inferred.get("notes", ()))
         if not key:
-            found = {"type_name": "the empty key"}
+            inferred = {"type_name": "the empty key"}
         where: dict[str, Any] = {"name": name, "key": key, "sequence": sequence, "absent": absent}
-        yield Evidence(rows=rows, missing=missing, stored=True, **where, **found)
+        yield Evidence(rows=rows, missing=missing, stored=True, **where, **inferred)
 
 
 def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, Any]:
@@ -262,14 +262,17 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
         return {"type_name": f"lists of several kinds ({lists})"}
     (kind,) = kinds
     same = counted.lengths.low == counted.lengths.high
-    found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": (counted.lengths.high,) if same else (None,)}
+    options: dict[str, Any] = {
+        "dtype": TF_DTYPES[kind],
+        "shape": (counted.lengths.high,) if same else (None,),
+    }
     values = counted.of[kind]
     more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
     # A default replaces a key that records lack, but neither an empty list nor an image.
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
-    if found["shape"] == (1,) and (not missing or has_default):
-        return found | {"shape": (), **more}
-    return found | {"shape": (None,)} if missing else found
+    if options["shape"] == (1,) and (not missing or has_default):
+        return options | {"shape": (), **more}
+    return options | {"shape": (None,)} if missing else options
 
 
 def _numbers(values: NumberTally) -> dict[str, Any]:

@@ -53,14 +53,14 @@ class FeatureInfo:
     kinds: Counter[Kind] = field(default_factory=Counter)
     lengths: SizeCounts = field(default_factory=SizeCounts)
 
-    def add(self, found: tuple[ArrowArray, ...]) -> None:
+    def add(self, arrays: tuple[ArrowArray, ...]) -> None:
         """Adds the lists of records, an array for each kind."""
         if self.sequence:
-            steps = counts_of(found[0].drop_null())
+            steps = counts_of(arrays[0].drop_null())
             self.records += len(steps)
             self.steps.add(steps)
-            found = tuple(map(items_of, found))
-        for array in found:
+            arrays = tuple(map(items_of, arrays))
+        for array in arrays:
             lengths, kind = counts_of(array.drop_null()), storage_of(array)
             self.records += 0 if self.sequence else len(lengths)
             if len(lengths):
@@ -100,7 +100,7 @@ class Info:
 
     @property
     def records(self) -> int:
-        return sum(one.records for one in self.files)
+        return sum(file.records for file in self.files)
 
     @property
     def features(self) -> tuple[FeatureInfo, ...]:
@@ -131,9 +131,9 @@ class Info:
     def _add_lists(self, lists: list[ListWithContext]) -> None:
         name: RecordKind = "ExampleListWithContext"
         self.kinds[name] = self.kinds.get(name, 0) + len(lists)
-        self.examples.add(np.array([len(one.examples) for one in lists]))
-        self._add_features(_decoded(one.context for one in lists if one.context is not None), "context")
-        self._add_features(_decoded(example for one in lists for example in one.examples), "examples")
+        self.examples.add(np.array([len(array.examples) for array in lists]))
+        self._add_features(_decoded(array.context for array in lists if array.context is not None), "context")
+        self._add_features(_decoded(example for array in lists for example in array.examples), "examples")
 
     def _add_features(self, decoded: RecordBatch, within: Within = "") -> None:
         for key in keys_of(decoded):
@@ -150,11 +150,11 @@ def info(files: Files, most: int | None = FIRST) -> Info:
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
     scanner = Scanner(files, unpack=False)
-    found = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
+    summary = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
     for batch in scanner.first(most):
-        found.add(batch)
-    found.files = tuple(count_paths(scanner.paths, scanner.manifests))
-    return found
+        summary.add(batch)
+    summary.files = tuple(count_paths(scanner.paths, scanner.manifests))
+    return summary
 
 
 def _decoded(examples: Iterable[bytes]) -> RecordBatch:

@@ -34,12 +34,12 @@ def describe(data: bytes) -> str:
 
 
 def _from_packages(data: bytes, form: str) -> str | None:
-    found = media_info(data, form)
-    if found is None:
+    info = media_info(data, form)
+    if info is None:
         return None
-    if "seconds" in found.measures:
-        return _sound_text(found.measures["seconds"], found.rate, found.channels)
-    return f"{found.measures['width']}x{found.measures['height']}"
+    if "seconds" in info.measures:
+        return _sound_text(info.measures["seconds"], info.rate, info.channels)
+    return f"{info.measures['width']}x{info.measures['height']}"
 
 
 def _wav(data: bytes) -> str | None:
@@ -105,17 +105,17 @@ def _image(data: bytes, form: str) -> MediaInfo:
 def _sound(data: bytes, form: str) -> MediaInfo | None:
     from recordspec.schema.media import sounds
 
-    found: Any = sounds.soundfile("the lengths of sounds").info(io.BytesIO(data))
-    if found.samplerate <= 0 or not 0 <= found.frames < _MOST_SAMPLES:
+    sound: Any = sounds.soundfile("the lengths of sounds").info(io.BytesIO(data))
+    if sound.samplerate <= 0 or not 0 <= sound.frames < _MOST_SAMPLES:
         return None
-    mode = f"{found.samplerate:,} Hz, {counted(found.channels, 'channel')}"
+    mode = f"{sound.samplerate:,} Hz, {counted(sound.channels, 'channel')}"
     return MediaInfo(
         form=form,
         mode=mode,
-        measures={"seconds": found.frames / found.samplerate},
-        rate=found.samplerate,
-        channels=found.channels,
-        takers=sounds.features_storing(data, found),
+        measures={"seconds": sound.frames / sound.samplerate},
+        rate=sound.samplerate,
+        channels=sound.channels,
+        takers=sounds.features_storing(data, sound),
     )
 
 

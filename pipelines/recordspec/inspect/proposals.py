@@ -57,8 +57,8 @@ def proposals(schema: Schema, report: CheckReport) -> Iterator[Proposal]:
         other = _edit(feature, groups, report.rows, (path[0], feature.stored) in report.empty)
         edit = _advice(feature, groups) if other is None else _edit_text(feature, other)
         if edit is not None:
-            found = (f"{TITLES[code]} in {group.count:,}" for code, group in groups.items())
-            yield Proposal(path=path, edit=edit, why=f"{', '.join(found)} of {report.rows:,} rows")
+            titles = (f"{TITLES[code]} in {group.count:,}" for code, group in groups.items())
+            yield Proposal(path=path, edit=edit, why=f"{', '.join(titles)} of {report.rows:,} rows")
     names = set(schema.outputs)
     for path, key in report.unknown.items():
         edit = _new_feature(key)
@@ -87,8 +87,8 @@ def _edit_fixed_len(feature: FixedLen, groups: Groups, rows: int, empty: bool) -
         without = 0 if missing is None else missing.count
         if len(kind.found) > 1 or kind.count + without < rows or (without and empty):
             return None  # rows of several kinds: no dtype is that of all
-        (found,) = kind.found
-        return replace(feature, dtype=TF_DTYPES[str(found)], default=None)
+        (dtype,) = kind.found
+        return replace(feature, dtype=TF_DTYPES[str(dtype)], default=None)
     if count is not None and count.count == rows and len(count.found) == 1:
         return replace(feature, shape=tuple(map(int, count.found)), default=None)
     if count is not None or (missing is not None and empty):

@@ -96,8 +96,8 @@ class Query:
             yield from scanner.batches()
             return
         for batch in scanner.batches():
-            held, error = self._holds(batch, self.condition)
-            yield batch.take(np.flatnonzero(held))
+            chosen, error = self._holds(batch, self.condition)
+            yield batch.take(np.flatnonzero(chosen))
             if error is not None:
                 raise error
 
@@ -106,15 +106,15 @@ class Query:
         decoded = batch.decode(keys=self.names.keys_of(condition.names))
         error = batch.list_error(decoded)
         columns = {name: self._columns(decoded, name) for name in condition.names}
-        held = np.zeros(len(batch), bool)
+        chosen = np.zeros(len(batch), bool)
         for row in range(len(batch)):
             if error is not None and row == error.row:
-                return held, error
+                return chosen, error
             try:
-                held[row] = condition.holds(partial(_lookup, columns, row))
+                chosen[row] = condition.holds(partial(_lookup, columns, row))
             except ComparisonError as error:
-                return held, RecordError(error.problem.at(batch.place(row)), row)
-        return held, None
+                return chosen, RecordError(error.problem.at(batch.place(row)), row)
+        return chosen, None
 
     def _columns(self, decoded: RecordBatch, name: str) -> list[list[_Column]]:
         """The values under each key that a name may mean, by kind of list."""

@@ -81,12 +81,12 @@ class RepairReport:
         """The report as values for JSON."""
         files = [
             {
-                **one.integrity.dump(),
-                "shard": one.shard.file,
-                "saved": one.integrity.saved,
-                "rows lost": one.rows_lost,
+                **file.integrity.dump(),
+                "shard": file.shard.file,
+                "saved": file.integrity.saved,
+                "rows lost": file.rows_lost,
             }
-            for one in self.files
+            for file in self.files
         ]
         left_out = [
             {"file": str(path), "expected": problem.expected, "got": problem.got}
@@ -94,7 +94,7 @@ class RepairReport:
         ]
         return {
             "files": files,
-            "shards": [_without_rows(one.shard) for one in self.files],
+            "shards": [_without_rows(file.shard) for file in self.files],
             "missing": [*self.missing],
             "left out": left_out,
             "note": self.note,
@@ -155,8 +155,8 @@ def repair(
 
 def _check_any(saved: Sequence[SavedFile]) -> None:
     """Refuses to publish a folder of empty files, as of a CSV file."""
-    lost = [one.integrity.losses[0].problem for one in saved if one.integrity.losses]
-    if lost and not any(one.integrity.saved for one in saved):
+    lost = [file.integrity.losses[0].problem for file in saved if file.integrity.losses]
+    if lost and not any(file.integrity.saved for file in saved):
         hint = "nothing can be saved"
         raise RecordError([replace(problem, hint=problem.hint or hint) for problem in lost])
 
@@ -196,11 +196,15 @@ def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ..
     reason = _no_manifest(old, saved)
     if old is None:
         return RepairReport(files=saved, manifest=None, reason=reason, missing=(), left_out=())
-    found, named = list(dataset_problems(folder, old)), old.files
-    missing = tuple(path.name for path, _ in found if path.name in named)
+    problems, named = list(dataset_problems(folder, old)), old.files
+    missing = tuple(path.name for path, _ in problems if path.name in named)
     if reason:
         return RepairReport(files=saved, manifest=None, reason=reason, missing=missing, left_out=())
-    left_out = tuple(one for one in found if one[0].name not in named and not is_tfrecord_name(one[0].name))
+    left_out = tuple(
+        problem
+        for problem in problems
+        if problem[0].name not in named and not is_tfrecord_name(problem[0].name)
+    )
     manifest = _of_saved(old, saved, {path.name for path, _ in left_out})
     return RepairReport(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
 
@@ -209,28 +213,28 @@ def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
     """The reason why there is no manifest of the saved records, or empty."""
     if old is None:
         return "no manifest: the files have none beside them that can be read"
-    unknown = [one for one in saved if one.integrity.shard is None]
+    unknown = [file for file in saved if file.integrity.shard is None]
     if unknown:
         return f"no manifest: that of the files does not name {unknown[0].integrity.path.name}"
-    uncounted = [one.integrity.path.name for one in saved if one.integrity.rows_saved is None]
+    uncounted = [file.integrity.path.name for file in saved if file.integrity.rows_saved is None]
     return f"no manifest: the number of rows saved of {uncounted[0]} is unknown" if uncounted else ""
 
 
 def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:
     """The manifest of what was saved, without the sidecars that are left out."""
-    shards = {one.integrity.path.name: one.shard for one in saved}
-    unchanged = {one.integrity.path.name for one in saved if one.integrity.unchanged}
+    shards = {file.integrity.path.name: file.shard for file in saved}
+    unchanged = {file.integrity.path.name for file in saved if file.integrity.unchanged}
     renamed = any(one.file != name for name, one in shards.items())
-    given = {
-        split: tuple(shards[one.file] for one in many if one.file in shards)
+    options = {
+        split: tuple(shards[part.file] for part in many if part.file in shards)
         for split, many in old.splits.items()
     }
-    kept = {split for split, many in old.splits.items() if unchanged.issuperset(one.file for one in many)}
+    kept = {split for split, many in old.splits.items() if unchanged.issuperset(part.file for part in many)}
     # valid for all rows or for none: which ones are lost or changed is unknown
     whole = kept == old.splits.keys()
     new = replace(
         old,
-        splits={split: many for split, many in given.items() if many},
+        splits={split: many for split, many in options.items() if many},
         label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
         rejected=0 if old.name_of(REJECTS_FILE) in left_out else old.rejected,
         keys_sha256=old.keys_sha256 if whole and old.name_of(KEYS_FILE) not in left_out else None,

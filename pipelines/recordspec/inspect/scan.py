@@ -198,9 +198,9 @@ class RowBatch:
     def list_error(self, decoded: RecordBatch) -> RecordError | None:
         """The error of the first ExampleListWithContext, whose features are no columns."""
         for row in sorted(decoded.broken):
-            found = proto.list_with_context(self.data(row))
-            if found is not None:
-                return RecordError(found.problem.at(self.place(row)), row)
+            context = proto.list_with_context(self.data(row))
+            if context is not None:
+                return RecordError(context.problem.at(self.place(row)), row)
         return None
 
     @property
@@ -245,30 +245,30 @@ def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
     Raises StoreError if the file cannot be opened.
     """
     rows = 0
-    for found in salvage(part.path, part.records):
-        if isinstance(found, Damage):
+    for item in salvage(part.path, part.records):
+        if isinstance(item, Damage):
             yield UnreadableRecord(
-                number=found.number,
-                offset=found.offset,
-                problems=(found.problem,),
+                number=item.number,
+                offset=item.offset,
+                problems=(item.problem,),
                 size=None,
-                end=None if found.stop is None else (found.number + 1, found.stop),
+                end=None if item.stop is None else (item.number + 1, item.stop),
             )
         elif part.blocks is None:
-            numbers = np.arange(found.number, found.number + len(found))
+            numbers = np.arange(item.number, item.number + len(item))
             yield RowBatch(
                 path=part.path,
                 file=part.file,
-                rows=RecordSpans(buffer=found.buffer, starts=found.starts, stops=found.stops),
+                rows=RecordSpans(buffer=item.buffer, starts=item.starts, stops=item.stops),
                 records=numbers,
-                offsets=found.offsets,
+                offsets=item.offsets,
                 numbers=numbers,
                 block_rows=None,
-                sizes=found.stops - found.starts,
-                end=_end(found, len(found) - 1),
+                sizes=item.stops - item.starts,
+                end=_end(item, len(item) - 1),
             )
         else:
-            for unpacked in _unpack(part, part.blocks, found, rows):
+            for unpacked in _unpack(part, part.blocks, item, rows):
                 yield unpacked
                 rows += len(unpacked) if isinstance(unpacked, RowBatch) else 0
 
@@ -327,13 +327,13 @@ def file_ranges(part: FileRange) -> Iterator[FileRange]:
     if size <= _RANGE or not_tfrecord(path) is not None or likely_compression(path) != "none":
         yield part
         return
-    found: list[RecordRange] = []
+    ranges: list[RecordRange] = []
     with suppress(RecordError):
-        found.extend(tfrecord.record_ranges(path, _RANGE))
-    found = found or [RecordRange(0, 0, size)]
-    found[-1] = replace(found[-1], stop=size)
-    for records in found:
-        yield replace(part, records=records, last=records is found[-1])
+        ranges.extend(tfrecord.record_ranges(path, _RANGE))
+    ranges = ranges or [RecordRange(0, 0, size)]
+    ranges[-1] = replace(ranges[-1], stop=size)
+    for records in ranges:
+        yield replace(part, records=records, last=records is ranges[-1])
 
 
 def run(
@@ -520,7 +520,7 @@ class Scanner:
 
 
 def _readable(part: FileRange) -> Iterator[RowBatch]:
-    for found in scan(part):
-        if isinstance(found, UnreadableRecord):
-            raise found.error
-        yield found
+    for item in scan(part):
+        if isinstance(item, UnreadableRecord):
+            raise item.error
+        yield item

@@ -131,4 +131,4 @@ def _change(path: Path, old: Any, new: Any, breaks: tuple[str, ...], why: str) -
 
 
 def _listed(value: Any) -> Any:
-    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value

@@ -67,12 +67,12 @@ class RecordViewer:
 
     def head(self, count: int) -> Iterator[Shown]:
         """Yields the first records that match the query."""
-        found = (
+        shown = (
             self._shown(batch, row)
             for batch in self._query.batches(self._scanner)
             for row in range(len(batch))
         )
-        return islice(found, count)
+        return islice(shown, count)
 
     def show(self, number: int) -> Shown:
         """Returns a record by its number, counted from 0 across all files; SpecError if it is too large."""
@@ -109,34 +109,34 @@ class RecordViewer:
         except RecordError:
             both = proto.list_with_context(data)
             return self._unknown_message(bytes(data)) if both is None else self._list_with_context(both)
-        found = self._unknown_message(bytes(data)) if entries.unknown_fields else self._example(entries)
+        shown = self._unknown_message(bytes(data)) if entries.unknown_fields else self._example(entries)
         if entries.conflicts:
-            found["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
-        return found
+            shown["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
+        return shown
 
-    def _list_with_context(self, found: ListWithContext) -> Shown:
-        context = {} if found.context is None else {"context": self._content(found.context)["features"]}
+    def _list_with_context(self, read: ListWithContext) -> Shown:
+        context = {} if read.context is None else {"context": self._content(read.context)["features"]}
         message = {"message": "ExampleListWithContext"}
         return {
             **message,
             **context,
-            "examples": [self._content(example)["features"] for example in found.examples],
+            "examples": [self._content(example)["features"] for example in read.examples],
         }
 
     def _example(self, entries: Entries) -> Shown:
         context, lists = entries.features, entries.lists
         values = {(False, key): self._labelled((False, key), listed) for key, listed in context}
-        steps = {(True, key): [self._labelled((True, key), one) for one in many] for key, many in lists}
-        found: Shown = {
+        steps = {(True, key): [self._labelled((True, key), part) for part in many] for key, many in lists}
+        shown: Shown = {
             "features": {name: shown_list(values[key], self._style) for name, key in self._names(values)}
         }
         if steps:
-            found["sequence"] = {
+            shown["sequence"] = {
                 name: shown_steps(steps[key], self._style) for name, key in self._names(steps)
             }
         if len(context) + len(lists) > len(values) + len(steps):
-            found["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
-        return found
+            shown["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
+        return shown
 
     def _names(self, keys: Iterable[FeatureKey]) -> list[tuple[str, FeatureKey]]:
         """The names to show and their keys, in the order of the query."""
@@ -167,7 +167,7 @@ def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
 
 def _fields(message: Message, style: Style) -> list[Any]:
     """The fields of a message, and a last entry `more` where they were cut."""
-    return [_field(one, style) for one in message.fields] + [{"more": True}] * message.cut
+    return [_field(field, style) for field in message.fields] + [{"more": True}] * message.cut
 
 
 def _field(field: WireField, style: Style) -> Shown:

@@ -93,11 +93,11 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
     others: dict[Location, tuple[Problem, ...]] = {}
     for path, problem in problems:
         others[path] = (*others.get(path, ()), problem)
-    found = [FileIntegrity.of(path, manifests.get(path.parent)) for path in paths]
+    integrities = [FileIntegrity.of(path, manifests.get(path.parent)) for path in paths]
     progress = progress or Progress(show=False)
-    rows = [None if one.shard is None else one.shard.records for one in found]
+    rows = [None if file.shard is None else file.shard.records for file in integrities]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
-    for integrity in found:
+    for integrity in integrities:
         verified = _verify(integrity, progress)
         yield replace(verified, problems=(*others.pop(integrity.path, ()), *verified.problems))
     for path, several in others.items():
@@ -114,23 +114,23 @@ def _verify(integrity: FileIntegrity, progress: Progress) -> VerifiedFile:
     return VerifiedFile(file=str(integrity.path), integrity=integrity, problems=problems)
 
 
-def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
+def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
     """In what a file differs from its manifest. After a corrupt length the number of records is unknown."""
-    where, size = str(found.path), found.path.stat().st_size
+    where, size = str(file.path), file.path.stat().st_size
     if size != shard.bytes:
         yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
-    if found.compression != found.declared:
-        expected = f"compression {found.declared}, as the manifest says"
-        yield Problem(where=where, expected=expected, got=found.compression)
-    if not found.behind and (records := found.records + found.corrupt) != shard.records:
+    if file.compression != file.declared:
+        expected = f"compression {file.declared}, as the manifest says"
+        yield Problem(where=where, expected=expected, got=file.compression)
+    if not file.behind and (records := file.records + file.corrupt) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
-    if (needed := found.file.records_needed) != shard.records:
+    if (needed := file.file.records_needed) != shard.records:
         expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
-    if found.sha256 != shard.sha256:
+    if file.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
-        yield Problem(where=where, expected=expected, got=found.sha256)
+        yield Problem(where=where, expected=expected, got=file.sha256)
 
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
@@ -299,19 +299,19 @@ class FileIntegrity:
                 self.sha256 = hashed.sha256()
 
     def _read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
-        for found in rescue(self.path, file):
-            if isinstance(found, Damage):
-                self._add_damage(found)
+        for item in rescue(self.path, file):
+            if isinstance(item, Damage):
+                self._add_damage(item)
                 continue
             if self._open is not None:
-                self._add_loss(self._open, found.offset_of(0))
+                self._add_loss(self._open, item.offset_of(0))
                 self._open = None
             if self.behind:
-                self.recovered += len(found)
+                self.recovered += len(item)
             else:
-                self.records += len(found)
-            progress.advance(len(found), len(found.frames))
-            yield found
+                self.records += len(item)
+            progress.advance(len(item), len(item.frames))
+            yield item
         if self._open is not None:
             self._add_loss(self._open, self.size)
             self._open = None
@@ -329,9 +329,9 @@ class FileIntegrity:
 
     def _add_missing_records(self) -> None:
         """Counts the rows of the records that the manifest counts, and that are not there."""
-        found = self.records + self.corrupt
-        if self.file.block is None or not found:
-            self._add_lost_rows(found, rest=True)
+        total = self.records + self.corrupt
+        if self.file.block is None or not total:
+            self._add_lost_rows(total, rest=True)
         elif not self._complete:
             self.rows_lost = None  # the last record, which has fewer rows, may be missing, or another
 

@@ -226,40 +226,42 @@ class _Parser:
 
 def _compared(operation: Callable[[Any, Any], bool], left: Expression, right: Expression) -> Condition:
     def holds(lookup: Lookup) -> bool:
-        one, other = left(lookup), right(lookup)
-        if one is None or other is None:
+        first, other = left(lookup), right(lookup)
+        if first is None or other is None:
             return False
-        _check_single(one)
+        _check_single(first)
         _check_single(other)
-        _check_alike(one, other)
-        return operation(_beside(one, other), _beside(other, one))
+        _check_alike(first, other)
+        return operation(_beside(first, other), _beside(other, first))
 
     return holds
 
 
 def _among(value: Expression, known: Callable[[Lookup], list[Any] | None], wanted: bool) -> Condition:
     def holds(lookup: Lookup) -> bool:
-        one, others = value(lookup), known(lookup)
-        if one is None or others is None:
+        sought, others = value(lookup), known(lookup)
+        if sought is None or others is None:
             return False
-        _check_single(one)
+        _check_single(sought)
         for other in others[:1]:
-            _check_alike(one, other)
-            one = _beside(one, other)
-        if type(one) is float:
-            others = [_beside(other, one) for other in others]
-        return any(map(operator.eq, others, repeat(one))) is wanted  # `in` would find a NaN that is the same
+            _check_alike(sought, other)
+            sought = _beside(sought, other)
+        if type(sought) is float:
+            others = [_beside(other, sought) for other in others]
+        return (
+            any(map(operator.eq, others, repeat(sought))) is wanted
+        )  # `in` would find a NaN that is the same
 
     return holds
 
 
-def _beside(one: Any, other: Any) -> Any:
+def _beside(first: Any, other: Any) -> Any:
     """A value for a comparison: the only floats of records are float32."""
-    return one.single if isinstance(one, _Fraction) and type(other) is float else one
+    return first.single if isinstance(first, _Fraction) and type(other) is float else first
 
 
-def _values(found: FieldValue) -> list[Any] | None:
-    return None if found.count is None else found.values()
+def _values(field: FieldValue) -> list[Any] | None:
+    return None if field.count is None else field.values()
 
 
 def _check_single(value: Any) -> None:
@@ -268,9 +270,9 @@ def _check_single(value: Any) -> None:
         raise ComparisonError("one value to compare", got, "`in` and len(name) take lists")
 
 
-def _check_alike(one: Any, other: Any) -> None:
-    if isinstance(one, bytes) != isinstance(other, bytes):
-        number, text = (other, one) if isinstance(one, bytes) else (one, other)
+def _check_alike(first: Any, other: Any) -> None:
+    if isinstance(first, bytes) != isinstance(other, bytes):
+        number, text = (other, first) if isinstance(first, bytes) else (first, other)
         shown = show_int(number) if isinstance(number, int) else str(number)
         raise ComparisonError("two numbers or two texts to compare", f"{shown} and {_text(text)}")
 

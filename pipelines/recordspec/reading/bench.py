@@ -133,7 +133,7 @@ def bench(
 
 
 def _advice(
-    recipe: Recipe, whole: Callable[[Read], Dataset], given: Stage, limit: str, seconds: float
+    recipe: Recipe, whole: Callable[[Read], Dataset], base: Stage, limit: str, seconds: float
 ) -> tuple[Advice, ...]:
     """The options with which the whole pipeline is faster."""
     options, plan = recipe.options, recipe.plan
@@ -143,8 +143,8 @@ def _advice(
     if not trials:
         return ()
     # Measured again beside the trials: other load of the machine must not look like a gain.
-    again = _stage(given.name, whole(options), plan, seconds)
-    best = max(given.rate, again.rate)
+    again = _stage(base.name, whole(options), plan, seconds)
+    best = max(base.rate, again.rate)
     gains = {option: stage.rate / best for option, stage in trials.items()}
     return tuple(Advice(option=option, gain=gain) for option, gain in gains.items() if gain >= _GAIN)
 

@@ -78,12 +78,12 @@ class CheckedFile:
 def check_file(file: File, schema: Schema, most: int | None = None) -> CheckedFile:
     """Reads every byte of a file and decodes its records, up to `most` corrupt ones."""
     checked = CheckedFile()
-    for found in _decoded(file, schema):
-        if isinstance(found, Record):
+    for record in _decoded(file, schema):
+        if isinstance(record, Record):
             checked.records += 1
-            checked.rows += file.rows_of(found.number)
+            checked.rows += file.rows_of(record.number)
             continue
-        checked.corrupt.append(found)
+        checked.corrupt.append(record)
         if len(checked.corrupt) == most:
             break
     return checked
@@ -96,12 +96,12 @@ def _decoded(file: File, schema: Schema) -> Iterator[Record | CorruptRecord]:
     records = tfrecord.one_by_one(tfrecord.salvage(file.path))
     for some in tfrecord.batched(records, _BYTES_AT_ONCE, _RECORDS_AT_ONCE):
         problems = trial.problems([found for found in some if isinstance(found, Record)])
-        for found in some:
-            judged = _judged(file, found, problems)
+        for record in some:
+            judged = _judged(file, record, problems)
             yield judged
             if isinstance(judged, CorruptRecord) and judged.ends:
                 return
-            number, stop = found.number + 1, found.stop or 0
+            number, stop = record.number + 1, record.stop or 0
     if file.shard is not None and number < file.shard.records:
         expected = f"{file.shard.records:,} records, as the manifest says"
         where = f"{file.path}: {place(number, stop)}"
@@ -109,17 +109,17 @@ def _decoded(file: File, schema: Schema) -> Iterator[Record | CorruptRecord]:
         yield _corrupt(file, number, stop, (problem,), ends=True)
 
 
-def _judged(file: File, found: Record | Damage, problems: Problems) -> Record | CorruptRecord:
-    number, offset = found.number, found.offset
-    if isinstance(found, Damage):
-        return _corrupt(file, number, offset, (found.problem,), ends=found.stop is None)
+def _judged(file: File, record: Record | Damage, problems: Problems) -> Record | CorruptRecord:
+    number, offset = record.number, record.offset
+    if isinstance(record, Damage):
+        return _corrupt(file, number, offset, (record.problem,), ends=record.stop is None)
     where = f"{file.path}: {place(number, offset)}"
     if file.shard is not None and number >= file.shard.records:
         expected = f"the end of the file, after {file.shard.records:,} records, as the manifest says"
         problem = Problem(where=where, expected=expected, got="another record")
         return _corrupt(file, number, offset, (problem,), ends=True)
     if number not in problems:
-        return found
+        return record
     return _corrupt(file, number, offset, tuple(problem.at(where) for problem in problems[number]))
 
 
@@ -198,12 +198,12 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
     numbers = {one.record for one in checked.corrupt}
     sha256 = hashlib.sha256()
     with copy.open("xb") as copied:
-        for found in tfrecord.one_by_one(tfrecord.salvage(file.path)):
-            if isinstance(found, Record) and found.number not in numbers:
-                frame = framed(found.data)
+        for record in tfrecord.one_by_one(tfrecord.salvage(file.path)):
+            if isinstance(record, Record) and record.number not in numbers:
+                frame = framed(record.data)
                 sha256.update(frame)
                 copied.write(frame)
-            elif last.ends and found.number == last.record:
+            elif last.ends and record.number == last.record:
                 break
     return IntactFile(LocalPath(copy), checked.rows, sha256.hexdigest())
 
@@ -259,7 +259,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
         ...     sum(1 for _ in rs.read(schema, "data/points", batch=8))
         3
     """
-    given = path_list(files)
+    paths = path_list(files)
     try:
         yield
     except Exception as error:
@@ -267,9 +267,9 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise failure from error
         if not isinstance(error, decode_errors()):
             raise
-        if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), given)):
+        if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), paths)):
             raise StoreError(problem) from error
-        for file in shard_files(expand(given), schema):
+        for file in shard_files(expand(paths), schema):
             # of a file that a copy replaces, the corrupt records are known, and were not read
             if file.path.resolve() not in _replaced and (corrupt := check_file(file, schema).corrupt):
                 *others, last = corrupt[0].problems

@@ -197,14 +197,14 @@ class Recipe:
         asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
         return self._layout.early and asked and self.options.batch is not None
 
-    def parse(self, held: Any) -> Any:
+    def parse(self, records: Any) -> Any:
         """The parsed columns of serialized rows."""
-        return decoder.parse(self._wanted.schema, held)
+        return decoder.parse(self._wanted.schema, records)
 
-    def decode(self, held: Any) -> dict[str, Any]:
+    def decode(self, records: Any) -> dict[str, Any]:
         """The features of rows."""
         names = self.options.features
-        decoded = self._wanted.decode(held)
+        decoded = self._wanted.decode(records)
         if self.options.batch is None and self.plan.block is not None:
             decoded = decoder.alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}

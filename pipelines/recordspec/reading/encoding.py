@@ -72,22 +72,25 @@ class Encode:
 
     def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
         """The problem of a feature, or one of each step, that cannot be encoded so."""
-        given = feature.value_type
-        is_number = given.is_number and given.item != "bool"
+        value_type = feature.value_type
+        is_number = value_type.is_number and value_type.item != "bool"
         if self.as_ == "normalize":
-            expected, fits = "numbers", is_number or given.item == "media"
+            expected, fits = "numbers", is_number or value_type.item == "media"
         elif self.as_ == "discretize":
-            expected, fits = "numbers of one shape", is_number and None not in given.shape
+            expected, fits = "numbers of one shape", is_number and None not in value_type.shape
             fits = fits and not in_steps
         else:
-            expected, fits = "text, integers or a label", given.item == "text" or "int" in given.item
-            fits = fits or (given.item == "class" and self.as_ != "index")  # a label is its index
+            expected, fits = (
+                "text, integers or a label",
+                value_type.item == "text" or "int" in value_type.item,
+            )
+            fits = fits or (value_type.item == "class" and self.as_ != "index")  # a label is its index
         if fits and self.max_tokens is not None and feature.class_names:
             got = str(self.max_tokens)
             return Problem(path=("max_tokens",), expected="none of a label, which has its classes", got=got)
         if fits:
             return None
-        got = f"`{feature.name}`, {feature.kind} of {given.item}"
+        got = f"`{feature.name}`, {feature.kind} of {value_type.item}"
         return Problem(expected=f"{expected} to {self.as_}", got=got)
 
 
@@ -294,8 +297,8 @@ def layers(
         }
         outputs = tuple(output for name in learning for output in schema.names[name].outputs)
         for batch in batches(outputs) if learning else ():
-            for one in learning.values():
-                one.add(batch)
+            for learner in learning.values():
+                learner.add(batch)
         states = {name: one.state() for name, one in learning.items()}
         _keep(kept, fingerprint, states)
     return {
@@ -314,10 +317,10 @@ def _kept_states(
         types: the type of a batch of each.
     """
     try:
-        found = json.loads(read_text(path, _MOST_BYTES))
-        if found["fingerprint"] != fingerprint:
+        stored = json.loads(read_text(path, _MOST_BYTES))
+        if stored["fingerprint"] != fingerprint:
             return None
-        states: dict[str, Any] = found["layers"]
+        states: dict[str, Any] = stored["layers"]
         for name, encode in encodes.items():
             if not _is_state(encode, types[name], states[name]):
                 raise ValueError(f"`{name}` has none of `{encode.as_}`")

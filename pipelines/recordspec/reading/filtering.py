@@ -29,8 +29,8 @@ def filtered(rows: Dataset, layout: DatasetLayout, schema: Schema, predicate: Ca
     """The rows for which `predicate`, a function of the decoded batch, gives True, bool `[n]`."""
     chosen = layout.only(names_asked(schema, predicate))
 
-    def some(held: SerializedRows) -> SerializedRows:
-        return taken(held, tf.where(predicate(chosen.decode(held)))[:, 0])
+    def some(records: SerializedRows) -> SerializedRows:
+        return taken(records, tf.where(predicate(chosen.decode(records)))[:, 0])
 
     return rows.map(some, CALLS, deterministic=True)  # `keep` may have Python to convert
 
@@ -42,10 +42,10 @@ def balanced(
     classes = layout.only([label])
     kept_of = tf.constant(keep_rates, tf.float64)
 
-    def some(number: Tensor, held: SerializedRows) -> SerializedRows:
-        found = classes.decode(held)[label]
-        drawn = chances(tf.size(found), seed, number)
-        return taken(held, tf.where(drawn < tf.gather(kept_of, found))[:, 0])
+    def some(number: Tensor, records: SerializedRows) -> SerializedRows:
+        labels = classes.decode(records)[label]
+        drawn = chances(tf.size(labels), seed, number)
+        return taken(records, tf.where(drawn < tf.gather(kept_of, labels))[:, 0])
 
     return map_elements(rows.enumerate(), some, CALLS)
 
@@ -81,12 +81,12 @@ def bucketed(rows: Dataset, layout: DatasetLayout, bucket: Bucket, batch: Batch)
     measured = layout.only([bucket.by])
     boundaries = tf.constant(bucket.boundaries, tf.int64)
 
-    def with_bucket(held: SerializedRows) -> tuple[SerializedRows, Tensor]:
-        lengths = lengths_of(measured.decode(held)[bucket.by], bucket.by)
-        return held, tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
+    def with_bucket(records: SerializedRows) -> tuple[SerializedRows, Tensor]:
+        lengths = lengths_of(measured.decode(records)[bucket.by], bucket.by)
+        return records, tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
 
     def one_bucket(_: Tensor, window: Dataset) -> Dataset:
-        return window.batch(batch.size, batch.drop_remainder).map(lambda held, _: held)
+        return window.batch(batch.size, batch.drop_remainder).map(lambda records, _: records)
 
     grouped = map_elements(rows, with_bucket, CALLS).unbatch()
     return grouped.group_by_window(lambda _, number: number, one_bucket, batch.size)

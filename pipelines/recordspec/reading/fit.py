@@ -176,8 +176,8 @@ class Fit:
         outputs = schema.outputs
         inputs = {_owner(name, self.known(schema)) for name in _names(self.inputs)}
         if whole:
-            given = {_owner(name, outputs) for name in (*_names(self.targets), *self._weight_names)}
-            return schema.without(*(given - inputs).intersection(outputs))
+            owners = {_owner(name, outputs) for name in (*_names(self.targets), *self._weight_names)}
+            return schema.without(*(owners - inputs).intersection(outputs))
         derived = [name for name in inputs if name not in outputs]
         if derived:
             expected, got = f"the function that adds `{derived[0]}`", "none"
@@ -412,11 +412,11 @@ def _unknown_feature(option: str, features: Any, error: KeyError) -> Problem | N
     return Problem(path=(option,), expected=one_of(features), got=f"`{name}`", hint=nearest(name, features))
 
 
-def check_parts(given: Any) -> Any:
+def check_parts(parts: Any) -> Any:
     """The result of `map_fit`. Raises SpecError if it has no targets, without which Keras only says that a
     loss failed."""
-    if isinstance(given, tuple) and len(given) in (2, 3):
-        return given
+    if isinstance(parts, tuple) and len(parts) in (2, 3):
+        return parts
     expected = "(inputs, targets) or (inputs, targets, weights), a tuple, from `map_fit`"
-    got = f"one of {len(given)}" if isinstance(given, tuple) else type(given).__name__
+    got = f"one of {len(parts)}" if isinstance(parts, tuple) else type(parts).__name__
     raise SpecError(Problem(path=("map_fit",), expected=expected, got=got))

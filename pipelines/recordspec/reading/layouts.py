@@ -57,7 +57,7 @@ class DatasetLayout(abc.ABC):
         """The same rows in batches of another size, or one by one."""
 
     @abc.abstractmethod
-    def decode(self, held: SerializedRows) -> dict[str, Any]:
+    def decode(self, records: SerializedRows) -> dict[str, Any]:
         """The features of rows. Rows that were decoded early may have more than those of `schema`."""
 
     def only(self, names: Iterable[str]) -> DatasetLayout:
@@ -77,14 +77,14 @@ class RowLayout(DatasetLayout):
             pools, first = gathered(records, shuffle.buffer), _first_row(batch, skip)
             rows = drawn(pools, self._at_once(batch), self._held, shuffle=shuffle, first=first)
             return self.rebatched(rows, batch)
-        found = records
+        decoded = records
         if skip is not None and together(records):
-            found = self.rebatched(records, batch).skip(skip)
+            decoded = self.rebatched(records, batch).skip(skip)
         elif skip is not None:
-            found = records.skip(_first_row(batch, skip))
+            decoded = records.skip(_first_row(batch, skip))
         if self.early and batch is not None:
-            found = map_elements(gathered(found, self._at_once(batch)), self._held, CALLS)
-        return self.rebatched(found, batch)
+            decoded = map_elements(gathered(decoded, self._at_once(batch)), self._held, CALLS)
+        return self.rebatched(decoded, batch)
 
     def _at_once(self, batch: Batch | None) -> int:
         """About a chunk of rows, in whole batches: a slice of a chunk is not copied."""
@@ -100,8 +100,8 @@ class RowLayout(DatasetLayout):
             return rows.unbatch() if together(rows) else rows
         return gathered(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def decode(self, held: SerializedRows) -> dict[str, Any]:
-        return held if self.early else decoder.decode(self.schema, held)
+    def decode(self, records: SerializedRows) -> dict[str, Any]:
+        return records if self.early else decoder.decode(self.schema, records)
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class BlockLayout(DatasetLayout):
             return rebatch(rows, 1)
         return rebatch(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def decode(self, held: SerializedRows) -> dict[str, Any]:
-        return held if self.early else decoder.decode_rows(self.schema, held)
+    def decode(self, records: SerializedRows) -> dict[str, Any]:
+        return records if self.early else decoder.decode_rows(self.schema, records)
 
 
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:

@@ -61,15 +61,15 @@ def _too_large(path: tuple[str, ...], wanted: float, free: int, hint: str) -> Sp
 
 def available() -> int:
     """Bytes that this process can still allocate: free memory, or what is left of a container's limit."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+        limits += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
         limit, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current"))
-        found += [] if limit.strip() == "max" else [int(limit) - int(used)]
+        limits += [] if limit.strip() == "max" else [int(limit) - int(used)]
     except (OSError, ValueError):  # not Linux, or without cgroups of version 2
         pass
-    return max(0, min(found))
+    return max(0, min(limits))
 
 
 def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan) -> Dataset:
@@ -86,8 +86,8 @@ def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan
     files = [_version(piece, plan.manifest_identity) for piece in plan.pieces]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
     order = (files, parts, mixed, options.deterministic, plan.large)
-    found = hashlib.sha256(repr(order).encode()).hexdigest()
-    path = (folder / f"recordspec-{found[:16]}").absolute()
+    digest = hashlib.sha256(repr(order).encode()).hexdigest()
+    path = (folder / f"recordspec-{digest[:16]}").absolute()
     if not _is_whole(path):
         size = sum(piece.path.stat().st_size for piece in plan.pieces)
         with system_errors("write", folder):

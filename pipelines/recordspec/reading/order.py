@@ -48,10 +48,10 @@ class Position:
             unknown = name == "batch" and value is None
             if not unknown and (not isinstance(value, int) or isinstance(value, bool) or value < least):
                 raise SpecError(Problem(path=("start", name), expected=f"{least} or more", got=repr(value)))
-        given: Any = self.manifest
-        if not isinstance(given, str | None):
+        manifest: Any = self.manifest
+        if not isinstance(manifest, str | None):
             expected = "the SHA-256 of a manifest"
-            raise SpecError(Problem(path=("start", "manifest"), expected=expected, got=repr(given)))
+            raise SpecError(Problem(path=("start", "manifest"), expected=expected, got=repr(manifest)))
 
     def watched(self, opened: Callable[[Position], None]) -> Position:
         """The same position, which calls `opened` with all fields when a dataset is made that begins here.
@@ -95,20 +95,20 @@ class Position:
             yield Problem(path=("start", "manifest"), expected=expected, got=got, hint=hint)
 
     @classmethod
-    def of(cls, given: Position | tuple[int, int] | None) -> Position | None:
+    def of(cls, position: Position | tuple[int, int] | None) -> Position | None:
         """A position, also from a pair, which is one of a single worker. Raises SpecError.
 
         Example:
             >>> rs.Position.of((1, 3))
             Position(epoch=1, step=3, workers=1, batch=None, manifest=None)
         """
-        if given is None or isinstance(given, Position):
-            return given
+        if position is None or isinstance(position, Position):
+            return position
         try:
-            epoch, step = given
+            epoch, step = position
         except (TypeError, ValueError):
             expected = "a position, or a pair of epoch and step"
-            raise SpecError(Problem(path=("start",), expected=expected, got=repr(given))) from None
+            raise SpecError(Problem(path=("start",), expected=expected, got=repr(position))) from None
         return cls(epoch=epoch, step=step)
 
 

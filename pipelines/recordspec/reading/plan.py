@@ -224,9 +224,9 @@ def _piece(file: File, schema: Schema, corrupt: str, declared: Compression | Non
     path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
     status = path.peek()
     if corrupt == "skip":
-        path, found, copied = without_corrupt(file, schema)
+        path, positions, copied = without_corrupt(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
-            rows = found
+            rows = positions
     elif file.shard is not None and status is not None:
         check_size(path, file.shard, status.st_size)
     if declared is None or status is not None:

@@ -82,8 +82,8 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         except StoreError as error:
             hint = "a backup's folder has one, or is empty"
             problems = [
-                replace(one, expected=one.expected and "a backup", hint=one.hint or hint)
-                for one in error.problems
+                replace(each, expected=each.expected and "a backup", hint=each.hint or hint)
+                for each in error.problems
             ]
             raise StoreError(problems) from None
         except (OSError, ValueError, TypeError, KeyError, SpecError) as error:

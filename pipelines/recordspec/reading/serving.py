@@ -40,15 +40,15 @@ def export_model(
     inputs = replace(fit, targets=None, weights=None)
 
     def predict(features: Mapping[str, Tensor]) -> Any:
-        given = features if mapped is None else mapped({**features})
-        return model(inputs.pick(given, schema, layers, decoded=features))
+        shown = features if mapped is None else mapped({**features})
+        return model(inputs.pick(shown, schema, layers, decoded=features))
 
     def of_examples(examples: Tensor) -> Any:
         return predict(decoder.decode(schema, examples))
 
     types = decoder.batch_spec(schema)
     names = _input_names(types)
-    given = {
+    functions = {
         named: tensor
         for name, spec in types.items()
         for named, tensor in _dense_specs(names[name], spec).items()
@@ -60,7 +60,7 @@ def export_model(
     module = tf.Module()
     module.model, module.layers = model, list(layers.values())  # their variables and tables are saved
     signatures = {
-        TENSORS: tf.function(of_tensors).get_concrete_function(**given),
+        TENSORS: tf.function(of_tensors).get_concrete_function(**functions),
         EXAMPLES: tf.function(of_examples).get_concrete_function(tf.TensorSpec([None], tf.string, EXAMPLES)),
     }
     if folder.exists():
@@ -112,7 +112,7 @@ def _input_names(types: Mapping[str, Any]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     taken = set[str]()
-    for name in sorted(types, key=lambda one: _safe(one) != one):
+    for name in sorted(types, key=lambda feature: _safe(feature) != feature):
         safe = _safe(name)
         for number in count(2):
             inputs = {one.lower() for one in _dense_specs(safe, types[name])}
@@ -137,10 +137,10 @@ def _dense_specs(name: str, spec: Any) -> dict[str, Any]:
     Of a ragged feature, a dense tensor padded to the longest row; if single items vary in number, also the
     length of each row.
     """
-    found = {name: tf.TensorSpec(spec.shape, spec.dtype, name)}
+    signature = {name: tf.TensorSpec(spec.shape, spec.dtype, name)}
     if isinstance(spec, tf.RaggedTensorSpec) and spec.ragged_rank == 1:
-        found[name + _LENGTHS] = tf.TensorSpec([None], tf.int64, name + _LENGTHS)
-    return found
+        signature[name + _LENGTHS] = tf.TensorSpec([None], tf.int64, name + _LENGTHS)
+    return signature
 
 
 def _as_decoded(name: str, spec: Any, tensors: Mapping[str, Tensor]) -> Any:

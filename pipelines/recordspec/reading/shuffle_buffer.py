@@ -83,7 +83,7 @@ def shuffled(rows: Dataset, shuffle: ShufflePlan) -> Dataset:
 
 def rows_of_pools(
     pools: Dataset,
-    held: Callable[[Tensor], tuple[SerializedRows, Tensor]],
+    read_pool: Callable[[Tensor], tuple[SerializedRows, Tensor]],
     counted: Callable[[Tensor], Tensor],
     *,
     shuffle: ShufflePlan | None,
@@ -93,17 +93,17 @@ def rows_of_pools(
 
     Args:
         pools: vectors of serialized records.
-        held: returns the rows of a pool, and their number.
+        read_pool: returns the rows of a pool, and their number.
         counted: returns only the number, which is faster.
         shuffle: how rows are permuted; None for the order of the pool.
         first: the number of rows to skip; None for none.
     """
 
     def rows(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> SerializedRows:
-        found, count = held(pool)
+        records, count = read_pool(pool)
         if shuffle is None and left_out is None:
-            return found
-        return taken(found, _places(count, shuffle, number, left_out))
+            return records
+        return taken(records, _places(count, shuffle, number, left_out))
 
     calls = CALLS if shuffle is None else _AT_ONCE
     return map_elements(_numbered(pools, counted, shuffle, first), rows, calls)
@@ -163,13 +163,13 @@ def _from(numbered: Dataset, row: Tensor, counted: Callable[[Tensor], Tensor]) -
         after = before + tf.cast(counted(records), tf.int64)
         return after, (number, records, tf.maximum(row - before, 0), after)
 
-    found = numbered.scan(tf.zeros([], tf.int64), without_autograph(measured))
-    found = found.filter(without_autograph(lambda number, records, left_out, after: after > row))
-    return map_elements(found, lambda number, records, left_out, after: (number, records, left_out))
+    scanned = numbered.scan(tf.zeros([], tf.int64), without_autograph(measured))
+    scanned = scanned.filter(without_autograph(lambda number, records, left_out, after: after > row))
+    return map_elements(scanned, lambda number, records, left_out, after: (number, records, left_out))
 
 
-def taken(held: SerializedRows, places: Tensor) -> SerializedRows:
+def taken(records: SerializedRows, places: Tensor) -> SerializedRows:
     """The rows at these places."""
-    if isinstance(held, dict):
-        return {name: tf.gather(value, places) for name, value in held.items()}
-    return tf.gather(held, places)
+    if isinstance(records, dict):
+        return {name: tf.gather(value, places) for name, value in records.items()}
+    return tf.gather(records, places)

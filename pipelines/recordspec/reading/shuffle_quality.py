@@ -64,8 +64,8 @@ def neighbours(recipe: Recipe) -> Neighbours | None:
     total = recipe.plan.rows
     if total is None or total < 2:
         return None
-    found = places(recipe).rebatch(1 << 16).take(-(-_MOST_ROWS >> 16)).as_numpy_iterator()
-    seen = np.concatenate(list(found))
+    batches = places(recipe).rebatch(1 << 16).take(-(-_MOST_ROWS >> 16)).as_numpy_iterator()
+    seen = np.concatenate(list(batches))
     apart = np.abs(np.diff(seen))
     return Neighbours(
         rows=len(seen),
@@ -122,12 +122,12 @@ def _values(recipe: Recipe, label: str, seconds: float) -> Any:
     """The classes of the rows that are read in `seconds`, int64 `[n]`."""
     dataset = build(recipe.options, recipe.schema, recipe.plan, predicate=recipe.predicate)
     end = time.perf_counter() + seconds
-    found = [np.zeros(0, np.int64)]
+    distances = [np.zeros(0, np.int64)]
     for batch in dataset.as_numpy_iterator():
-        found.append(batch[label])
+        distances.append(batch[label])
         if time.perf_counter() > end:
             break
-    return np.concatenate(found)
+    return np.concatenate(distances)
 
 
 def _same(values: Any) -> float:

@@ -197,11 +197,11 @@ def _records_of(
         none = tf.numpy_function(released, [number, index], tf.int64)
         return tf.data.Dataset.from_tensors("").repeat(none)
 
-    one = tf.data.Dataset.from_tensors((number, index))
-    found = tfrecord_dataset(_unless(problem, path), compression).skip(first)
+    pair = tf.data.Dataset.from_tensors((number, index))
+    records = tfrecord_dataset(_unless(problem, path), compression).skip(first)
     if all(map(_is_counted, pieces)):
-        found = found.ignore_errors().concatenate(flat_map(one, rest)).take(count)
-    return found.concatenate(flat_map(one, end))
+        records = records.ignore_errors().concatenate(flat_map(pair, rest)).take(count)
+    return records.concatenate(flat_map(pair, end))
 
 
 def _unless(problem: Tensor, value: Tensor) -> Tensor:
@@ -300,9 +300,9 @@ def _count(piece: Piece, lease: Lease | None) -> int | None:
 
 def _check_records(piece: Piece, path: LocalPath) -> None:
     """Raises RecordError if a record of a file is corrupt."""
-    for found in tfrecord.salvage(path):
-        if isinstance(found, tfrecord.Damage):
-            raise RecordError(_named(found.problem, path, piece))
+    for item in tfrecord.salvage(path):
+        if isinstance(item, tfrecord.Damage):
+            raise RecordError(_named(item.problem, path, piece))
 
 
 def _named(problem: Problem, path: Location, piece: Piece) -> Problem:

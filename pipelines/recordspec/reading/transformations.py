@@ -79,7 +79,7 @@ def rebatch(batches: Dataset, size: int, *, drop_remainder: bool = False) -> Dat
         return batches.rebatch(size, drop_remainder=drop_remainder)
     rows = size if drop_remainder else None
     spec = tf.nest.map_structure(
-        lambda one: tf.TensorSpec([rows, *one.shape[1:]], one.dtype), batches.element_spec
+        lambda spec: tf.TensorSpec([rows, *spec.shape[1:]], spec.dtype), batches.element_spec
     )
     made = tf.raw_ops.RebatchDatasetV2(
         input_dataset=tf.data.experimental.to_variant(batches),
@@ -140,7 +140,7 @@ def _types(spec: Any) -> dict[str, Any]:
     A ragged or sparse tensor is one component of an element, a variant of no stated shape.
     """
     flat = [
-        one if isinstance(one, tf.TensorSpec) else tf.TensorSpec(None, tf.variant)
-        for one in tf.nest.flatten(spec)
+        part if isinstance(part, tf.TensorSpec) else tf.TensorSpec(None, tf.variant)
+        for part in tf.nest.flatten(spec)
     ]
     return {"output_types": [one.dtype for one in flat], "output_shapes": [one.shape for one in flat]}

@@ -107,7 +107,7 @@ def is_file(kind: Any) -> bool:
 
 
 def _files_of(value: Any) -> Any:
-    return [_files_of(one) for one in value] if isinstance(value, list) else file_of(value)
+    return [_files_of(item) for item in value] if isinstance(value, list) else file_of(value)
 
 
 def is_date(kind: Any) -> bool:
@@ -144,4 +144,4 @@ def _array_of(value: Any, dtype: np.dtype[Any]) -> Any:
     try:
         return np.array(value, dtype)
     except ValueError:  # of several sounds or images, which may differ in size
-        return [_array_of(one, dtype) for one in value] if isinstance(value, list) else value
+        return [_array_of(item, dtype) for item in value] if isinstance(value, list) else value

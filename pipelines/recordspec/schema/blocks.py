@@ -61,21 +61,21 @@ def blocks_of(
 
     Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
     """
-    given = {blocks.ROWS: to_arrow(np.full(count, size))}
+    arrays = {blocks.ROWS: to_arrow(np.full(count, size))}
     for section in schema.sections:
         columns = placed_columns(schema, section)
         for key, array in blocks.columns_of_blocks(section, sections[section], columns, size, count):
-            if key in given:
+            if key in arrays:
                 expected = "keys that stay apart in a block"
                 raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
-            given[key] = array
-    found = oversized([given], count)
-    if found is not None:
-        number, least, _ = found
+            arrays[key] = array
+    oversize = oversized([arrays], count)
+    if oversize is not None:
+        number, least, _ = oversize
         hint = f"blocks of at most {max(1, size * LARGEST_RECORD // least):,} rows of this size fit"
         got = f"{least:,} bytes in {size:,} rows"
         raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint), number)
-    return encode(given, None, count, framed=framed)
+    return encode(arrays, None, count, framed=framed)
 
 
 def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
@@ -83,9 +83,9 @@ def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
     """
-    given = strings_array(list(records))
-    sections = sections_of_records(schema, given)
-    (block,) = bytes_in(blocks_of(schema, sections, len(given), 1))
+    array = strings_array(list(records))
+    sections = sections_of_records(schema, array)
+    (block,) = bytes_in(blocks_of(schema, sections, len(array), 1))
     return block
 
 
@@ -106,25 +106,25 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
     sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
     for section in schema.sections:
         columns = placed_columns(schema, section)
-        found = decoded.sequence if section == "sequence" else decoded.features
-        blocks.check_known(found, {column.key for column in columns}, f"keys of the schema in {section}")
+        stored = decoded.sequence if section == "sequence" else decoded.features
+        blocks.check_known(stored, {column.key for column in columns}, f"keys of the schema in {section}")
         sections[section] = {
-            column.key: _stored(column, section, found.get(column.key, ()), decoded.rows)
+            column.key: _stored(column, section, stored.get(column.key, ()), decoded.rows)
             for column in columns
         }
     check_counts(schema, sections, decoded.rows)
     return sections
 
 
-def _stored(column: Column, section: Section, found: tuple[ArrowArray, ...], rows: int) -> ArrowArray:
+def _stored(column: Column, section: Section, arrays: tuple[ArrowArray, ...], rows: int) -> ArrowArray:
     """The array of a key, among those of several kinds."""
-    of_storage = [array for array in found if storage_of(array) == column.storage]
+    of_storage = [array for array in arrays if storage_of(array) == column.storage]
     if of_storage:
         return of_storage[0]
     empty = empty_column(column.storage, rows)
     if section != "sequence":
         return empty
-    steps = counts_of(found[0]) if found else np.zeros(rows, np.int64)
+    steps = counts_of(arrays[0]) if arrays else np.zeros(rows, np.int64)
     return list_array(empty_column(column.storage, int(steps.sum())), offsets(steps))
 
 
@@ -175,14 +175,14 @@ def rows_of_blocks(
     Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
     rows.
     """
-    found = blocks.StoredBlocks.of(buffer, starts, stops)
+    stored = blocks.StoredBlocks.of(buffer, starts, stops)
     columns = {section: placed_columns(schema, section) for section in schema.sections}
     sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
     for section, some in columns.items():
-        sections[section] = blocks.stored(some, section, found)
+        sections[section] = blocks.stored(some, section, stored)
     if whole:
-        found.check_keys(columns)
-    return sections, found.rows
+        stored.check_keys(columns)
+    return sections, stored.rows
 
 
 def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> ArrowArray:
@@ -213,13 +213,13 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     parsed = tf.io.parse_example(tf.reshape(serialized, [-1]), features | _rows_feature())
     rows = parsed.pop(blocks.ROWS)
     with tf.control_dependencies([_whole(columns, parsed, rows)]):
-        held = {key: tf.identity(value.values) for key, value in parsed.items()}
+        values_of = {key: tf.identity(value.values) for key, value in parsed.items()}
     for section, placed in columns.items():
         for column in placed:
             key = blocks.block_key(column.key, section)
-            if key in held and blocks.values_in_row(column, section) is not None:
-                held[key] = tf.reshape(held[key], [-1, *column.cell])
-    return held | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
+            if key in values_of and blocks.values_in_row(column, section) is not None:
+                values_of[key] = tf.reshape(values_of[key], [-1, *column.cell])
+    return values_of | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
 
 
 def rows_of(serialized: Tensor) -> Tensor:
@@ -245,31 +245,31 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
     return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), message) if missing else tf.no_op()
 
 
-def columns_of(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
+def columns_of(schema: FeatureSet, values_of: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
     """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key."""
-    found: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
-    for section, columns in found.items():
+    by_section: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
+    for section, columns in by_section.items():
         for column in placed_columns(schema, section):
             if not isinstance(column.layout, Component):
-                value = held.get(blocks.block_key(column.key, section))
-                columns[column.key] = value if section == "sequence" else _batch(column, value, held)
-    return found
+                value = values_of.get(blocks.block_key(column.key, section))
+                columns[column.key] = value if section == "sequence" else _batch(column, value, values_of)
+    return by_section
 
 
-def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
+def _batch(column: Column, value: Tensor, values_of: Mapping[str, Tensor]) -> Tensor:
     """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
     layout = column.layout
     if isinstance(layout, Fixed) and column.has_default:
         return value if layout.ragged else with_default(value, layout.default, layout.shape)[0]
     if isinstance(layout, Fixed) and value is None:  # a column without any values
-        shape = tf.stack([tf.shape(held[blocks.ROWS])[0], *layout.shape])
+        shape = tf.stack([tf.shape(values_of[blocks.ROWS])[0], *layout.shape])
         return tf.ensure_shape(tf.zeros(shape, TF_DTYPES[column.storage]), [None, *layout.shape])
     if isinstance(layout, VarLen):
         return value if layout.ragged else value.to_sparse()
     if isinstance(layout, Sequence):
         return value.to_tensor(None if layout.pad is None else tf.constant(layout.pad, value.dtype))
     if isinstance(layout, Sparse):
-        places = [value.value_rowids(), *(held[key].values for key in layout.index_keys)]
+        places = [value.value_rowids(), *(values_of[key].values for key in layout.index_keys)]
         size = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
         return tf.SparseTensor(tf.stack(places, 1), value.values, size)
     return value

@@ -44,13 +44,13 @@ def since_epoch(values: Any, unit: DateUnit) -> Array:
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         return numbers(values, "int64")
     if not (isinstance(values, np.ndarray) and values.dtype.kind == "M"):
-        found = np.empty(len(values), np.int64)
+        dates = np.empty(len(values), np.int64)
         for index, value in enumerate(values):
             try:
-                found[index] = _number(value, unit)
+                dates[index] = _number(value, unit)
             except BadValue as bad:
                 raise bad.moved(index) from None
-        return found
+        return dates
     cast = values.astype(f"datetime64[{_CODES[unit]}]")
     wrong = np.flatnonzero(np.isnat(values) | (cast.astype(values.dtype) != values))
     if len(wrong):
@@ -119,10 +119,10 @@ def _parsed(text: str) -> np.datetime64:
         return whole
     unit: Any = "ms" if len(digits) <= 3 else "us" if len(digits) <= 6 else "ns"
     digits = digits.ljust({"ms": 3, "us": 6, "ns": 9}[unit], "0")
-    found: np.datetime64 = whole.astype(f"datetime64[{unit}]") + np.timedelta64(int(digits), unit)
-    if found.astype(whole.dtype) != whole:  # it wraps around
+    moment: np.datetime64 = whole.astype(f"datetime64[{unit}]") + np.timedelta64(int(digits), unit)
+    if moment.astype(whole.dtype) != whole:  # it wraps around
         raise BadValue(0, "nanoseconds only from 1677-09-22 to 2262-04-10", f"`{text}`")
-    return found
+    return moment
 
 
 def iso_texts(numbers: Array, unit: DateUnit) -> tuple[list[str], Array]:
@@ -149,6 +149,6 @@ def unit_of_dates(values: Any) -> DateUnit | None:
     return None
 
 
-def finest(one: DateUnit, other: DateUnit) -> DateUnit:
+def finest(first: DateUnit, other: DateUnit) -> DateUnit:
     """The finer of two units."""
-    return max(one, other, key=list(_CODES).index)
+    return max(first, other, key=list(_CODES).index)

@@ -54,9 +54,9 @@ def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
-def decode_rows(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def decode_rows(schema: FeatureSet, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The decoded features of rows of blocks, which `blocks.parse` returned."""
-    return _decoded(schema, blocks.columns_of(schema, held))
+    return _decoded(schema, blocks.columns_of(schema, columns))
 
 
 def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -76,10 +76,10 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
         follow = schema.names[name].coordinates
         if follow is not None and image.resizing is not None:
             in_steps = name in schema.steps, image.name in schema.steps
-            given = decoded[name], sides[image.name], image.resizing, in_steps
+            arguments = decoded[name], sides[image.name], image.resizing, in_steps
             if follow.dropped_with is not None:
-                kept |= dict.fromkeys((name, *follow.dropped_with), _moved(follow.kept, *given))
-            decoded[name] = _moved(follow.resized, *given)
+                kept |= dict.fromkeys((name, *follow.dropped_with), _moved(follow.kept, *arguments))
+            decoded[name] = _moved(follow.resized, *arguments)
     return decoded | {name: tensors.masked(decoded[name], mask) for name, mask in kept.items()}
 
 
@@ -102,9 +102,9 @@ def _moved(
         return move(value, sides, resize)
     if sides.shape.rank == 1 + in_steps[1]:  # of one record
         steps = value.nrows() if isinstance(value, tf.RaggedTensor) else tf.shape(value, tf.int64)[0]
-        one = tf.RaggedTensor.from_row_lengths(value, steps[None])
+        batch = tf.RaggedTensor.from_row_lengths(value, steps[None])
         sides = tf.RaggedTensor.from_tensor(sides[None]) if in_steps[1] else sides[None]
-        return move(value, sides_by_step(sides, one), resize)
+        return move(value, sides_by_step(sides, batch), resize)
     return value.with_values(move(value.values, sides_by_step(sides, value), resize))
 
 
@@ -252,7 +252,7 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
     decoded = decode_records(data, np.array([0]), np.array([len(data)]), sequence=sequence)
     for _, problems in decoded.problems:
         return problems
-    found: list[Problem] = []
+    wrong: list[Problem] = []
     for section, feature in schema.placed:
         invalid = [
             violation.problem(place)
@@ -260,21 +260,21 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
             for place in range(len(violation.rows))
         ]
         stored = decoded.features.get(feature.stored, ()) if section != "sequence" else ()
-        found += invalid or _undecoded(schema, record, section, feature, stored)
-    if found and len(of_other_message(schema, decoded, lambda _: record)):
+        wrong += invalid or _undecoded(schema, record, section, feature, stored)
+    if wrong and len(of_other_message(schema, decoded, lambda _: record)):
         return (other_message(schema),)
-    return tuple(found)
+    return tuple(wrong)
 
 
 def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
     try:
-        found = StoredBlocks.of_record(record)
+        block = StoredBlocks.of_record(record)
     except RecordError as error:
         yield from error.problems
         return
     for section, feature in schema.placed:
         try:
-            stored(columns_in(section, feature), section, found)
+            stored(columns_in(section, feature), section, block)
         except RecordError as error:
             for problem in error.problems:
                 (key,) = problem.path[1:2]

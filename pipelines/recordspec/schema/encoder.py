@@ -238,24 +238,24 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
     to be refused later.
     """
     values, image, follow = columns.get(feature.name), schema.images.get(feature.name), feature.coordinates
-    given = None if image is None or not image.is_turned else columns.get(image.name)
-    if values is None or image is None or follow is None or given is None:
+    turned = None if image is None or not image.is_turned else columns.get(image.name)
+    if values is None or image is None or follow is None or turned is None:
         return values
     in_steps, image_in_steps = feature.name in schema.steps, image.name in schema.steps
-    found, changed = list(_with_none(values)), False
-    for row, one in enumerate(_with_none(given)):
-        turns = [image.turn_of(each) for each in (_listed(one) if image_in_steps else [one])]
+    boxes, changed = list(_with_none(values)), False
+    for row, picture in enumerate(_with_none(turned)):
+        turns = [image.turn_of(each) for each in (_listed(picture) if image_in_steps else [picture])]
         if not any(turns):
             continue
-        each = _listed(found[row]) if in_steps else [found[row]]
+        each = _listed(boxes[row]) if in_steps else [boxes[row]]
         turns = turns if image_in_steps else turns * len(each)
         if len(each) != len(turns):
             continue
         with suppress(BadValue):
             pairs = zip(each, turns, strict=True)
             moved = [place if turn is None else follow.turned(place, turn) for place, turn in pairs]
-            found[row], changed = moved if in_steps else moved[0], True
-    return found if changed else values
+            boxes[row], changed = moved if in_steps else moved[0], True
+    return boxes if changed else values
 
 
 def _with_none(values: Any) -> Any:
@@ -273,12 +273,12 @@ def _columns(feature: Feature, section: Section, values: Any, rows: int) -> dict
     """The columns of a feature, by key."""
     columns, present = feature.columns(), None
     if section == "sequence":
-        found = _steps(feature, columns, values, rows)
+        encoded = _steps(feature, columns, values, rows)
     else:
-        found, present = _arrays(feature, values, rows)
+        encoded, present = _arrays(feature, values, rows)
     return {
-        column.key: one if present is None else spread(one, present)
-        for column, one in zip(columns, found, strict=True)
+        column.key: array if present is None else spread(array, present)
+        for column, array in zip(columns, encoded, strict=True)
     }
 
 
@@ -300,14 +300,14 @@ def _arrays(feature: Feature, values: Any, rows: int) -> tuple[tuple[ArrowArray,
     places, missing = np.flatnonzero(present), np.flatnonzero(~present)
     first_missing = int(missing[0]) if len(missing) else len(present)
     try:
-        found = feature.encode(kept)
+        encoded = feature.encode(kept)
     except BadValue as bad:
         if feature.optional or places[bad.index] < first_missing:
             raise bad.moved(int(places[bad.index])) from None
         raise _missing(feature, first_missing) from None
     if len(missing) and not feature.optional:
         raise _missing(feature, first_missing)
-    return found, present if len(missing) else None
+    return encoded, present if len(missing) else None
 
 
 def _missing(feature: Feature, index: int) -> BadValue:
@@ -356,6 +356,6 @@ def _steps(feature: Feature, columns: Sequence[Column], values: Any, rows: int) 
         return (list_array(values_array(to_arrow(flat_of(array), size)), offsets(counts // size)),)
     flat, lengths = rows_of(values, "a list of steps")
     with by_row(lengths):
-        found = feature.encode(as_taken(feature, flat))
+        encoded = feature.encode(as_taken(feature, flat))
     steps = np.full(len(values), lengths) if isinstance(lengths, int) else lengths
-    return tuple(list_array(values_array(one), offsets(steps)) for one in found)
+    return tuple(list_array(values_array(one), offsets(steps)) for one in encoded)

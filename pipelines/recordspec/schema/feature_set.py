@@ -109,30 +109,30 @@ class FeatureSet:
     @cached_property
     def images(self) -> dict[str, Pictures]:
         """The images that features of coordinates are in, by the names of these features."""
-        found: dict[str, Pictures] = {}
+        pictures: dict[str, Pictures] = {}
         for name, feature in self.names.items():
             if feature.coordinates is not None:
                 named, known = feature.coordinates.image, _images_of(self, name)
                 for image in known:
                     if named == image.name or len(known) == 1:
-                        found[name] = image
-        return found
+                        pictures[name] = image
+        return pictures
 
     @cached_property
     def equal_counts(self) -> tuple[EqualCounts, ...]:
         """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
         and images of steps."""
-        found = []
+        problems = []
         for section, feature in self.placed:
             follow, image = feature.coordinates, self.images.get(feature.name)
             if image is not None and {feature.name, image.name} <= self.steps:
-                found.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
+                problems.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
             for name in (follow.dropped_with or ()) if follow is not None else ():
                 counted = _counted(feature), _counted(self.names[name])
                 if section == "sequence":
-                    found.append(EqualCounts(section, *counted, steps=True))
-                found.append(EqualCounts(section, *counted))
-        return tuple(found)
+                    problems.append(EqualCounts(section, *counted, steps=True))
+                problems.append(EqualCounts(section, *counted))
+        return tuple(problems)
 
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
@@ -185,7 +185,7 @@ class FeatureSet:
 
     def _of(self: _Set, names: Collection[str]) -> _Set:
         """The schema of the features with these names, and of those on which their values depend."""
-        follow = [one.coordinates for one in self.names.values() if one.coordinates is not None]
+        follow = [name.coordinates for name in self.names.values() if name.coordinates is not None]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
         kept |= {image.name for name, image in self.images.items() if name in kept}
 
@@ -229,9 +229,9 @@ def map_features(schema: _Set, function: Callable[[Feature], Feature | None]) ->
     return dataclasses.replace(schema, **mapped)  # type: ignore[arg-type]
 
 
-def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], given: Container[str]) -> Problem:
-    """The problem of a name that is not `known`; its hint is a name that is not `given`."""
-    hint = nearest(str(name), [one for one in known if one not in given])
+def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], others: Container[str]) -> Problem:
+    """The problem of a name that is not `known`; its hint is a name that is not in `others`."""
+    hint = nearest(str(name), [one for one in known if one not in others])
     return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
 
@@ -430,8 +430,10 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
 def _difference(path: Path, before: Any, after: Any) -> Problem:
     """The difference of two options; of long lists, the first item that differs."""
     old, new = (
-        one if isinstance(one, str) else json.dumps(to_builtins(one), ensure_ascii=False, default=str)
-        for one in (before, after)
+        schema
+        if isinstance(schema, str)
+        else json.dumps(to_builtins(schema), ensure_ascii=False, default=str)
+        for schema in (before, after)
     )
     if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
         index, values = next(

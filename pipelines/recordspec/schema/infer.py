@@ -114,22 +114,22 @@ class Evidence:
         return "steps" if self.sequence else "rows"
 
 
-def infer_features(found: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feature | None]], list[str]]:
+def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feature | None]], list[str]]:
     """The features that hold the values, if any, and notes: on what is left out, lost or guessed."""
-    found = list(found)
-    names = {evidence.name for evidence in found}
+    tallied = list(tallied)
+    names = {evidence.name for evidence in tallied}
     features, notes = [], []
-    for evidence in found:
+    for evidence in tallied:
         feature, more = _feature_and_notes(evidence, names)
         features.append((evidence, feature))
         notes += more
     return features, notes
 
 
-def no_inputs(found: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
+def no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
     """The features that should not be inputs of a model, with the reason."""
     reasons = {}
-    for evidence, feature in found:
+    for evidence, feature in features:
         if feature is not None and evidence.identifies and not feature.value_type.is_number:
             reasons[feature.name] = IDENTIFIES
         elif feature is not None and _lacks_finite(evidence, feature):

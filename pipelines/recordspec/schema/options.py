@@ -248,27 +248,27 @@ def document(text: str, source: str) -> tuple[MappingNode, Log]:
     return node, Log(problems)
 
 
-def from_python(cls: type, given: Mapping[str, Any]) -> Any:
+def from_python(cls: type, options: Mapping[str, Any]) -> Any:
     """An instance of the dataclass `cls` from Python values, validated like those of a file.
 
     A mapping is read as a dataclass, a list as a tuple, and a scalar as a short form. Raises
     SpecError with all the problems.
     """
     log = Log()
-    instance = read_fields(cls, PythonValue(given), (), log)
+    instance = read_fields(cls, PythonValue(options), (), log)
     log.close()
     return instance
 
 
-def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> Any:
+def read_fields(cls: type, value: Value, path: Path, log: Log, **fixed: Any) -> Any:
     """An instance of the dataclass `cls` from a mapping, or INVALID.
 
-    `given` are fields that do not come from the mapping's own keys.
+    `fixed` are fields that do not come from the mapping's own keys.
     """
     annotations = hints(cls)
-    fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in given}
+    fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in fixed}
     entries = value.entries or {}
-    values = dict(given)
+    values = dict(fixed)
     valid = True
     for key, entry in entries.items():
         if key not in fields:
@@ -318,7 +318,7 @@ def _check_rest(
     except SpecError as error:
         # a problem of the whole, or of an invalid field, may only follow from these
         reported = {name.rstrip("_") for name in invalid}
-        rest = [one for one in error.problems if one.path and one.path[0] not in reported]
+        rest = [problem for problem in error.problems if problem.path and problem.path[0] not in reported]
         log.adopt(SpecError(rest), value, path)
     return INVALID
 
@@ -331,11 +331,11 @@ def read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
     if not fitting:
         got, hint = value.mismatch(annotation)
         return log.add(value.position(), path, expected_of(annotation), got, hint)
-    found = _read_as(value, closest(fitting, value.entries), path, log)
-    wrong = wrong_path(found, annotation)
+    result = _read_as(value, closest(fitting, value.entries), path, log)
+    wrong = wrong_path(result, annotation)
     if wrong is not None:  # it is kept: without it, its owner would find other problems
         log.add(value.position(), path, wrong.expected, wrong.got, wrong.hint)
-    return found
+    return result
 
 
 def _fits(value: Value, choice: Any) -> bool:
@@ -357,11 +357,11 @@ def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
         return _read_short_form(value, choice, path, log)
     if elements is not None:
         item = typing.get_args(choice)[0]
-        found = tuple(read(one, item, (*path, index), log) for index, one in enumerate(elements))
-        return INVALID if any(one is INVALID for one in found) else found
+        items = tuple(read(one, item, (*path, index), log) for index, one in enumerate(elements))
+        return INVALID if any(one is INVALID for one in items) else items
     if entries is None:
-        found = value.as_type(choice)
-        return found if found is not INVALID else _read_short_form(value, choice, path, log)
+        items = value.as_type(choice)
+        return items if items is not INVALID else _read_short_form(value, choice, path, log)
     if dataclasses.is_dataclass(choice):
         return read_fields(typing.cast(type, choice), value, path, log)
     item = typing.get_args(choice)[1]
@@ -371,11 +371,11 @@ def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
 
 def _read_short_form(value: Value, cls: Any, path: Path, log: Log) -> Any:
     name = str(short_form(cls))
-    found = read(value, hints(cls)[name], path, log)
-    if found is INVALID:
+    item = read(value, hints(cls)[name], path, log)
+    if item is INVALID:
         return INVALID
     try:
-        return cls(**{name: found})
+        return cls(**{name: item})
     except SpecError as error:
         return log.adopt(error, value, path)
 
@@ -386,11 +386,11 @@ def _read_untyped(value: Value, path: Path, log: Log) -> Any:
         return log.add(value.position(), path, "a value or a list of values", value.mismatch(Any)[0])
     if value.elements is not None:
         return _read_as(value, tuple[Any, ...], path, log)
-    found = value.as_builtin()
-    if found is INVALID:
+    plain = value.as_builtin()
+    if plain is INVALID:
         got, hint = value.mismatch(Any)
         return log.add(value.position(), path, "a decimal number, or text in quotes", got, hint)
-    return found
+    return plain
 
 
 # The types that a field's annotation allows, and their names in messages.
@@ -407,7 +407,7 @@ def closest(forms: list[Any], entries: Mapping[str, Value] | None) -> Any:
         if set(entries) <= {field.name for field in dataclasses.fields(form)}:
             return form
     item = typing.get_args(forms[-1])[-1] if typing.get_origin(forms[-1]) in MAPPINGS else Any
-    others = dataclasses.is_dataclass(item) and not all(_fits(one, item) for one in entries.values())
+    others = dataclasses.is_dataclass(item) and not all(_fits(entry, item) for entry in entries.values())
     return forms[0] if others else forms[-1]
 
 

@@ -234,8 +234,12 @@ def custom_kinds(path: Location) -> tuple[str, ...]:
     """
     node, _ = parse_file(path)
     sections = [node.values.get(section) for section in ALL_SECTIONS]
-    features = [one for found in sections if isinstance(found, MappingNode) for one in found.values.values()]
-    named = [one.values.get("kind") if isinstance(one, MappingNode) else one for one in features]
+    features = [
+        value for found in sections if isinstance(found, MappingNode) for value in found.values.values()
+    ]
+    named = [
+        feature.values.get("kind") if isinstance(feature, MappingNode) else feature for feature in features
+    ]
     kinds = [one.text for one in named if isinstance(one, ScalarNode) and one.type == "str"]
     return tuple(dict.fromkeys(kind for kind in kinds if kind not in (*KINDS, *DTYPES, "string")))
 
@@ -248,12 +252,12 @@ def parse_file(path: Location) -> tuple[MappingNode, Log]:
     try:
         return document(read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE), str(path))
     except SpecError:
-        found = file_type(path)
-        if found is None:
+        kind = file_type(path)
+        if kind is None:
             raise
-        hint = f"`recordspec infer {path}` writes a spec for it" if found.startswith(_INFERRED) else ""
+        hint = f"`recordspec infer {path}` writes a spec for it" if kind.startswith(_INFERRED) else ""
         expected = "a feature spec or a config"
-        raise SpecError(Problem(where=str(path), expected=expected, got=found, hint=hint)) from None
+        raise SpecError(Problem(where=str(path), expected=expected, got=kind, hint=hint)) from None
 
 
 class _Setting(NamedTuple):
@@ -356,8 +360,8 @@ def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log
     return log.add(node.position, path, "a dtype, a kind, or a mapping of options", got, hint)
 
 
-def check_is_schema(given: object) -> None:
+def check_is_schema(schema: object) -> None:
     """Raises SpecError for anything else than a schema, such as the path of one."""
-    if not isinstance(given, Schema):
-        hint = "Schema.load reads a file" if is_path(given) else ""
-        raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(given), hint=hint))
+    if not isinstance(schema, Schema):
+        hint = "Schema.load reads a file" if is_path(schema) else ""
+        raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(schema), hint=hint))

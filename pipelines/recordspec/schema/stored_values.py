@@ -103,9 +103,9 @@ def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
     check_structure(placed, _decoded(records, sequence=True))
     columns: dict[str, list[Any]] = {feature.name: [] for _, feature in placed}
     for row, record in enumerate(records):
-        found = proto.entries(record, sequence=True)
-        context = {key: None if one.kind == "none" else one.values for key, one in found.features}
-        lists = {key: [step.values for step in steps] for key, steps in found.lists}
+        entries = proto.entries(record, sequence=True)
+        context = {key: None if one.kind == "none" else one.values for key, one in entries.features}
+        lists = {key: [step.values for step in steps] for key, steps in entries.lists}
         for section, feature in placed:
             if section != "sequence":
                 value = _given(feature, context, row)

@@ -40,14 +40,14 @@ def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[T
         More than one value is an InvalidArgumentError.
     """
     alone = value.shape.rank == 1 + len(shape)
-    given = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1, *shape])
-    counts = tf.shape(given, tf.int64)[:1] if alone else value.row_lengths()
-    one = tf.debugging.assert_less(counts, tf.constant(2, tf.int64), "expected one value, or none")
-    with tf.control_dependencies([one]):
+    flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1, *shape])
+    counts = tf.shape(flat, tf.int64)[:1] if alone else value.row_lengths()
+    at_most_one = tf.debugging.assert_less(counts, tf.constant(2, tf.int64), "expected one value, or none")
+    with tf.control_dependencies([at_most_one]):
         missing = counts < 1
-    places = tf.where(missing, tf.shape(given, tf.int64)[0], tf.cumsum(counts, exclusive=True))
-    filler = tf.reshape(tf.constant(default, given.dtype), [1, *shape])
-    filled = tf.ensure_shape(tf.gather(tf.concat([given, filler], 0), places), [None, *shape])
+    places = tf.where(missing, tf.shape(flat, tf.int64)[0], tf.cumsum(counts, exclusive=True))
+    filler = tf.reshape(tf.constant(default, flat.dtype), [1, *shape])
+    filled = tf.ensure_shape(tf.gather(tf.concat([flat, filler], 0), places), [None, *shape])
     return (filled[0], missing[0]) if alone else (filled, missing)
 
 
@@ -105,15 +105,15 @@ def mask_of(value: Tensor, lengths: Tensor | None, length: int | None = None) ->
         ragged dimension and, with `lengths`, one for those items.
     """
     if isinstance(value, tf.sparse.SparseTensor):
-        given = tf.ones_like(value.values, tf.bool)
-        return tf.sparse.to_dense(tf.SparseTensor(value.indices, given, value.dense_shape))
+        present = tf.ones_like(value.values, tf.bool)
+        return tf.sparse.to_dense(tf.SparseTensor(value.indices, present, value.dense_shape))
     if not isinstance(value, tf.RaggedTensor):
         return _first_items(lengths, value)
     flat = value.flat_values
-    given = (
+    present = (
         tf.ones(tf.shape(flat)[:1], tf.bool) if lengths is None else _first_items(lengths.flat_values, flat)
     )
-    return dense(value.with_flat_values(given), False, length)
+    return dense(value.with_flat_values(present), False, length)
 
 
 def _first_items(lengths: Tensor, value: Tensor) -> Tensor:
@@ -144,9 +144,9 @@ def masked(value: Tensor, kept: Tensor) -> Tensor:
 
 def merged_steps(steps: Tensor) -> Tensor:
     """Converts a ragged `[steps, (k), ...]` in which every k is 1 to `[steps, ...]`."""
-    one = tf.ones([], tf.int64)
+    single = tf.ones([], tf.int64)
     message = "expected one item in every step"
-    with tf.control_dependencies([tf.debugging.assert_equal(steps.row_lengths(), one, message)]):
+    with tf.control_dependencies([tf.debugging.assert_equal(steps.row_lengths(), single, message)]):
         return tf.identity(steps.values)
 
 
@@ -310,8 +310,8 @@ def checked_lists(serialized: Tensor, keys: Sequence[str], lists: Sequence[Tenso
     if not lists:
         return []
     single = serialized.shape.rank == 0
-    steps = [one.nrows() if single else one.row_lengths() for one in lists]
-    some_empty = tf.reduce_any(tf.concat([tf.reshape(one, [-1]) for one in steps], 0) == 0)
+    steps = [array.nrows() if single else array.row_lengths() for array in lists]
+    some_empty = tf.reduce_any(tf.concat([tf.reshape(step, [-1]) for step in steps], 0) == 0)
     return [tf.cond(some_empty, lambda: _have_lists(serialized, keys), lambda: True)]
 
 

@@ -71,8 +71,8 @@ class Violation:
         """Converts a violation of steps to one of the rows that own them."""
 
         def problem(place: int) -> Problem:
-            found = self.problem(place)
-            return replace(found, path=(*found.path, int(within[self.rows[place]])))
+            problem = self.problem(place)
+            return replace(problem, path=(*problem.path, int(within[self.rows[place]])))
 
         return replace(self, rows=owners[self.rows], problem=problem)
 
@@ -100,14 +100,14 @@ def of_other_message(
     """
     if schema.record == "example":
         return np.array([row for row in records.unknown_fields if proto.has_lists(data(row))], np.int64)
-    found = np.zeros(records.rows, bool)
+    invalid = np.zeros(records.rows, bool)
     for column in schema.columns("sequence"):
-        found |= _present(records.features.get(column.key, ()), records.rows)
+        invalid |= _present(records.features.get(column.key, ()), records.rows)
     for key in records.sequence:
-        if not found.any():
+        if not invalid.any():
             break
-        found &= ~_present(records.sequence[key], records.rows)
-    return np.flatnonzero(found)
+        invalid &= ~_present(records.sequence[key], records.rows)
+    return np.flatnonzero(invalid)
 
 
 def other_message(schema: FeatureSet) -> Problem:
@@ -125,8 +125,8 @@ def feature_violations(
     decoded = np.ones(records.rows, bool)
     decoded[list(records.broken)] = False
     validate = _in_steps if section == "sequence" else _in_rows
-    for found in validate(section, feature, records, values):
-        violation = found.only(decoded)
+    for each in validate(section, feature, records, values):
+        violation = each.only(decoded)
         if len(violation.rows):
             yield violation
 
@@ -135,14 +135,17 @@ def check_structure(placed: Iterable[tuple[Section, Feature]], records: RecordBa
     """Raises RecordError, which names the row, for the first record that could not be decoded, or in which
     a feature has another type, or another number of values; their values are not validated."""
     row, problems = next(records.problems, (records.rows, ()))
-    found = [
+    structures = [
         violation
         for section, feature in placed
         for violation in feature_violations(section, feature, records, values=False)
     ]
-    first = min((int(violation.rows[0]) for violation in found), default=records.rows)
+    first = min((int(violation.rows[0]) for violation in structures), default=records.rows)
     if first < row:
-        row, problems = first, tuple(one.problem(0) for one in found if one.rows[0] == first)
+        row, problems = (
+            first,
+            tuple(structure.problem(0) for structure in structures if structure.rows[0] == first),
+        )
     if problems:
         raise RecordError(problems, row)
 
@@ -152,8 +155,8 @@ def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: b
     columns, path = columns_in(section, feature), (section, feature.name)
     valid = np.ones(records.rows, bool)
     for column in columns:
-        found = records.features.get(column.key, ())
-        for violation in _key_violations(column, section, records.rows, found, feature):
+        arrays = records.features.get(column.key, ())
+        for violation in _key_violations(column, section, records.rows, arrays, feature):
             valid[violation.rows] = False
             yield violation
     for violation in _inconsistent(columns, records.features, valid, path, values):
@@ -168,14 +171,14 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
     columns, path = columns_in(section, feature), (section, feature.name)
     valid = np.ones(records.rows, bool)
     for column in columns:
-        found = records.sequence.get(column.key, ())
+        arrays = records.sequence.get(column.key, ())
         violations = []
         if feature.missing == "error":
-            missing = np.flatnonzero(~_present(found, records.rows))
+            missing = np.flatnonzero(~_present(arrays, records.rows))
             problem = _problem(path, "a list of steps", "none", "`missing: empty` accepts it")
             violations.append(Violation("missing", path, missing, problem))
-        if found:
-            violations += _of_steps(section, feature, column, found, values and not _is_aligned(columns))
+        if arrays:
+            violations += _of_steps(section, feature, column, arrays, values and not _is_aligned(columns))
         for violation in violations:
             valid[violation.rows] = False
             yield violation
@@ -184,12 +187,12 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
 
 
 def _of_steps(
-    section: Section, feature: Feature, column: Column, found: tuple[ArrowArray, ...], values: bool
+    section: Section, feature: Feature, column: Column, arrays: tuple[ArrowArray, ...], values: bool
 ) -> Iterator[Violation]:
-    path, counts = (section, feature.name), counts_of(found[0])
+    path, counts = (section, feature.name), counts_of(arrays[0])
     owners, within = _owners(counts)
     valid = np.ones(len(owners), bool)
-    steps = tuple(map(items_of, found))
+    steps = tuple(map(items_of, arrays))
     for violation in _key_violations(column, section, len(owners), steps, feature):
         valid[violation.rows] = False
         yield violation.at_steps(owners, within)
@@ -198,7 +201,7 @@ def _of_steps(
             for violation in _invalid(feature, array, numbers, path):
                 yield violation.at_steps(owners, within)
         elif valid.all():
-            rows = np.flatnonzero(present_in(found[0]))
+            rows = np.flatnonzero(present_in(arrays[0]))
             size = max(1, math.prod(column.layout.shape))
             joined = list_array(values_array(flat_of(array)), offsets(counts[rows] * size))
             yield from _invalid(feature, joined, rows, path)
@@ -211,20 +214,20 @@ def _owners(counts: Ints) -> tuple[Ints, Ints]:
 
 
 def _key_violations(
-    column: Column, section: Section, rows: int, found: tuple[ArrowArray, ...], feature: Feature
+    column: Column, section: Section, rows: int, arrays: tuple[ArrowArray, ...], feature: Feature
 ) -> Iterator[Violation]:
     """Rows or steps whose list under a key has another type, or another number of values; each once."""
     path, size = (section, feature.name), math.prod(column.cell)
     has_default = section != "sequence" and column.has_default
     whole = column.is_whole(section)
-    if len(found) == 1 and _all_fit(found[0], column, size if whole or has_default else None):
+    if len(arrays) == 1 and _all_fit(arrays[0], column, size if whole or has_default else None):
         return
     number = f"{size}" if whole or has_default else "any number of" if size <= 1 else f"a multiple of {size}"
     expected = f"{number} {TF_DTYPES[column.storage]}"
     hint = "" if column.key == feature.name else f"stored under `{column.key}`"
     counts, has_list = np.zeros(rows, np.int64), np.zeros(rows, bool)
     right = np.ones(rows, bool)
-    for array in found:
+    for array in arrays:
         kind = storage_of(array)
         if kind == "none":
             continue
@@ -262,17 +265,17 @@ def _all_fit(array: ArrowArray, column: Column, size: int | None) -> bool:
     return not array.null_count and (width_of(array) if is_list(array) else 1) == size
 
 
-def _present(found: tuple[ArrowArray, ...], rows: int) -> Mask:
+def _present(arrays: tuple[ArrowArray, ...], rows: int) -> Mask:
     """Which rows have a list of any kind."""
     present = np.zeros(rows, bool)
-    for array in found:
+    for array in arrays:
         present |= present_in(array)
     return present
 
 
-def _stored(found: tuple[ArrowArray, ...], column: Column, valid: Mask) -> Iterator[tuple[ArrowArray, Ints]]:
+def _stored(arrays: tuple[ArrowArray, ...], column: Column, valid: Mask) -> Iterator[tuple[ArrowArray, Ints]]:
     """The lists of the column's type, of rows or steps that are valid, and the number of each."""
-    for array in found:
+    for array in arrays:
         if storage_of(array) == column.storage:
             rows = np.flatnonzero(valid & present_in(array) if array.null_count else valid)
             yield array if len(rows) == len(valid) else take(array, rows), rows
@@ -303,7 +306,7 @@ class _Numbers:
 
 def _inconsistent(
     columns: tuple[Column, ...],
-    held: Mapping[str, tuple[ArrowArray, ...]],
+    by_key: Mapping[str, tuple[ArrowArray, ...]],
     valid: Mask,
     path: Path,
     values: bool,
@@ -312,7 +315,7 @@ def _inconsistent(
     layout, key = columns[0].layout, columns[0].key
     if not isinstance(layout, Ragged | Sparse):
         return
-    numbers = {column.key: _numbers(held.get(column.key, ()), column, len(valid)) for column in columns}
+    numbers = {column.key: _numbers(by_key.get(column.key, ()), column, len(valid)) for column in columns}
     if _is_aligned(columns):
         yield from _unaligned(key, numbers, valid, path)
     elif isinstance(layout, Ragged):
@@ -327,13 +330,13 @@ def _is_aligned(columns: tuple[Column, ...]) -> bool:
 
 
 def _values(
-    columns: tuple[Column, ...], held: Mapping[str, tuple[ArrowArray, ...]], valid: Mask
+    columns: tuple[Column, ...], by_key: Mapping[str, tuple[ArrowArray, ...]], valid: Mask
 ) -> Iterator[tuple[ArrowArray, Ints]]:
     """The values of the first column, of rows or steps that are valid; of aligned columns those of all, item
     by item."""
     if not _is_aligned(columns):
         columns = columns[:1]
-    parts = [part for column in columns for part in _stored(held.get(column.key, ()), column, valid)]
+    parts = [part for column in columns for part in _stored(by_key.get(column.key, ()), column, valid)]
     if len(columns) == 1 or not parts:
         yield from parts
         return
@@ -345,11 +348,11 @@ def _values(
 def _unaligned(key: str, numbers: Mapping[str, _Numbers], valid: Mask, path: Path) -> Iterator[Violation]:
     """Lists of different lengths."""
     wanted, right = numbers[key].counts, valid.copy()
-    for other, found in numbers.items():
-        bad = np.flatnonzero(right & (found.counts != wanted))
+    for other, others in numbers.items():
+        bad = np.flatnonzero(right & (others.counts != wanted))
         right[bad] = False  # once, for the first list that differs
         expected = _of(wanted[bad], f" items under `{other}`, as under `{key}`")
-        yield Violation("count", path, bad, _problem(path, expected, _of(found.counts[bad])))
+        yield Violation("count", path, bad, _problem(path, expected, _of(others.counts[bad])))
 
 
 def _inconsistent_lengths(
@@ -373,20 +376,20 @@ def _inconsistent_indices(
     """Indices of another number than the values, or outside the tensor."""
     wanted = numbers[key].counts
     for index, size in zip(layout.index_keys, layout.size, strict=True):
-        found = numbers[index]
-        bad = np.flatnonzero(valid & (found.counts != wanted))
+        other_numbers = numbers[index]
+        bad = np.flatnonzero(valid & (other_numbers.counts != wanted))
         expected = _of(wanted[bad], f" indices under `{index}`, one for each value")
-        yield Violation("count", path, bad, _problem(path, expected, _of(found.counts[bad])))
-        outside = (found.least < 0) | (found.most >= size)
-        bad = np.flatnonzero(valid & (found.counts == wanted) & outside & values)
-        indices = np.where(found.least[bad] < 0, found.least[bad], found.most[bad])
+        yield Violation("count", path, bad, _problem(path, expected, _of(other_numbers.counts[bad])))
+        outside = (other_numbers.least < 0) | (other_numbers.most >= size)
+        bad = np.flatnonzero(valid & (other_numbers.counts == wanted) & outside & values)
+        indices = np.where(other_numbers.least[bad] < 0, other_numbers.least[bad], other_numbers.most[bad])
         within = f"indices from 0 to {size - 1} under `{index}`"
         yield Violation("count", path, bad, _problem(path, within, _of(indices)))
 
 
-def _numbers(found: tuple[ArrowArray, ...], column: Column, rows: int) -> _Numbers:
+def _numbers(arrays: tuple[ArrowArray, ...], column: Column, rows: int) -> _Numbers:
     numbers = _Numbers(*(np.zeros(rows, np.int64) for _ in range(4)))
-    for array in found:
+    for array in arrays:
         if storage_of(array) == column.storage:
             counts = counts_of(array)
             numbers.counts[:] = counts
@@ -408,14 +411,14 @@ def _inconsistent_steps(
     values: bool,
 ) -> Iterator[Violation]:
     """Steps, of rows valid so far, in which the values of several keys do not agree."""
-    found = {column.key: records.sequence.get(column.key, ()) for column in columns}
-    (key, counts), *others = ((key, _step_counts(steps, records.rows)) for key, steps in found.items())
+    by_key = {column.key: records.sequence.get(column.key, ()) for column in columns}
+    (key, counts), *others = ((key, _step_counts(steps, records.rows)) for key, steps in by_key.items())
     for other, number in others:
         rows = np.flatnonzero(valid & (number != counts))
         valid[rows] = False
         expected = _of(counts[rows], f" steps under `{other}`, as under `{key}`")
         yield Violation("count", path, rows, _problem(path, expected, _of(number[rows])))
-    aligned = {key: _steps_of(lists, valid) for key, lists in found.items()}
+    aligned = {key: _steps_of(lists, valid) for key, lists in by_key.items()}
     owners, within = _owners(counts * valid)
     valid = np.ones(len(owners), bool)
     for violation in _inconsistent(columns, aligned, valid, path, values):
@@ -450,29 +453,29 @@ def _item_counts(
     steps; and the row of each number."""
     owners = np.arange(records.rows)
     keys = [key for _, key, _ in (equal.first, equal.second)]
-    found = [records.features.get(key, ()) for key in keys]
+    arrays = [records.features.get(key, ()) for key in keys]
     if equal.section == "sequence":
         lists = [records.sequence.get(key, ()) for key in keys]
-        steps = [_step_counts(one, records.rows) for one in lists]
+        steps = [_step_counts(array, records.rows) for array in lists]
         if equal.steps:
             return steps, owners
         valid = valid & (steps[0] == steps[1])
         owners, _ = _owners(steps[0] * valid)
-        found = [_steps_of(one, valid) for one in lists]
+        arrays = [_steps_of(array, valid) for array in lists]
     columns = {column.key: column for column in schema.columns(equal.section)}
-    numbers = [_numbers(one, columns[key], len(owners)).counts for key, one in zip(keys, found, strict=True)]
+    numbers = [_numbers(one, columns[key], len(owners)).counts for key, one in zip(keys, arrays, strict=True)]
     sizes = equal.first[2], equal.second[2]
     return [number // size for number, size in zip(numbers, sizes, strict=True)], owners
 
 
-def _step_counts(found: tuple[ArrowArray, ...], rows: int) -> Ints:
+def _step_counts(arrays: tuple[ArrowArray, ...], rows: int) -> Ints:
     """The number of steps of each row; 0 without a list of steps."""
-    return counts_of(found[0]) if found else np.zeros(rows, np.int64)
+    return counts_of(arrays[0]) if arrays else np.zeros(rows, np.int64)
 
 
-def _steps_of(found: tuple[ArrowArray, ...], rows: Mask) -> tuple[ArrowArray, ...]:
+def _steps_of(arrays: tuple[ArrowArray, ...], rows: Mask) -> tuple[ArrowArray, ...]:
     """The steps of these rows."""
-    return tuple(items_of(array if rows.all() else take(array, np.flatnonzero(rows))) for array in found)
+    return tuple(items_of(array if rows.all() else take(array, np.flatnonzero(rows))) for array in arrays)
 
 
 def _problem(

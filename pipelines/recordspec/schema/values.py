@@ -62,20 +62,20 @@ class BadValue(Exception):
 
 def encode_scalar(value: Any, dtype: str) -> tuple[Any] | None:
     """The stored form of a number, str or bytes, by dtype; None if a type check is not enough."""
-    given = type(value)
-    if given in _NUMPY_SCALARS:
+    cls = type(value)
+    if cls in _NUMPY_SCALARS:
         value = value.item()
-        given = type(value)
+        cls = type(value)
     if dtype == "int64":
-        return (value,) if given is int and _INT64_MIN <= value <= _INT64_MAX else None
+        return (value,) if cls is int and _INT64_MIN <= value <= _INT64_MAX else None
     if dtype == "float32":
-        if given is int:
+        if cls is int:
             return (value,) if -_FLOAT32_EXACT <= value <= _FLOAT32_EXACT else None
-        return (value,) if given is float and -_FLOAT32_MAX <= value <= _FLOAT32_MAX else None
-    if given not in (str, bytes) or len(value) > _MOST_BYTES:
+        return (value,) if cls is float and -_FLOAT32_MAX <= value <= _FLOAT32_MAX else None
+    if cls not in (str, bytes) or len(value) > _MOST_BYTES:
         return None
     try:
-        return (value if given is bytes else value.encode(),)
+        return (value if cls is bytes else value.encode(),)
     except UnicodeEncodeError:
         return None
 
@@ -85,8 +85,8 @@ def encode_list(value: Any, dtype: str) -> Sequence[Any] | None:
     if type(value) is not list or not 0 < len(value) <= _MOST_ITEMS:
         return None
     stored = []
-    for one in value:
-        item = encode_scalar(one, dtype)
+    for each in value:
+        item = encode_scalar(each, dtype)
         if item is None:
             return None
         stored.append(item[0])

@@ -118,8 +118,8 @@ def reason(error: Exception) -> str:
     """Spark's message of an error, without tracebacks: for Python code, the last line."""
     text = str(error)
     python = text.partition("Traceback (most recent call last)")[2]
-    found = _RAISED.findall(python) if python else ()
-    if found:
-        return f"{found[-1][0]}: {found[-1][1]}"
+    raised = _RAISED.findall(python) if python else ()
+    if raised:
+        return f"{raised[-1][0]}: {raised[-1][1]}"
     java = _RAISED.findall(text)
     return java[0][1] if java else text.strip().partition("\n")[0]

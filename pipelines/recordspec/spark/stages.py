@@ -381,6 +381,6 @@ def _partition_keys(session: SparkSession, partitions: int) -> list[int]:
     # of 32 times as many integers none is missed: each partition is, with a probability of exp(-32)
     text = f"SELECT transform(sequence(0, {32 * partitions - 1}), key -> pmod(hash(key), {partitions}))"
     (places,) = session.sql(text).collect()[0]
-    found, keys = np.unique(places, return_index=True)
-    assert len(found) == partitions
+    distinct, keys = np.unique(places, return_index=True)
+    assert len(distinct) == partitions
     return [int(key) for key in keys]

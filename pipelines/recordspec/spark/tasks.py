@@ -81,11 +81,11 @@ def package() -> str:
     differ under one number."""
     digest, folders = hashlib.sha256(), [files("recordspec")]
     for folder in folders:
-        for one in sorted(folder.iterdir(), key=lambda one: one.name):
-            if one.is_dir():
-                folders.append(one)
-            elif one.name.endswith(".py"):
-                digest.update(one.name.encode() + b"\0" + one.read_bytes())
+        for path in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if path.is_dir():
+                folders.append(path)
+            elif path.name.endswith(".py"):
+                digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return f"recordspec {__version__} of source {digest.hexdigest()[:12]}"
 
 
@@ -313,9 +313,9 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
             old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)
             new = split_of(words[:, KEY_HASH], options.weights)
             changes.add(EncodedRows(plan.schema, len(records), records=records), old, new)
-            one = np.column_stack([np.ones(len(records), np.int64), sizes_of(records)])
-            np.subtract.at(sizes, old, one)
-            np.add.at(sizes, new, one)
+            sized = np.column_stack([np.ones(len(records), np.int64), sizes_of(records)])
+            np.subtract.at(sizes, old, sized)
+            np.add.at(sizes, new, sized)
             splits = pyarrow.array(names, "string").take(pyarrow.array(new))
         order = rows_array(np.ascontiguousarray(words, ">u8").view(np.uint8))
         yield _batch(splits, order, records)
@@ -357,17 +357,17 @@ def write_shard(
     plan: BuildPlan, job: str, store: RemotePath | None, shards: list[ShardPartition], batches: Iterable[Any]
 ) -> Iterator[Any]:
     """Writes the shard of a partition; returns the name of its file, and what is in it."""
-    found: tuple[str, Shard] | RecordspecError
+    written: tuple[str, Shard] | RecordspecError
     try:
         with _output_folder(plan, store) as folder:
-            found = _written(plan, folder, shards[_partition()], batches)
+            written = _written(plan, folder, shards[_partition()], batches)
             if store is not None:
-                _upload(folder, job, store, *found)
+                _upload(folder, job, store, *written)
     except DiskError:
         raise
     except RecordspecError as error:
-        found = error
-    yield arrow().RecordBatch.from_pydict({"shard": [pickle.dumps(found)]})
+        written = error
+    yield arrow().RecordBatch.from_pydict({"shard": [pickle.dumps(written)]})
 
 
 @contextmanager

@@ -79,23 +79,23 @@ def expand_dataset(
     files: Files, *, as_found: bool = False
 ) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
     """The same, and the manifests that were read for it, by folder."""
-    given = path_list(files)
-    if not given:
+    patterns = path_list(files)
+    if not patterns:
         raise StoreError(Problem(expected="at least one file", got="none"))
-    found: list[Location] = []
+    files_found: list[Location] = []
     manifests: dict[Location, Manifest] = {}
-    for one in given:
-        with system_errors("read", one):  # a name that is too long, or a folder without permission
-            paths, problems = _matches(one, manifests, as_found=as_found)
+    for pattern in patterns:
+        with system_errors("read", pattern):  # a name that is too long, or a folder without permission
+            paths, problems = _matches(pattern, manifests, as_found=as_found)
         if problems and not as_found:
             raise IncompleteError(problems)
-        found += paths
-    for path in () if as_found else found:
+        files_found += paths
+    for path in () if as_found else files_found:
         path.check_regular()
-    _note_empty(found, manifests)
-    indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
+    _note_empty(files_found, manifests)
+    indices = {f"{path}{suffix}" for path in files_found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Location] = {}
-    for path in (path for path in found if str(path) not in indices):
+    for path in (path for path in files_found if str(path) not in indices):
         once.setdefault(str(path.resolve()), path)  # it may go by several names
     return tuple(once.values()), manifests
 
@@ -136,9 +136,9 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
     Skips folders whose manifest cannot be read.
     """
     problems: list[Problem] = []
-    for one in path_list(files):
+    for pattern in path_list(files):
         with suppress(StoreError):
-            problems += _matches(one, {})[1]
+            problems += _matches(pattern, {})[1]
     return tuple(dict.fromkeys(problems))
 
 
@@ -157,10 +157,10 @@ def _matches(
         return _folder_matches(place, _manifest_in(place, as_found), manifests, as_found)
     if place.exists():
         return [place], []
-    found: list[Location] = sorted(map(LocalPath, glob.glob(pattern)))
-    if not found:
+    matched: list[Location] = sorted(map(LocalPath, glob.glob(pattern)))
+    if not matched:
         raise StoreError(_no_file(pattern, _siblings(place)))
-    return found, [] if as_found else _completeness(found, place.name, manifests)
+    return matched, [] if as_found else _completeness(matched, place.name, manifests)
 
 
 def _remote_matches(
@@ -171,10 +171,10 @@ def _remote_matches(
         folder = place.parent
         manifest = manifest_in(folder)
         paths = folder.iterdir() if manifest is None else _named(folder, manifest, manifests)
-        found: list[Location] = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
-        if found:
+        matched: list[Location] = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
+        if matched:
             complete = as_found or manifest is not None
-            return found, [] if complete else _completeness(found, place.name, manifests)
+            return matched, [] if complete else _completeness(matched, place.name, manifests)
         if not place.exists() and not place.is_dir():  # a name may have a `[`
             hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
             raise StoreError(_no_file(str(place), hint))
@@ -204,11 +204,11 @@ def _folder_matches(
     if manifest is not None:
         manifests[folder] = manifest
         shards = {path for path in (folder / name for name in manifest.files) if path.exists()}
-        found = sorted(shards.union(path for path in files if is_tfrecord_name(path.name)))
-        if not found:
+        present = sorted(shards.union(path for path in files if is_tfrecord_name(path.name)))
+        if not present:
             raise _no_tfrecords(folder, files, [])
-        there = {path.name for path in found}
-        return found, [*shard_differences(folder, manifest.files - there, there - manifest.files)]
+        there = {path.name for path in present}
+        return present, [*shard_differences(folder, manifest.files - there, there - manifest.files)]
     named, others = _tfrecords(files)
     if named:
         problems = [_other_name(path, named, others, files) for path in others]
@@ -299,10 +299,10 @@ def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence
     for _ in range(_DEEPEST):
         below = below / "*"
         inside = [path for one in level[:_MOST_FOLDERS] for path in one.files()]
-        if found := [path for path in inside if is_tfrecord_name(path.name)]:
-            parents = ", ".join(dict.fromkeys(str(path.parent) for path in found))
+        if records := [path for path in inside if is_tfrecord_name(path.name)]:
+            parents = ", ".join(dict.fromkeys(str(path.parent) for path in records))
             # the last part of a URL alone may be a pattern
-            pattern = "" if isinstance(folder, RemotePath) else _pattern(found, inside, below)
+            pattern = "" if isinstance(folder, RemotePath) else _pattern(records, inside, below)
             hint = f"give {pattern or parents} to read those below it"
             break
         level = [path for one in level[:_MOST_FOLDERS] for path in one.folders()]
@@ -326,13 +326,13 @@ def _named(
     yield from (folder / shard.file for shard in manifest.all_shards)
 
 
-def _completeness(found: list[Location], pattern: str, manifests: dict[Location, Manifest]) -> list[Problem]:
+def _completeness(paths: list[Location], pattern: str, manifests: dict[Location, Manifest]) -> list[Problem]:
     """The problems of files that are not exactly the shards that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
     by_folder: dict[Location, list[NumberedFile]] = defaultdict(list)
-    for shard in numbered_among(found):
+    for shard in numbered_among(paths):
         by_folder[shard.path.parent].append(shard)
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
@@ -366,32 +366,34 @@ def _incomplete(shards: Iterable[NumberedFile], pattern: str) -> Iterator[Proble
     for _, counts in sorted(splits.items()):
         # the number of which most are there is the split's; of equals, the larger
         count = max(counts, key=lambda count: (len(counts[count]) / count, count))
-        for other, found in sorted(counts.items()):
-            yield from _missing_shards(found, pattern) if other == count else [_other_count(found, count)]
+        for other, of_count in sorted(counts.items()):
+            yield from (
+                _missing_shards(of_count, pattern) if other == count else [_other_count(of_count, count)]
+            )
 
 
-def _missing_shards(found: dict[int, NumberedFile], pattern: str) -> Iterator[Problem]:
+def _missing_shards(shards: dict[int, NumberedFile], pattern: str) -> Iterator[Problem]:
     """The problem of a split with missing shards."""
-    one = next(iter(found.values()))
-    absent = list(islice((index for index in range(one.count) if index not in found), _MOST_MISSING))
-    lacking = [index for index in absent if fnmatch.fnmatchcase(one.sibling(f"{index:05d}").name, pattern)]
+    first = next(iter(shards.values()))
+    absent = list(islice((index for index in range(first.count) if index not in shards), _MOST_MISSING))
+    lacking = [index for index in absent if fnmatch.fnmatchcase(first.sibling(f"{index:05d}").name, pattern)]
     if lacking:
         at_least = "at least " * (len(absent) == _MOST_MISSING)
-        got = f"{len(found)}; {at_least}{len(lacking):,} of {one.count} missing: {_ranges(lacking)}"
+        got = f"{len(shards)}; {at_least}{len(lacking):,} of {first.count} missing: {_ranges(lacking)}"
         hint = "files that are listed one by one are taken as they are"
-        where = str(one.sibling("*"))
-        yield Problem(where=where, expected=f"{one.count} shards", got=got, hint=hint)
+        where = str(first.sibling("*"))
+        yield Problem(where=where, expected=f"{first.count} shards", got=got, hint=hint)
 
 
-def _other_count(found: dict[int, NumberedFile], count: int) -> Problem:
+def _other_count(shards: dict[int, NumberedFile], count: int) -> Problem:
     """The problem of shards that announce another number of shards than their split has."""
-    one = next(iter(found.values()))
-    several = len(found) > 1
+    first = next(iter(shards.values()))
+    several = len(shards) > 1
     return Problem(
-        where=str(one.sibling("*") if several else one.path),
-        expected=f"shards of {count}, as {one.split}-*-of-{count:05d}",
-        got=f"{len(found)} of {one.count}: {_ranges(found)}" if several else f"one of {one.count}",
-        hint=f"to read only some, give a pattern such as '{one.split}-*-of-{count:05d}*'",
+        where=str(first.sibling("*") if several else first.path),
+        expected=f"shards of {count}, as {first.split}-*-of-{count:05d}",
+        got=f"{len(shards)} of {first.count}: {_ranges(shards)}" if several else f"one of {first.count}",
+        hint=f"to read only some, give a pattern such as '{first.split}-*-of-{count:05d}*'",
     )
 
 

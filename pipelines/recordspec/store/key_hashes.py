@@ -44,9 +44,9 @@ def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Wo
     hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
     for start in range(0, rows(path), _AT_ONCE):
         known = read(path, start, min(_AT_ONCE, rows(path) - start))
-        found = np.flatnonzero((known[:, 0] >= low) & (known[:, 0] <= high))
-        hashed.append(known[found])
-        places.append((found + start).astype(np.uint64))
+        within = np.flatnonzero((known[:, 0] >= low) & (known[:, 0] <= high))
+        hashed.append(known[within])
+        places.append((within + start).astype(np.uint64))
     return np.concatenate(hashed), np.concatenate(places)
 
 

@@ -111,7 +111,7 @@ def _is_hash(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 # Names that no sidecar may have.
@@ -296,7 +296,7 @@ class Manifest:
             True
         """
         shards = {
-            split: tuple(replace(one, index=None) for one in many) for split, many in self.splits.items()
+            split: tuple(replace(part, index=None) for part in many) for split, many in self.splits.items()
         }
         return _sha256(replace(self, splits=shards, beside={}, format=FORMAT)._fields())
 
@@ -337,12 +337,12 @@ class Manifest:
             >>> rs.Manifest.load("data/points") == pipeline.manifest
             True
         """
-        found = manifest_in(location(folder))
-        if found is None:
+        known = manifest_in(location(folder))
+        if known is None:
             hint = "the dataset was not built, or not by recordspec"
             where = str(location(folder) / FILE)
             raise StoreError(State(where=where, got="does not exist", hint=hint))
-        return found
+        return known
 
 
 def _sha256(fields: Mapping[str, Any]) -> str:
@@ -369,11 +369,11 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. Of two values of one name, programs would read different ones."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"two values of `{show_text(name)}`")
-    return found
+    return values
 
 
 def _changes(data: dict[str, Any]) -> Problem | None:
@@ -393,9 +393,13 @@ def _changes(data: dict[str, Any]) -> Problem | None:
     shards = [*chain.from_iterable(data["splits"].values())]
     indices = [shard["index"] for shard in shards if isinstance(shard.get("index"), dict)]
     known: type[Manifest | Shard | ShardIndex]
-    parts = [(Manifest, data), *((Shard, shard) for shard in shards), *((ShardIndex, one) for one in indices)]
-    for known, given in parts:
-        for name in sorted(given.keys() - {option.name for option in dataclasses.fields(known)}):
+    parts = [
+        (Manifest, data),
+        *((Shard, shard) for shard in shards),
+        *((ShardIndex, indice) for indice in indices),
+    ]
+    for known, values in parts:
+        for name in sorted(values.keys() - {option.name for option in dataclasses.fields(known)}):
             hint = "a later release of recordspec may have written it"
             expected = f"a field of format {data['format']}"
             return Problem(expected=expected, got=f"`{show_text(name)}`", hint=hint)

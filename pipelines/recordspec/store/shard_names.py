@@ -62,8 +62,8 @@ def parse_name(file: str) -> ShardName | None:
 def version_of(files: Iterable[str]) -> int:
     """The number N of `-vN` in the names of a dataset's shards, the largest; 1 if there is none."""
     names = filter(None, map(parse_name, files))
-    found = (_VERSION.search(name.split) for name in names)
-    return max((int(match[1]) for match in found if match is not None), default=1)
+    versions = (_VERSION.search(name.split) for name in names)
+    return max((int(match[1]) for match in versions if match is not None), default=1)
 
 
 def add_suffix(file: str, suffix: str) -> str:

@@ -154,8 +154,10 @@ def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
     written = Schema.load(data / manifest.name_of(SCHEMA_FILE), kinds)
     hint = "build it again, or read it with its own schema.yaml"
     problems = [
-        Problem(where=str(data), path=one.path, expected=one.expected, got=one.got, hint=hint)
-        for one in differences(written, schema)
+        Problem(
+            where=str(data), path=difference.path, expected=difference.expected, got=difference.got, hint=hint
+        )
+        for difference in differences(written, schema)
     ]
     if problems:
         raise StoreError(problems)

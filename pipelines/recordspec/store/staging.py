@@ -84,18 +84,18 @@ class StagedObject:
         """The name of its copy, 64 hexadecimal digits."""
         return self.sha256 or hashlib.sha256(f"{self.remote} {self.e_tag}".encode()).hexdigest()
 
-    def check(self, found: str) -> Problem | None:
-        """The problem of a download of the sha256 `found`."""
+    def check(self, sha256: str) -> Problem | None:
+        """The problem of a download of another `sha256`."""
         where = str(self.remote)
         if self.sha256 is None:
             got = self.remote.stat().e_tag
             if got == self.e_tag:
                 return None
             return Problem(where=where, expected="an object that does not change", got="one that has changed")
-        if found == self.sha256:
+        if sha256 == self.sha256:
             return None
         expected = f"bytes of the sha256 {self.sha256[:12]}..., as the manifest says"
-        return Problem(where=where, expected=expected, got=f"{found[:12]}...")
+        return Problem(where=where, expected=expected, got=f"{sha256[:12]}...")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +116,12 @@ class FileStamp:
     @classmethod
     def of(cls, handle: int, sha256: str) -> FileStamp:
         """The stamp of an open file with this hash."""
-        found = os.fstat(handle)
+        status = os.fstat(handle)
         return cls(
-            bytes=found.st_size,
-            mtime_ns=found.st_mtime_ns,
-            ctime_ns=found.st_ctime_ns,
-            inode=found.st_ino,
+            bytes=status.st_size,
+            mtime_ns=status.st_mtime_ns,
+            ctime_ns=status.st_ctime_ns,
+            inode=status.st_ino,
             sha256=sha256,
         )
 
@@ -167,8 +167,8 @@ class Lease:
         return self._stat() != self._state
 
     def _stat(self) -> tuple[int, int]:
-        found = os.fstat(self.handle)
-        return found.st_size, found.st_mtime_ns
+        status = os.fstat(self.handle)
+        return status.st_size, status.st_mtime_ns
 
     def release(self) -> None:
         """Allows the copy to be removed. May be called twice."""
@@ -296,13 +296,13 @@ class StagingFolder:
         """Removes copies until there is room for these bytes of `part`; False if the copies in use leave
         none."""
         copies, size = self._copies(part), on_disk(size)
-        held = sum(size for _, size, _ in copies)
+        used = sum(size for _, size, _ in copies)
         for _, taken, copy in copies:
-            if held + size <= self.size:
+            if used + size <= self.size:
                 break
             if _removed(copy):
-                held -= taken
-        return held + size <= self.size
+                used -= taken
+        return used + size <= self.size
 
     def _free(self, size: int) -> bool:
         """Removes copies of about these bytes, for a disk that is full; False if all are in use."""
@@ -324,13 +324,13 @@ class StagingFolder:
         entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
         files = {entry.name: entry.stat() for entry in entries if entry.name != part}
         copies = []
-        for name, found in files.items():
+        for name, seen in files.items():
             if name.endswith(_STAMP):
                 if name.removesuffix(_STAMP) not in files:  # the copy was deleted
                     (self.folder / name).unlink()
                 continue
-            used = files.get(f"{name}{_STAMP}", found).st_mtime_ns
-            copies.append((used, on_disk(found.st_size), self.folder / name))
+            used = files.get(f"{name}{_STAMP}", seen).st_mtime_ns
+            copies.append((used, on_disk(seen.st_size), self.folder / name))
         return sorted(copies)
 
     def _downloaded(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> Lease | None:
@@ -353,8 +353,8 @@ class StagingFolder:
         try:
             for _ in range(_ATTEMPTS):
                 try:
-                    found = _copy(wanted, handle, stopped)
-                    problem = wanted.check(found)
+                    copied = _copy(wanted, handle, stopped)
+                    problem = wanted.check(copied)
                 except FileNotFoundError:
                     got = (
                         "does not exist"
@@ -368,7 +368,7 @@ class StagingFolder:
                     with self._locked():
                         part.rename(path)
                         fcntl.flock(handle, fcntl.LOCK_SH)
-                        FileStamp.of(handle, found).dump(path)
+                        FileStamp.of(handle, copied).dump(path)
                     return handle
             assert problem is not None
             raise StoreError(problem)
@@ -442,7 +442,7 @@ def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
             if stopped.is_set():
                 raise StoreError(State(where=str(wanted.remote), got="was copied in part"))
             digest.update(chunk)
-            held = memoryview(chunk)
-            while held:
-                held = held[file.write(held) :]
+            view = memoryview(chunk)
+            while view:
+                view = view[file.write(view) :]
     return digest.hexdigest()

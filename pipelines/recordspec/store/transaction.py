@@ -416,13 +416,13 @@ def _remove(folder: Path, *last: str) -> None:
     folder.rmdir()
 
 
-def exchange(one: Path, other: Path) -> bool:
+def exchange(path: Path, other: Path) -> bool:
     """Exchanges the names of two folders atomically (renameat2(2)); False where the system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # no Linux, or an old one
         return False
-    paths = os.fsencode(one), os.fsencode(other)
+    paths = os.fsencode(path), os.fsencode(other)
     return bool(rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)
 
 
@@ -465,9 +465,9 @@ def abandoned(partial: Path) -> Iterator[tuple[Path, int]]:
     """The folders that `reserve` created on this host for processes that have ended, each with its lock."""
     name = re.compile(rf"{re.escape(partial.name)}\.{_host()}\.(\d+)\.[^.]+")
     for path in partial.parent.iterdir():
-        if found := name.fullmatch(path.name):
+        if match := name.fullmatch(path.name):
             with contextlib.suppress(OSError):  # of another user
-                lock = locked(path, int(found[1]))
+                lock = locked(path, int(match[1]))
                 if lock is not None:
                     yield path, lock
 

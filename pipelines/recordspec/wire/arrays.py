@@ -247,9 +247,9 @@ def data_of(strings: ArrowArray) -> tuple[Bytes, Ints]:
     if places is None or not len(strings):
         return np.zeros(0, np.uint8), np.zeros(len(strings) + 1, np.int64)
     start = strings.offset * 8
-    found = np.frombuffer(places, np.uint8)[start : start + 8 * (len(strings) + 1)].view(np.int64)
-    buffer = np.frombuffer(b"" if data is None else data, np.uint8)[found[0] : found[-1]]
-    return buffer, found - found[0] if found[0] else found
+    begins = np.frombuffer(places, np.uint8)[start : start + 8 * (len(strings) + 1)].view(np.int64)
+    buffer = np.frombuffer(b"" if data is None else data, np.uint8)[begins[0] : begins[-1]]
+    return buffer, begins - begins[0] if begins[0] else begins
 
 
 def buffer_of(strings: ArrowArray) -> Bytes:
@@ -344,12 +344,12 @@ def flat_of(array: ArrowArray) -> Any:
     """The values of all rows, or the steps of all, end to end: numbers in NumPy, others in Arrow."""
     if isinstance(array, list):
         return [string for strings in array for string in strings] if is_list(array) else array
-    found = array
+    flat = array
     if is_list(array):
-        found = items_of(array)
+        flat = items_of(array)
     elif array.null_count:
-        found = array.drop_null()
-    return to_numpy(found) if is_number(found) else found
+        flat = array.drop_null()
+    return to_numpy(flat) if is_number(flat) else flat
 
 
 def items_of(lists: ArrowArray) -> ArrowArray:
@@ -407,9 +407,9 @@ def joined(many: Sequence[ArrowArray]) -> ArrowArray:
     if all(isinstance(one, list) for one in many) and len({is_list(one) for one in many if one}) < 2:
         return [string for one in many for string in one]
     arrays = [values_array(one) for one in many]
-    if len({str(one.type) for one in arrays}) > 1:
-        depth = max(_depth(one.type) for one in arrays)
-        arrays = [as_lists(one, depth) for one in arrays]
+    if len({str(array.type) for array in arrays}) > 1:
+        depth = max(_depth(array.type) for array in arrays)
+        arrays = [as_lists(array, depth) for array in arrays]
     return arrow().concat_arrays(arrays)
 
 

@@ -70,13 +70,13 @@ def steps_key(key: str) -> str:
 
 
 def columns_of_blocks(
-    section: Section, given: Mapping[str, ArrowArray], columns: Iterable[Column], sizes: Sizes, count: int
+    section: Section, arrays: Mapping[str, ArrowArray], columns: Iterable[Column], sizes: Sizes, count: int
 ) -> Iterator[tuple[str, ArrowArray]]:
     """The columns of many rows as those of `count` records, each a block of `sizes` rows, by key."""
     columns = tuple(columns)
     counted = _counted(columns, section)
     for column in columns:
-        array, in_block = given[column.key], sizes
+        array, in_block = arrays[column.key], sizes
         key = block_key(column.key, section)
         if section == "sequence":
             steps = counts_of(array)
@@ -183,33 +183,35 @@ class StoredBlocks:
 
         Raises RecordError for a block with values of another type.
         """
-        counts, found = np.zeros(len(self.rows), np.int64), None
+        counts, dense = np.zeros(len(self.rows), np.int64), None
         for array in self.values.get(key, ()):
             numbers = counts_of(array)
             if storage_of(array) == storage:
-                counts, found = numbers, flat_of(array)
+                counts, dense = numbers, flat_of(array)
             elif numbers.any():
                 place = int(np.argmax(numbers > 0))
                 got = f"{numbers[place]} {TF_DTYPES[storage_of(array)]}"
                 problem = Problem(path=path, expected=expected or TF_DTYPES[storage], got=got)
                 raise RecordError(problem, place)
-        if found is None:
-            found = strings_array([]) if storage == "bytes" else np.zeros(0, storage)
-        return found, counts
+        if dense is None:
+            dense = strings_array([]) if storage == "bytes" else np.zeros(0, storage)
+        return dense, counts
 
     def lengths(self, key: str, column: str, section: Section, wanted: Ints, expected: str) -> Ints:
         """The lengths under a key of a column, which are checked to be valid, small enough to be added, and
         as many as `wanted` in each block, of which `expected` tells the number."""
         path = (section, key)
-        found, counts = self.flat(block_key(key, section), "int64", path, "lengths, int64")
-        bad = np.flatnonzero((found < 0) | (found >= _MOST))
+        lengths, counts = self.flat(block_key(key, section), "int64", path, "lengths, int64")
+        bad = np.flatnonzero((lengths < 0) | (lengths >= _MOST))
         if len(bad):
-            problem = Problem(path=path, expected=f"lengths from 0 to {_MOST - 1:,}", got=str(found[bad[0]]))
+            problem = Problem(
+                path=path, expected=f"lengths from 0 to {_MOST - 1:,}", got=str(lengths[bad[0]])
+            )
             raise RecordError(problem, int(np.searchsorted(np.cumsum(counts), bad[0], "right")))
         for block in np.flatnonzero(wanted != counts)[:1].tolist():
             number, got = expected.format(wanted[block]), str(counts[block])
             raise RecordError(Problem(path=(section, column), expected=number, got=got), block)
-        return np.asarray(found)
+        return np.asarray(lengths)
 
     def check_keys(self, columns: Mapping[Section, Iterable[Column]]) -> None:
         """Raises RecordError for a block that has something under a key that no column has."""
@@ -218,20 +220,20 @@ class StoredBlocks:
         check_known(self.values, known, "keys of the schema in a block")
 
 
-def check_known(found: Mapping[str, tuple[ArrowArray, ...]], known: Collection[str], expected: str) -> None:
+def check_known(by_key: Mapping[str, tuple[ArrowArray, ...]], known: Collection[str], expected: str) -> None:
     """Raises RecordError for the first row with a key that is not known: its values would be lost."""
     first: tuple[int, str] | None = None
-    for key in found.keys() - known:  # one after the other: there may be as many as rows
-        row = min(int(np.argmax(present_in(array))) for array in found[key])
+    for key in by_key.keys() - known:  # one after the other: there may be as many as rows
+        row = min(int(np.argmax(present_in(array))) for array in by_key[key])
         first = min(first or (row, key), (row, key))
     if first is not None:
         row, key = first
         raise RecordError(Problem(expected=expected, got=f"`{key}`", hint=nearest(key, known)), row)
 
 
-def _no_block(found: tuple[ArrowArray, ...], block: int) -> Problem:
+def _no_block(arrays: tuple[ArrowArray, ...], block: int) -> Problem:
     """The problem of a record that does not state its rows."""
-    for array in found:
+    for array in arrays:
         here = part(array, block, block + 1)
         number, kind = int(counts_of(here)[0]), storage_of(array)
         if not number:
@@ -258,7 +260,7 @@ def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) ->
             steps[key] = blocks.lengths(steps_key(key), key, section, blocks.rows, expected)
             cells_of[key] = np.asarray(sizes_of_groups(steps[key], blocks.rows))
     each_of = _lengths_by_key(columns, section, blocks, cells_of)
-    found: dict[str, ArrowArray] = {}
+    arrays: dict[str, ArrowArray] = {}
     wrong: list[tuple[int, Problem]] = []
     for column in columns:
         key, each = column.key, each_of[column.key]
@@ -276,50 +278,52 @@ def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) ->
             made = list_array(values_array(values), offsets(lengths), lengths > 0)
         else:
             made = to_arrow(values, each, int(cells.sum()))
-        found[key] = list_array(made, offsets(steps[key])) if key in steps else made
+        arrays[key] = list_array(made, offsets(steps[key])) if key in steps else made
     if wrong:
         first = min(block for block, _ in wrong)
         raise RecordError([problem for block, problem in wrong if block == first], first)
-    return found
+    return arrays
 
 
 def _lengths_by_key(
     columns: tuple[Column, ...], section: Section, blocks: StoredBlocks, cells_of: Mapping[str, Ints]
 ) -> dict[str, int | Ints]:
     """The number of values of each row, or step, under each key."""
-    found: dict[str, int | Ints] = {}
+    sizes_of: dict[str, int | Ints] = {}
     for column in columns:
         key, layout, cells = column.key, column.layout, cells_of[column.key]
         if isinstance(layout, Component):
             continue
         if column.is_whole(section):
-            found[key] = math.prod(column.cell)
+            sizes_of[key] = math.prod(column.cell)
         elif isinstance(layout, Ragged):
-            found |= _lengths_of_ragged(column, layout, section, blocks, cells)
-            if layout.aligned_with is not None and not np.array_equal(found[layout.aligned_with], found[key]):
-                differ = np.flatnonzero(found[layout.aligned_with] != found[key])
+            sizes_of |= _lengths_of_ragged(column, layout, section, blocks, cells)
+            if layout.aligned_with is not None and not np.array_equal(
+                sizes_of[layout.aligned_with], sizes_of[key]
+            ):
+                differ = np.flatnonzero(sizes_of[layout.aligned_with] != sizes_of[key])
                 expected = f"lists as long as those under `{layout.aligned_with}`"
                 problem = Problem(path=(section, key), expected=expected, got="others")
                 raise RecordError(problem, int(np.searchsorted(np.cumsum(cells), differ[0], "right")))
         else:
             lengths = blocks.lengths(lengths_key(key), key, section, cells, "lengths of {} rows")
-            found[key] = lengths * _cell_size(column)
-            found |= dict.fromkeys(getattr(layout, "index_keys", ()), found[key])
-    return found
+            sizes_of[key] = lengths * _cell_size(column)
+            sizes_of |= dict.fromkeys(getattr(layout, "index_keys", ()), sizes_of[key])
+    return sizes_of
 
 
 def _lengths_of_ragged(
     column: Column, layout: Ragged, section: Section, blocks: StoredBlocks, cells: Ints
 ) -> dict[str, Ints]:
     """The number of values of each row under a key of ragged lists, and under those of its row lengths."""
-    key, found = column.key, {}
+    key, arrays = column.key, {}
     said = lengths_key((layout.row_lengths or (key,))[0])
     counts = blocks.lengths(said, key, section, cells, "lengths of {} rows")
     for inner_key in layout.row_lengths:
-        found[inner_key] = counts
+        arrays[inner_key] = counts
         numbers = np.asarray(sizes_of_groups(counts, cells))
         inner = blocks.lengths(
             inner_key, key, section, numbers, f"{{}} lengths in `{inner_key}`, as `{said}` says"
         )
         counts, said = np.diff(offsets(inner)[offsets(counts)]), inner_key
-    return {**found, key: counts * math.prod(column.cell)}
+    return {**arrays, key: counts * math.prod(column.cell)}

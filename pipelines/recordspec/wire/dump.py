@@ -52,13 +52,13 @@ class _MessageDumper:
         self._left = most
 
     def message(self, fields: Iterable[Any], depth: int) -> Message:
-        found: list[WireField] = []
+        shown: list[WireField] = []
         for field in _flat(fields):
             if self._left == 0:
-                return Message(tuple(found), cut=True)
+                return Message(tuple(shown), cut=True)
             self._left -= 1
-            found.append(self._typed(field, field.value, depth) if isinstance(field.value, bytes) else field)
-        return Message(tuple(found), cut=False)
+            shown.append(self._typed(field, field.value, depth) if isinstance(field.value, bytes) else field)
+        return Message(tuple(shown), cut=False)
 
     def _typed(self, field: WireField, value: bytes, depth: int) -> WireField:
         text = printable(value)

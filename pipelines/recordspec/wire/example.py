@@ -92,14 +92,14 @@ def _in_order(table: Table) -> Table:
 def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *, framed: bool) -> ArrowArray:
     """The records of tables in the order of their keys, framed or not. Raises MemoryError, and RecordError
     for the first that is larger than LARGEST_RECORD."""
-    held: list[Any] = []  # what the library reads
-    columns = [_column(key, array, held) for key, array in features.items()]
-    columns += [_column_of_steps(key, array, held) for key, array in (sequence or {}).items()]
+    kept: list[Any] = []  # what the library reads
+    columns = [_column(key, array, kept) for key, array in features.items()]
+    columns += [_column_of_steps(key, array, kept) for key, array in (sequence or {}).items()]
     numbers = np.array(columns, np.int64)
     places, large = np.empty(rows + 1, np.int64), ctypes.c_int64()
     shape = len(features), -1 if sequence is None else len(sequence), rows
-    found = native.at(places), ctypes.byref(large)
-    measured = library.rs_measure(native.at(numbers), *shape, LARGEST_RECORD, framed, *found)
+    outputs = native.at(places), ctypes.byref(large)
+    measured = library.rs_measure(native.at(numbers), *shape, LARGEST_RECORD, framed, *outputs)
     if measured is None:
         raise MemoryError
     if large.value >= 0:
@@ -113,30 +113,30 @@ def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *,
     return binary_array(buffer[:size], places)
 
 
-def _column_of_steps(key: str, array: ArrowArray, held: list[Any]) -> tuple[int, ...]:
+def _column_of_steps(key: str, array: ArrowArray, kept: list[Any]) -> tuple[int, ...]:
     """The numbers of a column of feature lists."""
     steps = offsets(counts_of(array))
-    held.append(steps)
-    return (*_column(key, items_of(array), held)[:-1], native.at(steps))
+    kept.append(steps)
+    return (*_column(key, items_of(array), kept)[:-1], native.at(steps))
 
 
-def _column(key: str, array: ArrowArray, held: list[Any]) -> tuple[int, ...]:
-    """The ten numbers of a column, of which the arrays are added to `held`."""
+def _column(key: str, array: ArrowArray, kept: list[Any]) -> tuple[int, ...]:
+    """The ten numbers of a column, of which the arrays are added to `kept`."""
 
     def at(values: Any) -> int:
-        held.append(values)
+        kept.append(values)
         return native.at(values)
 
     name, width, ends, present = np.frombuffer(key.encode(), np.uint8), 1, 0, 0
     if isinstance(array, list):
         strings = flat_of(array)
         parts = (ctypes.c_char_p * len(strings))(*strings)
-        held.append(parts)
+        kept.append(parts)
         if is_list(array):
             width, ends = -1, at(offsets(counts_of(array)))
         places, kind = at(offsets(sizes_of(strings))), _LIST_FIELD["bytes"]
         return (at(name), len(name), kind, width, ends, 0, places, ctypes.addressof(parts), 0, 0)
-    held.append(array)
+    kept.append(array)
     if array.null_count:
         present = at(present_in(array))
     start = array.offset
@@ -244,9 +244,9 @@ def encode_record(features: Iterable[bytes], sequence: Table | None) -> bytes | 
 
 def check_sizes(tables: Iterable[Table], rows: int) -> None:
     """Raises RecordError for the first record whose values alone are larger than LARGEST_RECORD."""
-    found = oversized(tables, rows)
-    if found is not None:
-        row, size, hint = found
+    too_long = oversized(tables, rows)
+    if too_long is not None:
+        row, size, hint = too_long
         raise RecordError(Problem(expected=AT_MOST, got=f"{size:,} bytes", hint=hint), row)
 
 

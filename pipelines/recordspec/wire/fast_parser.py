@@ -33,18 +33,18 @@ class MapEntries(NamedTuple):
 
 def entries(record: bytes, *, sequence: bool) -> MapEntries:
     """The map entries of a record, in its order; `sequence` says whether it is a SequenceExample."""
-    found = MapEntries([], [])
+    parsed = MapEntries([], [])
     at = 0
     while at < len(record):
         tag = record[at]
         if tag == _FIRST or (sequence and tag == _SECOND):
             payload, at = _payload(record, at + 1)
             name = "FeatureLists" if tag == _SECOND else "Features"
-            into = found.lists if tag == _SECOND else found.features
+            into = parsed.lists if tag == _SECOND else parsed.features
             into += _map(payload, name, strict=sequence)
         else:
             at = _skip(record, at)
-    return found
+    return parsed
 
 
 def feature(value: bytes) -> bytes:
@@ -84,13 +84,13 @@ def check_steps(feature_list: bytes) -> None:
 
 
 def _map(payload: bytes, name: str, *, strict: bool) -> list[tuple[bytes, bytes]]:
-    found, at = [], 0
+    numbers, at = [], 0
     while at < len(payload):
         if payload[at] != _FIRST:
             _refuse(payload, at, f"only map entries in {name}")
         entry, at = _payload(payload, at + 1)
-        found.append(_entry(entry, strict=strict))
-    return found
+        numbers.append(_entry(entry, strict=strict))
+    return numbers
 
 
 def _entry(entry: bytes, *, strict: bool) -> tuple[bytes, bytes]:

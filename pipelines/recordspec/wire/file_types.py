@@ -96,8 +96,8 @@ def file_type(path: Location) -> str | None:
     start = location(path).read_start(_START)
     if _begins_with_record(_uncompressed(start)):
         return _EXPECTED if _begins_with_record(start) else f"{_EXPECTED} in {_compression(start)}"
-    if printable(start) is None and (found := _by_start(start)) is not None:
-        return found
+    if printable(start) is None and (described := _by_start(start)) is not None:
+        return described
     archive = "a tar archive" if start[257:262] == b"ustar" else None
     return archive or _by_markup(start) or _SUFFIXES.get(path.suffix.lower())
 
@@ -133,8 +133,8 @@ def _uncompressed(start: bytes) -> bytes:
 def _got(start: bytes) -> str:
     compression, first = _compression(start), _uncompressed(start)
     zeros = first and not first.strip(b"\0")  # their number is unknown
-    found = "bytes that begin with zeros" if zeros else describe_type(first)
-    return found if compression is None else f"{compression} data of {found}"
+    described = "bytes that begin with zeros" if zeros else describe_type(first)
+    return described if compression is None else f"{compression} data of {described}"
 
 
 def describe_type(data: bytes) -> str:
@@ -148,8 +148,8 @@ def identify(data: bytes) -> str | None:
         return "no bytes at all"
     if not data.strip(b"\0"):
         return f"{len(data):,} zero bytes"
-    if (found := _by_start(data)) is not None:
-        return found
+    if (described := _by_start(data)) is not None:
+        return described
     return _by_markup(data) or _text(data)
 
 
@@ -157,8 +157,8 @@ def type_name(data: bytes) -> str | None:
     """The type without an article: `PNG image`, `WAV file`, `gzip data`; None for text, zeros, and an unknown
     type.
     """
-    found = _by_start(data)
-    return None if found is None else found.removeprefix("a ").removeprefix("an ")
+    described = _by_start(data)
+    return None if described is None else described.removeprefix("a ").removeprefix("an ")
 
 
 def printable(data: bytes) -> str | None:

@@ -113,13 +113,13 @@ def frames_in(buffer: Bytes, at: int = 0) -> Ints:
     library = native.library()
     if library is None:
         return _stepped_over(buffer, at)
-    found, count = [], _AT_ONCE
+    chunks, count = [], _AT_ONCE
     while count == _AT_ONCE:
         places = np.empty(min(_AT_ONCE, (len(buffer) - at) // FRAME_BYTES) + 1, np.int64)
         count = library.rs_frames(native.at(buffer), len(buffer), at, native.at(places), len(places) - 1)
-        found.append(places[:count])
+        chunks.append(places[:count])
         at = int(places[count])
-    return np.concatenate([*found, [at]])
+    return np.concatenate([*chunks, [at]])
 
 
 def _stepped_over(buffer: Bytes, at: int) -> Ints:
@@ -143,8 +143,8 @@ def headers_in(buffer: Bytes, longest: int) -> Ints:
         # zeros, of which a crash leaves gigabytes, are no header
         may_be = np.flatnonzero((lengths <= longest) & (lengths | carried != 0)).tolist()
         view = buffer.data
-        found = [at for at in may_be if length_in(bytes(view[at : at + HEADER_BYTES])) is not None]
-        return np.array(found, np.int64)
+        headers = [at for at in may_be if length_in(bytes(view[at : at + HEADER_BYTES])) is not None]
+        return np.array(headers, np.int64)
     places = np.empty(count, np.int64)
     number = library.rs_headers(native.at(buffer), len(buffer), 0, longest, native.at(places), count)
     return places[:number]

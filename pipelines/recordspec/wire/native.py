@@ -70,12 +70,12 @@ def _loaded() -> tuple[Any, str]:
 
 def library() -> Any:
     """The library; None where it is missing. Raises StoreError then if RECORDSPEC_NATIVE is `required`."""
-    found, reason = _loaded()
-    if found is None and os.environ.get("RECORDSPEC_NATIVE") == "required":
+    loaded, reason = _loaded()
+    if loaded is None and os.environ.get("RECORDSPEC_NATIVE") == "required":
         hint = "a C++ compiler, and `pip install` from the source again"
         problem = Problem(where=str(LIBRARY), expected="the native codec", got=f"none: {reason}", hint=hint)
         raise StoreError(problem)
-    return found
+    return loaded
 
 
 def missing() -> str:

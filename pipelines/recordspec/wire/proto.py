@@ -62,10 +62,10 @@ def parse_example(data: bytes | memoryview) -> dict[str, ListValues]:
 
     Raises RecordError for other bytes, and where TensorFlow refuses the record or reads other values.
     """
-    found = entries(data, sequence=False)
-    if found.conflicts:
-        raise RecordError(conflict.problem for conflict in found.conflicts)
-    return {key: None if feature.kind == "none" else feature.values for key, feature in found.features}
+    parsed = entries(data, sequence=False)
+    if parsed.conflicts:
+        raise RecordError(conflict.problem for conflict in parsed.conflicts)
+    return {key: None if feature.kind == "none" else feature.values for key, feature in parsed.features}
 
 
 def serialize(
@@ -87,10 +87,10 @@ def serialize(
     return bytes(record.SerializeToString())
 
 
-def _set(feature: Any, given: Listed) -> None:
-    values = getattr(feature, _FIELDS[given.kind])
+def _set(feature: Any, items: Listed) -> None:
+    values = getattr(feature, _FIELDS[items.kind])
     values.SetInParent()
-    values.value.extend(given.values)
+    values.value.extend(items.values)
 
 
 def unknown_fields(data: bytes) -> Iterator[Any] | None:
@@ -260,8 +260,8 @@ def list_with_context(data: bytes | memoryview) -> ListWithContext | None:
     size = parsed.ByteSize()
     parsed.DiscardUnknownFields()
     parts = [*parsed.examples, *([parsed.context] if parsed.HasField("context") else [])]
-    found = [entry.HasField("value") for part in parts for entry in part.features.feature]
-    if parsed.ByteSize() != size or not found or not all(found):
+    has_values = [entry.HasField("value") for part in parts for entry in part.features.feature]
+    if parsed.ByteSize() != size or not has_values or not all(has_values):
         return None
     context = parsed.context.SerializeToString() if parsed.HasField("context") else None
     return ListWithContext(context, tuple(example.SerializeToString() for example in parsed.examples))
@@ -291,10 +291,10 @@ def _conflicts(parsed: Any, data: bytes, *, sequence: bool | None) -> tuple[Conf
     except RecordError as error:
         return tuple(Conflict(True, problem) for problem in error.problems)
     section: Section = "context" if sequence else "features"
-    found = list(_of_features({entry.key: entry.value for entry in features}, read.features, section))
+    items = list(_of_features({entry.key: entry.value for entry in features}, read.features, section))
     if sequence:
-        found += _of_lists({entry.key: entry.value for entry in lists}, dict(read.lists))
-    return tuple(found)
+        items += _of_lists({entry.key: entry.value for entry in lists}, dict(read.lists))
+    return tuple(items)
 
 
 def _maps(parsed: Any) -> tuple[Any, Any]:
@@ -311,11 +311,11 @@ def _of_features(
     for raw, value in read:
         by_key[raw.decode()].append(value)
     for key, values in by_key.items():
-        given = [value for value in values if value]
+        features = [value for value in values if value]
         try:
-            for value in given:
+            for value in features:
                 fast_parser.list_tag(value)
-            feature = fast_parser.feature(given[-1] if given else b"")
+            feature = fast_parser.feature(features[-1] if features else b"")
         except RecordError as error:
             yield from (Conflict(True, problem.under(section, key)) for problem in error.problems)
             continue
@@ -356,11 +356,11 @@ def _listed(feature: Any, long: Mapping[bytes, memoryview] = MappingProxyType({}
     kinds = feature.ListFields()  # the oneof; of several on the wire, protobuf keeps the last
     if not kinds:
         return Listed("none", [])
-    descriptor, found = kinds[-1]
+    descriptor, declared = kinds[-1]
     kind = _KINDS[descriptor.name]
     if long and kind == "bytes":
-        return Listed(kind, [bytes(long.get(value, value)) for value in found.value])
-    return Listed(kind, list(found.value))
+        return Listed(kind, [bytes(long.get(value, value)) for value in declared.value])
+    return Listed(kind, list(declared.value))
 
 
 @cache
@@ -400,22 +400,24 @@ def declare(
             label, _, number = value.partition("=")
             declared.value.add(name=label, number=int(number))
     for name, fields in messages.items():
-        one = file.message_type.add(name=name)
+        added = file.message_type.add(name=name)
         if name in oneofs:
-            one.oneof_decl.add(name=oneofs[name])
+            added.oneof_decl.add(name=oneofs[name])
         for field in fields.split():
-            _declare(one, field, package, (messages, enums))
+            _declare(added, field, package, (messages, enums))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = {name: pool.FindMessageTypeByName(f"{package}.{name}") for name in messages}
-    return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in found.items()}
+    classes = {name: pool.FindMessageTypeByName(f"{package}.{name}") for name in messages}
+    return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in classes.items()}
 
 
-def _declare(one: Any, text: str, package: str, known: tuple[Mapping[str, str], Mapping[str, str]]) -> None:
+def _declare(
+    declared: Any, text: str, package: str, known: tuple[Mapping[str, str], Mapping[str, str]]
+) -> None:
     """Adds a field, `name=number:type`, to a message; `known` are the messages and the enums."""
     name, _, rest = text.partition("=")
     number, _, kind = rest.partition(":")
-    field = one.field.add(name=name, number=int(number))
+    field = declared.field.add(name=name, number=int(number))
     field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
     kind = kind.removesuffix("*")
     messages, enums = known
@@ -424,5 +426,5 @@ def _declare(one: Any, text: str, package: str, known: tuple[Mapping[str, str], 
         field.type_name = f".{package}.{kind}"
     else:
         field.type = getattr(field, f"TYPE_{kind.upper()}")
-    if one.oneof_decl:
+    if declared.oneof_decl:
         field.oneof_index = 0

@@ -66,10 +66,10 @@ class Decoded(Mapping[str, tuple[ArrowArray, ...]]):
         if key in self._made:
             return self._made[key]
         groups = [{kind: make() for kind, make in one.items()} for one in self._makers[key].values()]
-        found = _merged(groups, steps=self._steps)
+        merged = _merged(groups, steps=self._steps)
         if len(self._made) * self._rows < _MOST_KEPT:
-            self._made[key] = found
-        return found
+            self._made[key] = merged
+        return merged
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -130,15 +130,15 @@ def decode(
     """
     library = native.library()
     features, lists = Decoded(len(starts), steps=False), Decoded(len(starts), steps=True)
-    found = RecordBatch(rows=len(starts), features=features, sequence=lists)
+    batch = RecordBatch(rows=len(starts), features=features, sequence=lists)
     odd = np.ones(len(starts), np.bool_)
     if library is not None:
         sections, in_lists = (features, lists), sequence is not False
         odd = _decode(sections, library, buffer, starts, stops, sequence=in_lists, keys=keys)
     rows = np.flatnonzero(odd).tolist()
     records = {row: buffer[starts[row] : stops[row]].data for row in rows}
-    _parse(found, (features, lists), records, sequence=sequence, keys=keys)
-    return found
+    _parse(batch, (features, lists), records, sequence=sequence, keys=keys)
+    return batch
 
 
 def _decode(
@@ -189,15 +189,15 @@ class _Part:
     def array(self) -> ArrowArray:
         pyarrow, flat = arrow(), self._flat()
         if self._width == 1:
-            found = flat
+            steps = flat
         elif self._width:
             type_ = pyarrow.list_(flat.type, self._width)
-            found = pyarrow.Array.from_buffers(type_, self._lists, [None], children=[flat])
+            steps = pyarrow.Array.from_buffers(type_, self._lists, [None], children=[flat])
         else:
-            found = self._list_array(flat, self._lists, self._listed, steps=False)
+            steps = self._list_array(flat, self._lists, self._listed, steps=False)
         if self._rows is None:
-            return found
-        return self._list_array(found, self._rows, self._with_steps, steps=True)
+            return steps
+        return self._list_array(steps, self._rows, self._with_steps, steps=True)
 
     def _flat(self) -> ArrowArray:
         pyarrow, count = arrow(), self._count
@@ -222,7 +222,7 @@ class _Part:
 
 
 def _parse(
-    found: RecordBatch,
+    batch: RecordBatch,
     sections: tuple[Decoded, Decoded],
     records: Mapping[int, memoryview],
     *,
@@ -236,20 +236,20 @@ def _parse(
         try:
             entries = proto.entries(data, sequence=sequence)
         except RecordError as error:
-            found.broken[row] = error.problems[0]
+            batch.broken[row] = error.problems[0]
             continue
         if entries.unknown_fields:
-            found.unknown_fields.append(row)
+            batch.unknown_fields.append(row)
         if entries.conflicts:
-            found.conflicts[row] = entries.conflicts
+            batch.conflicts[row] = entries.conflicts
         twice = (*_sort(entries.features, row, features), *_sort(entries.lists, row, lists))
-        found.repeated += [(row, key) for key in twice]
+        batch.repeated += [(row, key) for key in twice]
     for key, values in _wanted(features, keys):
         for kind in _kinds_in(values.values()):
-            sections[0].add(key, 1, kind, partial(_listed, values, kind, found.rows))
+            sections[0].add(key, 1, kind, partial(_listed, values, kind, batch.rows))
     for key, many in _wanted(lists, keys):
         for kind in _kinds_in(chain.from_iterable(many.values())) or ["none"]:
-            sections[1].add(key, 1, kind, partial(_listed_steps, many, kind, found.rows))
+            sections[1].add(key, 1, kind, partial(_listed_steps, many, kind, batch.rows))
 
 
 def _wanted(by_key: Mapping[str, T], keys: Collection[str] | None) -> list[tuple[str, T]]:
@@ -301,7 +301,7 @@ def _merged(groups: list[dict[Kind, ArrowArray]], *, steps: bool) -> tuple[Arrow
     """The arrays of a key by kind, of rows that were decoded in two groups."""
     if len(groups) == 1:
         return tuple(groups[0].values())
-    found = []
+    pieces = []
     for kind in _KINDS:
         arrays = [group[kind] for group in groups if kind in group]
         if arrays and steps:  # of which each has all steps
@@ -310,9 +310,9 @@ def _merged(groups: list[dict[Kind, ArrowArray]], *, steps: bool) -> tuple[Arrow
                 for group in groups
             ]
         if arrays:
-            found.append(_merged_rows(arrays))
-    some = [array for array in found if not steps or items_of(array).null_count < len(items_of(array))]
-    return tuple(some or found[:1])
+            pieces.append(_merged_rows(arrays))
+    some = [array for array in pieces if not steps or items_of(array).null_count < len(items_of(array))]
+    return tuple(some or pieces[:1])
 
 
 def _merged_rows(arrays: list[ArrowArray]) -> ArrowArray:

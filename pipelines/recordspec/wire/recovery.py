@@ -34,28 +34,28 @@ def rescue(path: Location, file: Readable, size: int = CHUNK_BYTES) -> Iterator[
         if frames.doubt is not None:
             frames.buffer.rewind(frames.doubt)
             frames.doubt = None
-        found = search.after(last[0].offset + 1)
+        following = search.after(last[0].offset + 1)
         if problem is not None and last[0].offset == 0:
             last = [replace(last[0], problem=problem)]
-        if found is not None and found < last[-1].offset:
+        if following is not None and following < last[-1].offset:
             last = [replace(last[0], stop=None)]  # its length is invalid, too
         yield from last
-        if found is None:
+        if following is None:
             return
-        frames.number, frames.offset = last[-1].number + 1, found
+        frames.number, frames.offset = last[-1].number + 1, following
 
 
 def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Damage]]:
     """Yields what comes before damage that nothing follows. Returns that damage, and before it the record
     with corrupt data, if any, whose length may be invalid too; at the end of the file, nothing."""
     doubtful: list[Damage] = []
-    for found in frames:
-        if isinstance(found, Damage) and found.stop is None:
-            return [*doubtful, found]
+    for frame in frames:
+        if isinstance(frame, Damage) and frame.stop is None:
+            return [*doubtful, frame]
         yield from doubtful
-        doubtful = [found] if isinstance(found, Damage) else []
+        doubtful = [frame] if isinstance(frame, Damage) else []
         if not doubtful:
-            yield found
+            yield frame
     yield from doubtful
     return []
 

@@ -163,10 +163,10 @@ def scan_chunks(path: Location, within: RecordRange | None = None) -> Iterator[C
     """The same, many records at a time."""
     if within is None:
         compression_of(path)  # raises where it is no TFRecord file
-    for found in salvage(path, within):
-        if isinstance(found, Damage):
-            raise RecordError(found.problem, found.number)
-        yield found
+    for item in salvage(path, within):
+        if isinstance(item, Damage):
+            raise RecordError(item.problem, item.number)
+        yield item
 
 
 def salvage(
@@ -190,28 +190,28 @@ def salvage(
         yield from FrameReader(path, file, compression, within, size)
 
 
-def one_by_one(found: Iterable[Chunk | Damage]) -> Iterator[Record | Damage]:
+def one_by_one(items: Iterable[Chunk | Damage]) -> Iterator[Record | Damage]:
     """The output of `salvage`, record by record."""
-    for one in found:
-        if isinstance(one, Damage):
-            yield one
+    for item in items:
+        if isinstance(item, Damage):
+            yield item
         else:
-            yield from one
+            yield from item
 
 
 _Found = TypeVar("_Found", bound=Record | Damage)
 
 
-def batched(found: Iterable[_Found], size: int, most: int | None = None) -> Iterator[list[_Found]]:
+def batched(items: Iterable[_Found], size: int, most: int | None = None) -> Iterator[list[_Found]]:
     """Groups records, and damage, in lists of at most `most`, and of about `size` bytes."""
     some: list[_Found] = []
-    held = 0
-    for one in found:
-        some.append(one)
-        held += len(one.data) if isinstance(one, Record) else 0
-        if len(some) == most or held >= size:
+    size_of_some = 0
+    for item in items:
+        some.append(item)
+        size_of_some += len(item.data) if isinstance(item, Record) else 0
+        if len(some) == most or size_of_some >= size:
             yield some
-            some, held = [], 0
+            some, size_of_some = [], 0
     if some:
         yield some
 
@@ -243,10 +243,10 @@ def record_ends(path: Location, number: int = 0, offset: int = 0) -> Iterator[tu
     with open_file(path) as file:
         while offset < size:
             file.seek(offset)
-            held = buffer[: file.readinto(buffer[:ahead].data)]
-            places = frames_in(held)[1:] + offset
+            chunk = buffer[: file.readinto(buffer[:ahead].data)]
+            places = frames_in(chunk)[1:] + offset
             if not len(places):
-                length = checked_length(path, number, offset, held[:HEADER_BYTES].tobytes(), size)
+                length = checked_length(path, number, offset, chunk[:HEADER_BYTES].tobytes(), size)
                 if length > LARGEST_RECORD:
                     raise LengthError(too_large(path, number, offset, length), number)
                 places = np.array([offset + FRAME_BYTES + length])

@@ -56,10 +56,10 @@ def number_copies(
         for ends in key_hashes.ranges(-(-rows * _SEARCH_BYTES // plan.budget)):
             for number, places, numbers in _copies_in_range(readers, *ends):
                 copies[number].set(places, numbers)
-    found = sum(one.count for one in copies)
-    if not found:
+    total = sum(one.count for one in copies)
+    if not total:
         return runs, {}
-    bar.begin("moving copies", found)
+    bar.begin("moving copies", total)
     return _moved(plan, runs, copies, bar)
 
 

@@ -264,7 +264,7 @@ def _copied(value: Any) -> Any:
         return value.copy()
     if type(value) is list:
         numbers = bool(value) and isinstance(value[0], (int, float, np.generic))
-        return value.copy() if numbers else [_copied(one) for one in value]
+        return value.copy() if numbers else [_copied(item) for item in value]
     if type(value) is tuple:
         return tuple(map(_copied, value))
     if type(value) is dict:

@@ -62,11 +62,11 @@ class BuildEstimate:
         """Combines estimates of the splits of one build."""
         return replace(
             many[0],
-            splits={split: shards for one in many for split, shards in one.splits.items()},
-            rows=sum(one.rows for one in many),
-            about=any(one.about for one in many),
-            sampled=sum(one.sampled for one in many),
-            disk=sum(one.disk for one in many),
+            splits={split: shards for part in many for split, shards in part.splits.items()},
+            rows=sum(part.rows for part in many),
+            about=any(part.about for part in many),
+            sampled=sum(part.sampled for part in many),
+            disk=sum(part.disk for part in many),
         )
 
 
@@ -79,15 +79,15 @@ def estimate(
     """
     folder = transaction(directory).target  # raises before the samples, which take their time
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    given = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
-    execution = Execution(**given)
+    run_options = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
+    execution = Execution(**run_options)
     ignore, split = options.pop("ignore", ()), options.pop("split", "train")
     schema, source = named_rows(schema, rows, ignore, split, options)
     if isinstance(source, SplitSources):
         return BuildEstimate.joined(
             [
-                estimate(schema, one, directory, split=name, **given, **options)
-                for name, one in source.sources.items()
+                estimate(schema, part, directory, split=name, **run_options, **options)
+                for name, part in source.sources.items()
             ]
         )
     if isinstance(source, DictRows):  # two samples are taken

@@ -70,7 +70,9 @@ class BuildStatus:
         except (DiskError, SourceError) as error:
             kind = StoreError if isinstance(error, DiskError) else WriteError
             after = f", after {counted(self.rows, 'row')}"
-            problems = [replace(one, got=one.got + after, hint=self.hint) for one in error.problems]
+            problems = [
+                replace(problem, got=problem.got + after, hint=self.hint) for problem in error.problems
+            ]
             raise kind(problems) from error.__cause__
         except (WriteError, StoreError, Interrupted):
             raise

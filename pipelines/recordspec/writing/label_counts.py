@@ -37,9 +37,9 @@ class ClassCounter:
             if name is not None:
                 first = 0 if splits is None else splits * self._classes[name]
                 known = self._counts[name]
-                found = np.bincount(first + flat_of(array), minlength=len(known))
-                found[: len(known)] += known
-                self._counts[name] = found
+                counts = np.bincount(first + flat_of(array), minlength=len(known))
+                counts[: len(known)] += known
+                self._counts[name] = counts
 
     def by_split(self, splits: Sequence[str]) -> LabelCounts:
         """The counts; the splits have these names."""
@@ -129,15 +129,15 @@ def _distinct(number: int) -> int:
     return 1 if number == 2 else number
 
 
-def log_tail(found: int, drawn: int, marked: int, total: int) -> float:
-    """The logarithm of the probability of at least `found` marked rows among `drawn` ones, or of at most that
+def log_tail(hits: int, drawn: int, marked: int, total: int) -> float:
+    """The logarithm of the probability of at least `hits` marked rows among `drawn` ones, or of at most that
     many if fewer are expected: `drawn` of `total` rows are taken at random, of which `marked` are marked."""
-    if found * total < drawn * marked:
-        found, marked = drawn - found, total - marked
+    if hits * total < drawn * marked:
+        hits, marked = drawn - hits, total - marked
     log_first = (
-        _log_choose(marked, found) + _log_choose(total - marked, drawn - found) - _log_choose(total, drawn)
+        _log_choose(marked, hits) + _log_choose(total - marked, drawn - hits) - _log_choose(total, drawn)
     )
-    more = np.arange(found, min(drawn, marked, found + _MOST_TERMS), dtype=np.float64)
+    more = np.arange(hits, min(drawn, marked, hits + _MOST_TERMS), dtype=np.float64)
     ratios = (marked - more) * (drawn - more) / ((more + 1) * (total - marked - drawn + more + 1))
     return log_first + math.log1p(float(np.cumprod(ratios).sum()))
 

@@ -108,18 +108,18 @@ def _check_one_dataset(paths: tuple[Location, ...]) -> None:
         raise SpecError(Problem(path=("files",), expected="files of one dataset", got=got, hint=hint))
 
 
-def _checked_schema(given: Schema | None, beside: Schema | None) -> Schema | None:
+def _checked_schema(schema: Schema | None, beside: Schema | None) -> Schema | None:
     """Raises SpecError if the schema that is given is not that of the dataset."""
-    if given is not None and beside is not None and given.fingerprint != beside.fingerprint:
+    if schema is not None and beside is not None and schema.fingerprint != beside.fingerprint:
         expected = f"`{beside.name}` beside the files"
-        got = f"`{given.name}`, which stores something else"
+        got = f"`{schema.name}`, which stores something else"
         raise SpecError(Problem(path=("schema",), expected=expected, got=got))
-    return given or beside
+    return schema or beside
 
 
-def _options(source: StoredRecords, schema: Schema | None, given: Mapping[str, Any]) -> Write:
+def _options(source: StoredRecords, schema: Schema | None, changed: Mapping[str, Any]) -> Write:
     known = tuple(ReshardOptions.__annotations__)
-    unknown = [name for name in given if name not in known]
+    unknown = [name for name in changed if name not in known]
     if unknown:
         raise SpecError(Problem(expected=f"one of {', '.join(known)}", got=f"`{unknown[0]}`"))
     old = source.manifest
@@ -133,7 +133,7 @@ def _options(source: StoredRecords, schema: Schema | None, given: Mapping[str, A
         kept["key"] = Key(names=tuple(old.key) or None, unique=source.keys is not None)
     if source.block is not None:
         kept["layout"] = Blocks(blocks=source.block)
-    options: Write = from_python(Write, {**kept, **given})
+    options: Write = from_python(Write, {**kept, **changed})
     if schema is None and (options.block is not None or source.in_blocks):
         hint = "there is no schema.yaml beside the files"
         raise SpecError(

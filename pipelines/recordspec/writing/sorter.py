@@ -156,11 +156,11 @@ Run = SortedRun | MemoryRun
 
 def _kept_counts(counts: Mapping[str, int], kept: Mask) -> dict[str, int]:
     ends = list(accumulate(counts.values(), initial=0))
-    found = {
+    arrays = {
         split: int(kept[start:stop].sum())
         for split, (start, stop) in zip(counts, pairwise(ends), strict=True)
     }
-    return {split: count for split, count in found.items() if count}
+    return {split: count for split, count in arrays.items() if count}
 
 
 class Sorter:
@@ -453,11 +453,11 @@ def find_duplicate_keys(
     """
     total = sum(sum(run.counts.values()) for run in runs) + (0 if known is None else key_hashes.rows(known))
     for ends in key_hashes.ranges(-(-total * _DUPLICATES_BYTES // budget)):
-        found = [_in_range(folder, run, *ends) for run in runs]
+        indices = [_in_range(folder, run, *ends) for run in runs]
         if known is not None:
             hashed, rows = key_hashes.in_range(known, *ends)
-            found.append(np.vstack([hashed.T, rows + np.uint64(EXISTING)]))
-        if pair := _first_equal(np.concatenate([np.zeros((3, 0), np.uint64), *found], axis=1)):
+            indices.append(np.vstack([hashed.T, rows + np.uint64(EXISTING)]))
+        if pair := _first_equal(np.concatenate([np.zeros((3, 0), np.uint64), *indices], axis=1)):
             return pair
     return None
 
@@ -474,8 +474,8 @@ def _first_equal(hashed: Words) -> tuple[int, int] | None:
     ranked = hashed[0][order]
     near = np.flatnonzero(ranked[1:] == ranked[:-1])
     for place in near.tolist():
-        one, other = hashed[:, order[place]], hashed[:, order[place + 1]]
-        first, second = sorted((int(one[2]), int(other[2])))
-        if one[1] == other[1] and first < EXISTING:
+        this, other = hashed[:, order[place]], hashed[:, order[place + 1]]
+        first, second = sorted((int(this[2]), int(other[2])))
+        if this[1] == other[1] and first < EXISTING:
             return first, second
     return None

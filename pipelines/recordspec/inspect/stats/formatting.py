@@ -33,26 +33,26 @@ def share(part: float) -> str:
     return ">99.9%" if 0.9995 < part < 1 else f"{part:.1%}"
 
 
-def estimate(found: EstimatedCount) -> str:
-    return f"{found.value:,}" if not found.error else f"about {found.value:,}"
+def estimate(count: EstimatedCount) -> str:
+    return f"{count.value:,}" if not count.error else f"about {count.value:,}"
 
 
-def sparkline(found: Histogram) -> str:
+def sparkline(histogram: Histogram) -> str:
     """A histogram of one line."""
-    most = max(max(found.counts), 1)
-    return "".join(_LEVELS[-(-count * (len(_LEVELS) - 1) // most)] for count in found.counts)
+    most = max(max(histogram.counts), 1)
+    return "".join(_LEVELS[-(-count * (len(_LEVELS) - 1) // most)] for count in histogram.counts)
 
 
-def of_spread(found: SizeSummary) -> str:
-    if found.min == found.max:
-        return f"{found.min:,}"
-    return f"{found.min:,} to {found.max:,}, median {found.median:,}, mean {figure(found.mean)}"
+def of_spread(sizes: SizeSummary) -> str:
+    if sizes.min == sizes.max:
+        return f"{sizes.min:,}"
+    return f"{sizes.min:,} to {sizes.max:,}, median {sizes.median:,}, mean {figure(sizes.mean)}"
 
 
 def of_presence(feature: FeatureSummary) -> str:
     """The reasons why records have no value."""
-    found = {"without": feature.missing, "with no kind set": feature.no_kind, "empty": feature.empty}
-    return ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
+    counts = {"without": feature.missing, "with no kind set": feature.no_kind, "empty": feature.empty}
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
 def of_values(feature: FeatureSummary) -> str:
@@ -72,40 +72,42 @@ def _of_values(feature: FeatureSummary) -> Iterator[str]:
         yield of_common(feature.common, 3)
 
 
-def of_numbers(found: NumberSummary) -> str:
-    if found.min is None or found.max is None or found.mean is None or found.deviation is None:
+def of_numbers(numbers: NumberSummary) -> str:
+    if numbers.min is None or numbers.max is None or numbers.mean is None or numbers.deviation is None:
         return "no finite number"
-    if found.min == found.max:
-        return figure(found.min)
-    text = f"{figure(found.min)} to {figure(found.max)}, median {figure(found.quantiles[0.5])}"
-    text += f", mean {figure(found.mean)}, deviation {figure(found.deviation)}"
-    return text + (f", {share(found.zeros / found.count)} zeros" if found.zeros else "")
+    if numbers.min == numbers.max:
+        return figure(numbers.min)
+    text = f"{figure(numbers.min)} to {figure(numbers.max)}, median {figure(numbers.quantiles[0.5])}"
+    text += f", mean {figure(numbers.mean)}, deviation {figure(numbers.deviation)}"
+    return text + (f", {share(numbers.zeros / numbers.count)} zeros" if numbers.zeros else "")
 
 
-def of_strings(found: BytesSummary) -> str:
-    forms = ", ".join(found.forms) if len(found.forms) < 4 else f"{', '.join(list(found.forms)[:3])}, ..."
-    text = f"{forms} of {of_spread(found.sizes)} bytes"
+def of_strings(strings: BytesSummary) -> str:
+    forms = (
+        ", ".join(strings.forms) if len(strings.forms) < 4 else f"{', '.join(list(strings.forms)[:3])}, ..."
+    )
+    text = f"{forms} of {of_spread(strings.sizes)} bytes"
     measures = (
         f"{name} {figure(low)}" if low == high else f"{name} {figure(low)} to {figure(high)}"
-        for name, (low, _, high) in found.measures.items()
+        for name, (low, _, high) in strings.measures.items()
     )
     return ", ".join([text, *measures])
 
 
-def of_common(found: TopValues, most: int) -> str:
+def of_common(top: TopValues, most: int) -> str:
     """The number of distinct values, and the first of them."""
-    count = found.others + sum(times for _, times in found.top)
-    text = f"{estimate(found.distinct)} different"
-    if found.distinct.value >= count or not found.top or found.top[0][1] * 1000 < count:
+    count = top.others + sum(times for _, times in top.top)
+    text = f"{estimate(top.distinct)} different"
+    if top.distinct.value >= count or not top.top or top.top[0][1] * 1000 < count:
         return text  # none is frequent
-    return f"{text}: {_top(found.top, count, most)}"
+    return f"{text}: {_top(top.top, count, most)}"
 
 
-def of_classes(found: ClassCounts) -> str:
-    count = found.unnamed + sum(times for _, times in found.counts)
-    ordered = tuple(sorted(found.counts, key=lambda pair: -pair[1]))
-    what = "classes" if found.named else "different"
-    return f"{len(found.counts):,} {what}: {_top(ordered, count, 3)}"
+def of_classes(classes: ClassCounts) -> str:
+    count = classes.unnamed + sum(times for _, times in classes.counts)
+    ordered = tuple(sorted(classes.counts, key=lambda pair: -pair[1]))
+    what = "classes" if classes.named else "different"
+    return f"{len(classes.counts):,} {what}: {_top(ordered, count, 3)}"
 
 
 def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int) -> str:

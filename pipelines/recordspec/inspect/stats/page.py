@@ -61,11 +61,11 @@ def _row(split: SplitSummary) -> tuple[Any, ...]:
 
 
 def _by_key(report: StatsReport) -> Features:
-    found: Features = {}
+    features: Features = {}
     for split in report.splits:
         for feature in split.features:
-            found.setdefault((feature.section, feature.key), {})[split.split] = feature
-    return found
+            features.setdefault((feature.section, feature.key), {})[split.split] = feature
+    return features
 
 
 def _card(
@@ -94,7 +94,7 @@ def _of_split(feature: FeatureSummary, split: SplitSummary) -> Iterator[str]:
     if counts and counts[0][1] > 1:
         yield _counts(counts, max(feature.lengths.count if feature.lengths else 1, 1), feature)
     if feature.warnings:
-        yield f'<ul class="warnings">{"".join(f"<li>{_text(one)}</li>" for one in feature.warnings)}</ul>'
+        yield f'<ul class="warnings">{"".join(f"<li>{_text(text)}</li>" for text in feature.warnings)}</ul>'
 
 
 def _histograms(feature: FeatureSummary) -> Iterator[tuple[str, Histogram]]:
@@ -145,7 +145,7 @@ def _table(title: str, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) 
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     body = "".join(
         f'<tr><th scope="row">{_text(first)}</th>'
-        + "".join(f"<td>{_text(one)}</td>" for one in others)
+        + "".join(f"<td>{_text(other)}</td>" for other in others)
         + "</tr>"
         for first, *others in rows
     )
@@ -161,19 +161,19 @@ _WIDTH, _HEIGHT, _BASE = 300, 80, 18
 _GAP = 1
 
 
-def _histogram_chart(found: Histogram, title: str) -> str:
+def _histogram_chart(histogram: Histogram, title: str) -> str:
     """Bars, with the first and the last edge below, and all counts for those who do not see them."""
-    most = max(max(found.counts), 1)
-    width = _WIDTH / len(found.counts)
+    most = max(max(histogram.counts), 1)
+    width = _WIDTH / len(histogram.counts)
     bars = "".join(
         _bar(place * width, width, count / most * _HEIGHT)
-        for place, count in enumerate(found.counts)
+        for place, count in enumerate(histogram.counts)
         if count
     )
-    low, high = formatting.figure(found.edges[0]), formatting.figure(found.edges[-1])
+    low, high = formatting.figure(histogram.edges[0]), formatting.figure(histogram.edges[-1])
     description = "; ".join(
         f"{formatting.figure(low)} to {formatting.figure(high)}: {count:,}"
-        for low, high, count in zip(found.edges, found.edges[1:], found.counts, strict=False)
+        for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram">'

@@ -45,12 +45,12 @@ class BottomK:
         self._more: list[tuple[Words, npt.NDArray[Any]]] = []
         self._waiting = 0
 
-    def add(self, hashes: Words, held: npt.NDArray[Any]) -> None:
+    def add(self, hashes: Words, values: npt.NDArray[Any]) -> None:
         """Things, and their hashes."""
         if self.limit is not None:
             kept = hashes < self.limit
-            hashes, held = hashes[kept], held[kept]
-        self._more.append((hashes, held))
+            hashes, values = hashes[kept], values[kept]
+        self._more.append((hashes, values))
         self._waiting += len(hashes)
         if self._waiting > self._size:
             self._settle()
@@ -80,16 +80,16 @@ class BottomK:
         if not self._more:
             return
         hashes = np.concatenate([self._hashes, *(some for some, _ in self._more)])
-        held = np.concatenate([self._held, *(some for _, some in self._more)])
+        values = np.concatenate([self._held, *(some for _, some in self._more)])
         self._more, self._waiting = [], 0
         order = np.argsort(hashes)
-        self._hashes, self._held = self._joined(hashes[order], held[order])
+        self._hashes, self._held = self._joined(hashes[order], values[order])
         if len(self._hashes) > self._size:
             self._cut(self._hashes[self._size])
 
-    def _joined(self, hashes: Words, held: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
+    def _joined(self, hashes: Words, values: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
         """The items to keep, from items in the order of their hashes, which may be equal."""
-        return hashes, held
+        return hashes, values
 
     def _cut(self, limit: np.uint64) -> None:
         self.limit = limit
@@ -107,9 +107,9 @@ class KMinimumValues(BottomK):
     def __init__(self, size: int) -> None:
         super().__init__(size, np.int64)
 
-    def _joined(self, hashes: Words, held: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
+    def _joined(self, hashes: Words, values: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
         hashes, firsts = np.unique(hashes, return_index=True)
-        return hashes, np.add.reduceat(held, firsts) if len(firsts) else held
+        return hashes, np.add.reduceat(values, firsts) if len(firsts) else values
 
     def count(self, hashes: Words) -> None:
         """Adds hashes, each once."""
@@ -140,14 +140,14 @@ class KMinimumValues(BottomK):
         limit = min(limits)
         return _scaled(int(np.searchsorted(common, limit)), limit)
 
-    def _estimate(self, found: int) -> EstimatedCount:
-        return EstimatedCount(value=found) if self.limit is None else _scaled(found, self.limit)
+    def _estimate(self, smallest: int) -> EstimatedCount:
+        return EstimatedCount(value=smallest) if self.limit is None else _scaled(smallest, self.limit)
 
 
-def _scaled(found: int, limit: np.uint64) -> EstimatedCount:
+def _scaled(count: int, limit: np.uint64) -> EstimatedCount:
     """Estimates a total from the number of hashes below a limit."""
     share = (int(limit) or 1) / _ALL
-    return EstimatedCount(value=round(found / share), error=1 / sqrt(max(found, 1)))
+    return EstimatedCount(value=round(count / share), error=1 / sqrt(max(count, 1)))
 
 
 # Up to this many distinct values, each is counted. Beyond, their number is an estimate with a standard
@@ -177,8 +177,8 @@ class FrequentValues:
 
     def add(self, codes: Words) -> Words:
         """Counts values. Returns those that are new."""
-        found, counts = np.unique(codes, return_counts=True)
-        return self._take(found, counts.astype(np.int64, copy=False))
+        distinct, counts = np.unique(codes, return_counts=True)
+        return self._take(distinct, counts.astype(np.int64, copy=False))
 
     def merge(self, other: FrequentValues) -> Words:
         """Adds the counts of another. Returns the values that are new."""
@@ -200,18 +200,18 @@ class FrequentValues:
         """The number of distinct values."""
         return EstimatedCount(value=len(self.codes)) if self._others is None else self._others.distinct
 
-    def _take(self, found: Words, counts: Ints, counted: bool = False) -> Words:
+    def _take(self, words: Words, counts: Ints, counted: bool = False) -> Words:
         if self._others is not None and not counted:
-            self._others.count(splitmix64(found))
-        places = np.searchsorted(self.codes, found)
+            self._others.count(splitmix64(words))
+        places = np.searchsorted(self.codes, words)
         known = (
-            self.codes[np.minimum(places, max(len(self.codes) - 1, 0))] == found if len(self.codes) else False
+            self.codes[np.minimum(places, max(len(self.codes) - 1, 0))] == words if len(self.codes) else False
         )
         if np.all(known):
             self.counts[places] += counts
-            return found[:0]
+            return words[:0]
         old = self.codes
-        self.codes, back = np.unique(np.concatenate([old, found]), return_inverse=True)
+        self.codes, back = np.unique(np.concatenate([old, words]), return_inverse=True)
         both = np.concatenate([self.counts, counts])
         self.counts = np.bincount(back, both).astype(np.int64)
         self._drop()
@@ -277,8 +277,8 @@ class SizeCounts:
         if low == high:  # which is quickly counted
             self.times[_rounded(sizes[:1]).item()] += len(sizes)
             return
-        found, times = np.unique(_rounded(sizes), return_counts=True)
-        for size, many in zip(found.tolist(), times.tolist(), strict=True):
+        rounded, times = np.unique(_rounded(sizes), return_counts=True)
+        for size, many in zip(rounded.tolist(), times.tolist(), strict=True):
             self.times[size] += many
 
     def merge(self, other: SizeCounts) -> None:

@@ -67,10 +67,10 @@ def stats_report(scanner: Scanner, counted: Mapping[str, SplitTally]) -> StatsRe
 
 
 def _shared(counted: Mapping[str, SplitTally]) -> Iterator[SharedRows]:
-    for (one, tally), (other, others) in combinations(counted.items(), 2):
+    for (split, tally), (other, others) in combinations(counted.items(), 2):
         rows = tally.hashes.shared(others.hashes)
         if rows.value:
-            yield SharedRows(splits=(one, other), rows=rows)
+            yield SharedRows(splits=(split, other), rows=rows)
 
 
 def _split(name: str, files: int, tally: SplitTally, schema: Schema | None) -> SplitSummary:
@@ -168,8 +168,8 @@ _TOP = 20
 def size_summary(sizes: SizeCounts) -> SizeSummary | None:
     if not sizes.count:
         return None
-    held = np.array(sorted(sizes.times), np.int64)
-    weights = np.array([sizes.times[size] for size in held.tolist()], np.int64)
+    distinct = np.array(sorted(sizes.times), np.int64)
+    weights = np.array([sizes.times[size] for size in distinct.tolist()], np.int64)
     return SizeSummary(
         count=sizes.count,
         min=sizes.low,
@@ -177,7 +177,7 @@ def size_summary(sizes: SizeCounts) -> SizeSummary | None:
         mean=sizes.total / sizes.count,
         max=sizes.high,
         # large sizes are rounded down: the smallest may be below `low`
-        histogram=_integer_histogram(np.maximum(held, sizes.low), sizes.low, sizes.high, weights),
+        histogram=_integer_histogram(np.maximum(distinct, sizes.low), sizes.low, sizes.high, weights),
     )
 
 
@@ -204,8 +204,8 @@ def _quantiles(sample: npt.NDArray[Any]) -> dict[float, float]:
     if not len(sample):
         return {}
     if sample.dtype.kind == "f":
-        found = np.quantile(sample.astype(np.float64), SHARES)
-        return dict(zip(SHARES, found.tolist(), strict=True))
+        at_shares = np.quantile(sample.astype(np.float64), SHARES)
+        return dict(zip(SHARES, at_shares.tolist(), strict=True))
     ordered, last = np.sort(sample), len(sample) - 1
     quantiles = {}
     for share in SHARES:
@@ -234,7 +234,7 @@ def _numbers_histogram(moments: Moments, sample: npt.NDArray[Any]) -> Histogram 
 
 
 def _integer_histogram(
-    held: npt.NDArray[np.int64],
+    distinct: npt.NDArray[np.int64],
     low: int,
     high: int,
     weights: npt.NDArray[np.int64] | None = None,
@@ -243,14 +243,14 @@ def _integer_histogram(
     """Bins of equally many integers, so that a uniform distribution looks uniform; one each for few.
 
     Args:
-        held: integers from `low` to `high`, which may differ by more than an int64.
+        distinct: integers from `low` to `high`, which may differ by more than an int64.
         weights: how often each is there.
         times: the factor of all counts.
     """
     width = -(-(high - low + 1) // _BINS)
     bins = -(-(high - low + 1) // width)
     # modulo 2^64 the differences are exact; float64 would round them
-    distances = held.view(np.uint64) - np.uint64(low % (1 << 64))
+    distances = distinct.view(np.uint64) - np.uint64(low % (1 << 64))
     counts = np.bincount((distances // np.uint64(width)).astype(np.int64), weights, minlength=bins)
     edges = (_to_number(low + index * width - Fraction(1, 2)) for index in range(bins + 1))
     return _scaled_histogram(tuple(edges), counts, times)
@@ -264,8 +264,8 @@ def _scaled_histogram(edges: tuple[float, ...], counts: npt.NDArray[Any], times:
 def bytes_summary(counted: BytesTally) -> BytesSummary:
     known = [one for one in counted.forms.media.values if one is not None]
     measures: defaultdict[str, list[float]] = defaultdict(list)
-    for one in known:
-        for name, value in one.measures.items():
+    for candidate in known:
+        for name, value in candidate.measures.items():
             measures[name].append(value)
     sizes = size_summary(counted.sizes)
     assert sizes is not None
@@ -325,14 +325,14 @@ def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
     )
 
 
-def class_order(found: AdjacentValues, frequent: FrequentValues) -> ClassOrder | None:
+def class_order(adjacent: AdjacentValues, frequent: FrequentValues) -> ClassOrder | None:
     """Summarizes the classes of records with one value each, if all values are counted."""
-    if not (found.single and frequent.exact and found.pairs):
+    if not (adjacent.single and frequent.exact and adjacent.pairs):
         return None
     total = int(frequent.counts.sum())
     alike = sum(count * (count - 1) for count in frequent.counts.tolist())
     return ClassOrder(
-        pairs=found.pairs, same=found.same / found.pairs, by_chance=alike / (total * (total - 1))
+        pairs=adjacent.pairs, same=adjacent.same / adjacent.pairs, by_chance=alike / (total * (total - 1))
     )
 
 

@@ -276,4 +276,4 @@ def _plain(value: Any) -> Any:
         return {name: _plain(one) for name, one in fields if one is not None}
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

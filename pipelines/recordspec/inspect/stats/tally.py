@@ -308,10 +308,10 @@ class FeatureTally:
         self.of: dict[Kind, ValueTally] = {}
         self.neighbours = AdjacentValues()
 
-    def add(self, found: tuple[ArrowArray, ...], places: Words) -> None:
+    def add(self, arrays: tuple[ArrowArray, ...], places: Words) -> None:
         """Adds the values of records under the key, with the hashes of their positions."""
         codes: list[tuple[Ints, Words]] = []
-        for array in found:
+        for array in arrays:
             self.present += len(array) - array.null_count
             counted = self._count(array, places)
             if counted is not None:
@@ -321,14 +321,14 @@ class FeatureTally:
         if codes and self.neighbours.single:
             self.neighbours.add(_in_order(codes))
 
-    def add_steps(self, found: tuple[ArrowArray, ...], places: Words) -> None:
+    def add_steps(self, arrays: tuple[ArrowArray, ...], places: Words) -> None:
         """Adds the values of records in the feature list."""
-        counts, present = counts_of(found[0]), present_in(found[0])
+        counts, present = counts_of(arrays[0]), present_in(arrays[0])
         self.present += int(present.sum())
         self.steps.add(counts[present])
         self.neighbours.single = False
         of_steps = splitmix64(_spread(places, counts))
-        for array in found:
+        for array in arrays:
             self._count(items_of(array), of_steps)
 
     def merge(self, other: FeatureTally) -> None:
@@ -355,8 +355,8 @@ class FeatureTally:
         self.lengths.add(lengths)
         self.empty += count - int(np.count_nonzero(lengths))
         values: Any = self.of.setdefault(kind, of_kind(kind))
-        found: Words | None = values.add(flat_of(array), _spread(places[present], lengths))
-        return found
+        hashed: Words | None = values.add(flat_of(array), _spread(places[present], lengths))
+        return hashed
 
 
 def _spread(places: Words, lengths: Ints) -> Words:
@@ -485,17 +485,17 @@ def count(
     scanner: Scanner, jobs: int | None = None, progress: Progress | None = None
 ) -> dict[str, SplitTally]:
     """The tally of each split, the same for any number of `jobs`; None for one per processor."""
-    found: dict[str, SplitTally] = {}
+    tallies: dict[str, SplitTally] = {}
     tasks = [(parts,) for parts in _groups(scanner.ranges)]
     results = run(_count_ranges, tasks, scanner.paths, jobs, "counting")
     for ((part, *_),), tally in zip(tasks, results, strict=True):
         if progress is not None:
             progress.advance(tally.rows, tally.sizes.total)
-        if part.split in found:
-            found[part.split].merge(tally)
+        if part.split in tallies:
+            tallies[part.split].merge(tally)
         else:
-            found[part.split] = tally
-    return found
+            tallies[part.split] = tally
+    return tallies
 
 
 def _groups(parts: Iterable[FileRange]) -> Iterator[tuple[FileRange, ...]]:
@@ -515,18 +515,18 @@ def _groups(parts: Iterable[FileRange]) -> Iterator[tuple[FileRange, ...]]:
 def _count_ranges(parts: tuple[FileRange, ...], _attempt: str) -> SplitTally:
     tally = SplitTally()
     small: list[RowBatch] = []
-    for found in chain.from_iterable(map(scan, parts)):
-        if isinstance(found, RowBatch) and len(small) < _MOST_SMALL:
-            spans = found.spans
+    for item in chain.from_iterable(map(scan, parts)):
+        if isinstance(item, RowBatch) and len(small) < _MOST_SMALL:
+            spans = item.spans
             if len(spans.buffer) <= _SMALL_BYTES:
                 # the file's next rows may overwrite it
-                small.append(replace(found, rows=replace(spans, buffer=spans.buffer.copy())))
+                small.append(replace(item, rows=replace(spans, buffer=spans.buffer.copy())))
                 continue
         _add_all(tally, small)
-        if isinstance(found, UnreadableRecord):
-            tally.add_unreadable(found)
+        if isinstance(item, UnreadableRecord):
+            tally.add_unreadable(item)
         else:
-            tally.add(found)
+            tally.add(item)
     _add_all(tally, small)
     return tally
 

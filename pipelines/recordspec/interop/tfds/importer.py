@@ -125,7 +125,10 @@ class _FeatureImporter:
         except SpecError as error:  # raised by a feature kind, its path is that of an option
             own = len(node.path)
             raise type(error)(
-                [one if one.path[:own] == node.path else one.under(*node.path) for one in error.problems]
+                [
+                    problem if problem.path[:own] == node.path else problem.under(*node.path)
+                    for problem in error.problems
+                ]
             ) from None
 
     def _note(self, node: FeatureNode, text: str, *option: str) -> None:
@@ -202,10 +205,10 @@ class _FeatureImporter:
         )
 
     def _dtype(self, node: FeatureNode) -> str:
-        given = node.text("dtype")
-        if given not in TFDS_DTYPES:
-            raise node.wrong(f"one of {', '.join(TFDS_DTYPES)}", f"`{given}`", "dtype")
-        return TFDS_DTYPES[given]
+        dtype = node.text("dtype")
+        if dtype not in TFDS_DTYPES:
+            raise node.wrong(f"one of {', '.join(TFDS_DTYPES)}", f"`{dtype}`", "dtype")
+        return TFDS_DTYPES[dtype]
 
     def _label(self, node: FeatureNode, scope: Scope) -> Feature:
         names = self._class_names(scope.file)
@@ -290,10 +293,10 @@ class _FeatureImporter:
 
     def _boxes(self, node: FeatureNode, scope: Scope) -> Feature:
         """BBoxFeatures of a sequence; one alone is four floats."""
-        given: Any = node.text("bbox_format").lower()
-        if scope.lengths == (None,) and given in get_args(BoxFormat):
-            return Box(**_named(node, scope), format=given)
-        self._note(node, f"{given or 'not given'}: read as four floats", "bbox_format")
+        form: Any = node.text("bbox_format").lower()
+        if scope.lengths == (None,) and form in get_args(BoxFormat):
+            return Box(**_named(node, scope), format=form)
+        self._note(node, f"{form or 'not given'}: read as four floats", "bbox_format")
         return self._stored(node, scope, "float32", (4,))
 
 

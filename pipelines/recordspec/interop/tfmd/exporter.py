@@ -125,8 +125,8 @@ class _FeatureExporter:
                 tensor.column_name = column.key
                 add_sizes(tensor.shape, shape)
                 for value in defaults:
-                    given = value.encode() if isinstance(value, str) else value
-                    setattr(tensor.default_value, DEFAULT_FIELDS[TF_DTYPES[column.storage]], given)
+                    stored = value.encode() if isinstance(value, str) else value
+                    setattr(tensor.default_value, DEFAULT_FIELDS[TF_DTYPES[column.storage]], stored)
         elif isinstance(layout, VarLen) and not layout.ragged:
             self._tensor(name).varlen_sparse_tensor.column_name = column.key
         elif isinstance(layout, Sparse):

@@ -87,10 +87,10 @@ class _SchemaImporter:
         }
         self._has_steps = (STEPS,) in self._features
         if self._has_steps:
-            found = self._features.pop((STEPS,))
-            _take(found, "presence", "value_count")
-            steps = found.struct_domain.feature
-            self._features |= {(STEPS, one.name): one for one in steps if is_live(one)}
+            struct = self._features.pop((STEPS,))
+            _take(struct, "presence", "value_count")
+            steps = struct.struct_domain.feature
+            self._features |= {(STEPS, step.name): step for step in steps if is_live(step)}
         _take(self._rest, "generate_legacy_feature_spec", "represent_variable_length_as_ragged")
 
     def sections(self) -> dict[str, Any]:
@@ -106,11 +106,11 @@ class _SchemaImporter:
                 continue
             section = context if len(path) == 1 else steps
             try:
-                found = [self._represented(one) for one in tensors.get(path, [])]
-                if not found:  # no representation defines it: its shape follows from its counts
+                tensors_of = [self._represented(one) for one in tensors.get(path, [])]
+                if not tensors_of:  # no representation defines it: its shape follows from its counts
                     stored = self._counted(self._stored(path, feature, path[-1]), feature)
-                    found = [self._of_domain(stored, feature)]
-                section.extend(found)
+                    tensors_of = [self._of_domain(stored, feature)]
+                section.extend(tensors_of)
             except SpecError as error:
                 raise SpecError([problem.under("feature", *path) for problem in error.problems]) from None
         if self._has_steps:
@@ -120,53 +120,57 @@ class _SchemaImporter:
     def _tensors(self) -> Iterator[TensorRepresentation]:
         """The tensors whose features all exist; the others become notes."""
         for entry in self._rest.tensor_representation_group:
-            for one in entry.value.tensor_representation:
-                tensor = represented(one.key, one.value) if entry.key == "" else None
-                path = ("tensor_representation_group", entry.key, one.key)
+            for representation in entry.value.tensor_representation:
+                tensor = represented(representation.key, representation.value) if entry.key == "" else None
+                path = ("tensor_representation_group", entry.key, representation.key)
                 if tensor is not None and self._is_complete(tensor):
                     yield tensor
-                    self.notes += [Note(path=path, text=text) for text in unsupported_options(one.value)]
+                    self.notes += [
+                        Note(path=path, text=text) for text in unsupported_options(representation.value)
+                    ]
                 else:
-                    self.notes.append(Note(path=path, text=f"{inline(one.value)}: {NO_COUNTERPART}"))
+                    self.notes.append(
+                        Note(path=path, text=f"{inline(representation.value)}: {NO_COUNTERPART}")
+                    )
         _take(self._rest, "tensor_representation_group")
-        for at, given in reversed(list(enumerate(self._rest.sparse_feature))):
-            tensor = from_sparse_feature(given, self._features) if is_live(given) else None
+        for at, sparse in reversed(list(enumerate(self._rest.sparse_feature))):
+            tensor = from_sparse_feature(sparse, self._features) if is_live(sparse) else None
             if tensor is not None and self._is_complete(tensor):
                 yield tensor
-                if given.is_sorted:
-                    path = ("sparse_feature", given.name, "is_sorted")
+                if sparse.is_sorted:
+                    path = ("sparse_feature", sparse.name, "is_sorted")
                     self.notes.append(Note(path=path, text=f"true: {NO_COUNTERPART}"))
                 del self._rest.sparse_feature[at]
 
     def _is_complete(self, tensor: TensorRepresentation) -> bool:
-        found = [self._features.get(path) for path in (tensor.values, *tensor.part_paths)]
-        return all(one is not None and one.type in DTYPES for one in found)
+        parts = [self._features.get(path) for path in (tensor.values, *tensor.part_paths)]
+        return all(part is not None and part.type in DTYPES for part in parts)
 
     def _represented(self, tensor: TensorRepresentation) -> Feature:
         """The feature that a tensor representation defines."""
-        given = self._features[tensor.values]
-        stored = self._stored(tensor.values, given, tensor.name)
+        field = self._features[tensor.values]
+        stored = self._stored(tensor.values, field, tensor.name)
         shape = tensor.shape or ()
         if tensor.kind == "sparse":
             return self._sparse(tensor, stored)
         if tensor.kind == "varlen":
             stored = replace(stored, shape=(None,), sparse=True)
         elif tensor.kind == "dense":
-            stored = self._dense(tensor, stored, given)
+            stored = self._dense(tensor, stored, field)
         elif tensor.parts or shape:
             levels = (None,) * (1 + len(tensor.parts))
             stored = replace(stored, shape=(*levels, *shape), row_lengths=tensor.parts)
         else:
-            stored = self._counted(stored, given)
-        return self._of_domain(stored, given)
+            stored = self._counted(stored, field)
+        return self._of_domain(stored, field)
 
-    def _dense(self, tensor: TensorRepresentation, stored: StoredTensor, given: Any) -> StoredTensor:
-        counted = self._counted(stored, given)
+    def _dense(self, tensor: TensorRepresentation, stored: StoredTensor, field: Any) -> StoredTensor:
+        counted = self._counted(stored, field)
         shape = counted.shape if tensor.shape is None else tensor.shape
-        _take(given, "value_count")
-        _take_shape(given)
-        if _is_required(given) and tensor.default is None:
-            _take_presence(given)
+        _take(field, "value_count")
+        _take_shape(field)
+        if _is_required(field) and tensor.default is None:
+            _take_presence(field)
         default = None if tensor.default is None else _default(tensor.default, stored.dtype)
         if tensor.default is not None and default is None:
             path = ("tensor_representation_group", "", tensor.name, "default_value")
@@ -185,32 +189,32 @@ class _SchemaImporter:
             index_keys=tensor.parts,
         ).shortest
 
-    def _of_domain(self, stored: StoredTensor, given: Any) -> Feature:
-        """The feature that stores a tensor. Takes from `given` the domain, text or the range of a dtype, that
+    def _of_domain(self, stored: StoredTensor, field: Any) -> Feature:
+        """The feature that stores a tensor. Takes from `field` the domain, text or the range of a dtype, that
         it expresses."""
-        self._used.add(given.domain)
-        label = self._label(stored, given)
+        self._used.add(field.domain)
+        label = self._label(stored, field)
         if label is not None:
             return label
-        is_text = given.HasField("natural_language_domain") and stored.default is None
-        if is_text and not given.natural_language_domain.ListFields() and stored.shape == ():
-            _take(given, "natural_language_domain")
+        is_text = field.HasField("natural_language_domain") and stored.default is None
+        if is_text and not field.natural_language_domain.ListFields() and stored.shape == ():
+            _take(field, "natural_language_domain")
             return Text(name=stored.name, key=stored.key, description=stored.description).shortest
         # `tensor` has no default, no bound, and at most one unknown dimension
         bounded = stored.default is not None or stored.max_length is not None
         narrow = not (bounded or stored.sparse or stored.row_lengths)
-        dtype = self._dtype(given) if narrow else None
+        dtype = self._dtype(field) if narrow else None
         if dtype is None:
             return stored.feature()
-        _take(given, "bool_domain", "int_domain", "domain")
+        _take(field, "bool_domain", "int_domain", "domain")
         return replace(stored, dtype=dtype).feature()
 
-    def _label(self, stored: StoredTensor, given: Any) -> Feature | None:
+    def _label(self, stored: StoredTensor, field: Any) -> Feature | None:
         """The label whose names a string domain has: of values that are names, or indices of names."""
         path = (STEPS,) if stored.per_step else ()
-        shared, domain = self._shared["string_domain"], given.string_domain
-        if not given.HasField("string_domain"):
-            name = given.domain if given.type == BYTES else names_domain(path, stored.key)
+        shared, domain = self._shared["string_domain"], field.string_domain
+        if not field.HasField("string_domain"):
+            name = field.domain if field.type == BYTES else names_domain(path, stored.key)
             if name not in shared:
                 return None
             domain = shared[name]
@@ -218,10 +222,10 @@ class _SchemaImporter:
         names = tuple(domain.value)
         if not plain or stored.sparse or stored.row_lengths or len(stored.shape) > 1:
             return None
-        mass = given.distribution_constraints.min_domain_mass
-        is_open = given.HasField("distribution_constraints") and mass == 0
-        if given.type == INT:
-            indices = given.int_domain
+        mass = field.distribution_constraints.min_domain_mass
+        is_open = field.HasField("distribution_constraints") and mass == 0
+        if field.type == INT:
+            indices = field.int_domain
             is_open = indices.max == len(names)
             if not (indices.is_categorical and indices.min == 0 and indices.max + 1 - is_open == len(names)):
                 return None
@@ -233,57 +237,57 @@ class _SchemaImporter:
                 names=names,
                 shape=stored.shape,
                 oov="index" if is_open else "error",
-                encoding="index" if given.type == INT else "name",
+                encoding="index" if field.type == INT else "name",
             )
         except SpecError:  # two names are equal, or there is none
             return None
         self._used.add(domain.name)
-        _take(given, "domain", "int_domain")
-        _take(given.string_domain, "name", "value", "is_categorical")
-        if not given.string_domain.ListFields():
-            _take(given, "string_domain")
-        if given.type == BYTES and is_open:
-            _take(given, "distribution_constraints")
+        _take(field, "domain", "int_domain")
+        _take(field.string_domain, "name", "value", "is_categorical")
+        if not field.string_domain.ListFields():
+            _take(field, "string_domain")
+        if field.type == BYTES and is_open:
+            _take(field, "distribution_constraints")
         return label.shortest
 
-    def _dtype(self, given: Any) -> str | None:
+    def _dtype(self, field: Any) -> str | None:
         """The dtype whose range is the domain of a feature."""
-        if given.type != INT:
+        if field.type != INT:
             return None
-        if given.HasField("bool_domain"):
-            return None if given.bool_domain.ListFields() else "bool"
-        domain = self._shared["int_domain"].get(given.domain, given.int_domain)
+        if field.HasField("bool_domain"):
+            return None if field.bool_domain.ListFields() else "bool"
+        domain = self._shared["int_domain"].get(field.domain, field.int_domain)
         if domain.is_categorical or not (domain.HasField("min") and domain.HasField("max")):
             return None
         return _BY_RANGE.get((domain.min, domain.max))
 
-    def _stored(self, path: FeaturePath, given: Any, name: str) -> StoredTensor:
+    def _stored(self, path: FeaturePath, field: Any, name: str) -> StoredTensor:
         return StoredTensor(
             name=name,
             key=path[-1],
-            dtype=DTYPES[given.type],
+            dtype=DTYPES[field.type],
             per_step=len(path) == 2,
-            description=_take_comment(given),
+            description=_take_comment(field),
         )
 
-    def _counted(self, stored: StoredTensor, given: Any) -> StoredTensor:
+    def _counted(self, stored: StoredTensor, field: Any) -> StoredTensor:
         """With the shape that follows from the counts of a feature."""
-        required = stored.per_step or _is_required(given)
-        count = given.value_count
-        if given.HasField("shape") and required and None not in sizes(given.shape):
-            shape = sizes(given.shape)
+        required = stored.per_step or _is_required(field)
+        count = field.value_count
+        if field.HasField("shape") and required and None not in sizes(field.shape):
+            shape = sizes(field.shape)
         elif count.min == count.max >= 1 and (required or self._legacy):
             shape = () if count.max == 1 else (count.max,)
         else:
             longest = count.max if count.max > 0 else None
-            _take(given.value_count, "max", *(["min"] * (count.min == 0)))
-            if not given.value_count.ListFields():
-                _take(given, "value_count")
+            _take(field.value_count, "max", *(["min"] * (count.min == 0)))
+            if not field.value_count.ListFields():
+                _take(field, "value_count")
             return replace(stored, shape=(None,), max_length=longest)
-        _take_shape(given)
-        _take(given, "value_count")
+        _take_shape(field)
+        _take(field, "value_count")
         if required:
-            _take_presence(given)
+            _take_presence(field)
             return replace(stored, shape=shape)
         return replace(stored, shape=shape, default=full_default(_LEGACY_DEFAULTS[stored.dtype], shape))
 
@@ -338,9 +342,9 @@ def _default(value: Any, dtype: str) -> Any:
     field = DEFAULT_FIELDS[dtype]
     if not value.HasField(field):
         return None
-    given = getattr(value, field)
+    message = getattr(value, field)
     try:
-        return given.decode() if dtype == "string" else given
+        return message.decode() if dtype == "string" else message
     except UnicodeDecodeError:
         return None
 

@@ -198,8 +198,8 @@ def _unknown(part: Any, path: Path) -> Iterator[Note]:
         yield Note(path=(*path, f"field {field.field_number}"), text=_UNKNOWN_FIELD)
     for descriptor, value in part.ListFields():
         if descriptor.message_type is not None:
-            for one in value if hasattr(value, "append") else [value]:
-                yield from _unknown(one, (*path, descriptor.name))
+            for item in value if hasattr(value, "append") else [value]:
+                yield from _unknown(item, (*path, descriptor.name))
 
 
 def sizes(shape: Any) -> tuple[int | None, ...]:
@@ -207,10 +207,10 @@ def sizes(shape: Any) -> tuple[int | None, ...]:
     return tuple(dim.size if dim.HasField("size") and dim.size >= 0 else None for dim in shape.dim)
 
 
-def add_sizes(shape: Any, given: tuple[int, ...]) -> None:
+def add_sizes(shape: Any, dims: tuple[int, ...]) -> None:
     """Sets a FixedShape; that of a scalar is present, and empty."""
     shape.SetInParent()
-    for size in given:
+    for size in dims:
         shape.dim.add(size=size)
 
 

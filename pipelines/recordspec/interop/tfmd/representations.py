@@ -40,43 +40,43 @@ class TensorRepresentation:
         return tuple((*self.values[:-1], part) for part in self.parts)
 
 
-def represented(name: str, given: Any) -> TensorRepresentation | None:
+def represented(name: str, message: Any) -> TensorRepresentation | None:
     """The tensor of a TensorRepresentation message; None for one that is not supported."""
-    if given.HasField("dense_tensor"):
-        dense = given.dense_tensor
+    if message.HasField("dense_tensor"):
+        dense = message.dense_tensor
         shape = sizes(dense.shape) if dense.HasField("shape") else None
         default = dense.default_value if dense.HasField("default_value") else None
         return TensorRepresentation(
             name=name, values=(dense.column_name,), kind="dense", shape=shape, default=default
         )
-    if given.HasField("varlen_sparse_tensor"):
+    if message.HasField("varlen_sparse_tensor"):
         return TensorRepresentation(
-            name=name, values=(given.varlen_sparse_tensor.column_name,), kind="varlen"
+            name=name, values=(message.varlen_sparse_tensor.column_name,), kind="varlen"
         )
-    if given.HasField("sparse_tensor"):
-        sparse = given.sparse_tensor
+    if message.HasField("sparse_tensor"):
+        sparse = message.sparse_tensor
         return _sparse(name, sparse.value_column_name, sparse.index_column_names, sizes(sparse.dense_shape))
-    return _ragged(name, given.ragged_tensor) if given.HasField("ragged_tensor") else None
+    return _ragged(name, message.ragged_tensor) if message.HasField("ragged_tensor") else None
 
 
-def unsupported_options(given: Any) -> Iterator[str]:
+def unsupported_options(message: Any) -> Iterator[str]:
     """Notes on the options of a supported TensorRepresentation that are not."""
-    if given.sparse_tensor.already_sorted:
+    if message.sparse_tensor.already_sorted:
         yield "already_sorted: has no counterpart"
-    if given.ragged_tensor.row_partition_dtype == _INT32:
+    if message.ragged_tensor.row_partition_dtype == _INT32:
         yield "row partitions of INT32: read as int64"
 
 
-def from_sparse_feature(given: Any, features: dict[FeaturePath, Any]) -> TensorRepresentation | None:
+def from_sparse_feature(message: Any, features: dict[FeaturePath, Any]) -> TensorRepresentation | None:
     """The tensor of a SparseFeature, whose shape may follow from the domains of its indices."""
-    keys = [index.name for index in given.index_feature]
-    shape = sizes(given.dense_shape)
+    keys = [index.name for index in message.index_feature]
+    shape = sizes(message.dense_shape)
     if not shape:
         domains = [one.int_domain for key in keys if (one := features.get((key,))) is not None]
         counted = [domain.HasField("max") and domain.min == 0 for domain in domains]
         if len(domains) == len(keys) and all(counted):  # indices count from 0
             shape = tuple(int(domain.max) + 1 for domain in domains)
-    return _sparse(given.name, given.value_feature.name, keys, shape)
+    return _sparse(message.name, message.value_feature.name, keys, shape)
 
 
 def _sparse(name: str, values: str, keys: Any, shape: tuple[int | None, ...]) -> TensorRepresentation | None:
@@ -85,16 +85,18 @@ def _sparse(name: str, values: str, keys: Any, shape: tuple[int | None, ...]) ->
     return TensorRepresentation(name=name, values=(values,), kind="sparse", parts=tuple(keys), shape=shape)
 
 
-def _ragged(name: str, given: Any) -> TensorRepresentation | None:
+def _ragged(name: str, message: Any) -> TensorRepresentation | None:
     """Row lengths first, then uniform sizes: no kind stores them in another order."""
-    kinds = [partition.HasField("row_length") for partition in given.partition]
-    lengths = tuple(partition.row_length for partition in given.partition if partition.HasField("row_length"))
+    kinds = [partition.HasField("row_length") for partition in message.partition]
+    lengths = tuple(
+        partition.row_length for partition in message.partition if partition.HasField("row_length")
+    )
     cell = tuple(
         int(partition.uniform_row_length)
-        for partition in given.partition
+        for partition in message.partition
         if not partition.HasField("row_length")
     )
-    path = tuple(given.feature_path.step)
+    path = tuple(message.feature_path.step)
     if kinds != sorted(kinds, reverse=True) or not path or any(size < 1 for size in cell):
         return None
     return TensorRepresentation(name=name, values=path, kind="ragged", parts=lengths, shape=cell)

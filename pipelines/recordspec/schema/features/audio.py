@@ -131,8 +131,8 @@ class Audio(Feature):
 def decode_wav(data: Tensor, rate: int) -> Tensor:
     """A WAV file, string `[]`, as float32 `[n, channels]`. Another sample rate is an InvalidArgumentError."""
     # all channels: for another number, it would pad or drop channels
-    samples, found = tf.audio.decode_wav(data)
-    same = tf.debugging.assert_equal(found, rate, f"expected a sample rate of {rate} Hz")
+    samples, rates = tf.audio.decode_wav(data)
+    same = tf.debugging.assert_equal(rates, rate, f"expected a sample rate of {rate} Hz")
     with tf.control_dependencies([same]):
         return tf.identity(samples)
 

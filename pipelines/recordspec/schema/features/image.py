@@ -94,8 +94,8 @@ class Image(Pictures):
         return self.orientation == "upright"
 
     def turn_of(self, value: Any) -> Turn | None:
-        found = header_of(value) if self.is_turned else None
-        return None if found is None or found[0] == 1 else Turn(*found)
+        header = header_of(value) if self.is_turned else None
+        return None if header is None or header[0] == 1 else Turn(*header)
 
     @property
     def per_example(self) -> bool:

@@ -165,11 +165,11 @@ class Label(Feature):
             )
         if not self.shape:
             return (to_arrow(self._stored(self._indices(values))),)
-        given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
+        rows, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
         if not self._varies:
             check_lengths(counts, np.asarray(counts) == self.shape[0], f"{self.shape[0]} labels")
         with by_row(counts):
-            flat = self._indices(given)
+            flat = self._indices(rows)
         return (to_arrow(self._stored(flat), counts, len(values)),)
 
     def _stored(self, indices: Ints) -> Any:
@@ -217,38 +217,38 @@ class Label(Feature):
         if is_arrow(values) and not is_list(values):
             if hasattr(values, "dictionary"):
                 return self._in_dictionary(values)
-            found = self._in_arrow(values)
-            if bool((found == _UNKNOWN).any()):
+            indices = self._in_arrow(values)
+            if bool((indices == _UNKNOWN).any()):
                 values = bytes_in(to_binary(values))
         else:
             values = unpacked(values)
             values = values.tolist() if isinstance(values, np.ndarray) else values
-            found = np.full(len(values), _UNKNOWN)
+            indices = np.full(len(values), _UNKNOWN)
             with suppress(Exception):  # a value without a hash, of any class
-                found = np.fromiter(map(self._places.get, values, repeat(_UNKNOWN)), np.int64, len(values))
-        for row in np.flatnonzero(found == _UNKNOWN).tolist():
-            found[row] = self._index(row, values[row])
-        return found
+                indices = np.fromiter(map(self._places.get, values, repeat(_UNKNOWN)), np.int64, len(values))
+        for row in np.flatnonzero(indices == _UNKNOWN).tolist():
+            indices[row] = self._index(row, values[row])
+        return indices
 
     def _in_dictionary(self, values: ArrowArray) -> Ints:
         """The index of each value of a dictionary's, of which every entry is looked up once."""
         entries, places = values.dictionary, to_numpy(values.indices)
         if is_number(entries):
             return self._indices(to_numpy(entries)[places])
-        found = self._in_arrow(entries)
+        positions = self._in_arrow(entries)
         # an entry that no row has is no error
-        unknown = np.flatnonzero(found[places] == _UNKNOWN)
+        unknown = np.flatnonzero(positions[places] == _UNKNOWN)
         used, firsts = np.unique(places[unknown], return_index=True)
         for row, entry in sorted(zip(unknown[firsts].tolist(), used.tolist(), strict=True)):
-            found[entry] = self._index(row, bytes_in(to_binary(entries.slice(entry, 1)))[0])
-        indices: Ints = found[places]
+            positions[entry] = self._index(row, bytes_in(to_binary(entries.slice(entry, 1)))[0])
+        indices: Ints = positions[places]
         return indices
 
     def _in_arrow(self, names: ArrowArray) -> Ints:
         """The index of each name, -1 for one that is unknown; in a hundredth of the time of a loop."""
         known = self._arrow_names.slice(0, len(self.names))
-        found = arrow().compute.index_in(to_binary(names), value_set=known)
-        return np.where(present_in(found), to_numpy(found), _UNKNOWN).astype(np.int64)
+        indices = arrow().compute.index_in(to_binary(names), value_set=known)
+        return np.where(present_in(indices), to_numpy(indices), _UNKNOWN).astype(np.int64)
 
     def _index(self, row: int, value: Any) -> int:
         if isinstance(value, bytes):
@@ -301,20 +301,20 @@ def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | N
     """
     if isinstance(names, tf.RaggedTensor):
         return names.with_flat_values(indices_of(names.flat_values, known, unknown))
-    given, all_known = tf.reshape(names, [-1]), tf.constant(known)
+    flat, all_known = tf.reshape(names, [-1]), tf.constant(known)
     # hashes in order, so that no table has to be made and kept outside of the graph
     hashed = tf.strings.to_hash_bucket_fast(all_known, _HASHES)
     order = tf.argsort(hashed)
-    place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(given, _HASHES))
+    place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(flat, _HASHES))
     index = tf.gather(order, tf.minimum(place, len(known) - 1))
-    found = tf.equal(tf.gather(all_known, index), given)
-    index = tf.reshape(tf.where(found, tf.cast(index, tf.int64), len(known)), tf.shape(names))
+    is_known = tf.equal(tf.gather(all_known, index), flat)
+    index = tf.reshape(tf.where(is_known, tf.cast(index, tf.int64), len(known)), tf.shape(names))
     index.set_shape(names.shape)
     if unknown is None:
         return index
-    first = tf.strings.reduce_join(tf.boolean_mask(given, ~found)[:1])
+    first = tf.strings.reduce_join(tf.boolean_mask(flat, ~is_known)[:1])
     message = tf.strings.join([unknown[0], first, unknown[1]])
-    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(found), [message])]):
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [message])]):
         return tf.identity(index)
 
 

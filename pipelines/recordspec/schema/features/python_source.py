@@ -98,8 +98,8 @@ def _padded(
     dense = f"{value}.to_tensor({'' if feature.pad is None else literal(feature.pad)})" if ragged else value
     if feature.max_length is not None:
         dense = f"padded({value}, {literal(feature.pad)}, {feature.max_length}, {shape!r})"
-    found: Outputs = {feature.outputs[:1]: dense}
-    return found | {(length,): f"{value}.row_lengths()" for length in feature.outputs[1:]}
+    decoded: Outputs = {feature.outputs[:1]: dense}
+    return decoded | {(length,): f"{value}.row_lengths()" for length in feature.outputs[1:]}
 
 
 @outputs.register

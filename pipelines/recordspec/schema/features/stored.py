@@ -33,22 +33,22 @@ def outside(array: ArrowArray, low: int, high: int, expected: str) -> Iterator[I
     bad = np.flatnonzero((flat < low) | (flat > high))
     if len(bad):
         rows, first = np.unique(_rows_of(array, bad), return_index=True)
-        found = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
-        yield rows, lambda row: Problem(expected=expected, got=str(found[row]))
+        first_bad = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
+        yield rows, lambda row: Problem(expected=expected, got=str(first_bad[row]))
 
 
 def each_refused(array: ArrowArray, check: Callable[[bytes], None]) -> Iterator[Invalid]:
     """Yields the strings for which `check` raises BadValue."""
-    found: dict[int, Problem] = {}
+    problems: dict[int, Problem] = {}
     strings = flat_of(array)
     rows = _rows_of(array, np.arange(len(strings))).tolist()
     for row, data in zip(rows, map(bytes, views_of(strings)), strict=True):
         try:
             check(data)
         except BadValue as bad:
-            found.setdefault(row, bad.problem)
-    if found:
-        yield np.fromiter(found, np.int64, len(found)), found.__getitem__
+            problems.setdefault(row, bad.problem)
+    if problems:
+        yield np.fromiter(problems, np.int64, len(problems)), problems.__getitem__
 
 
 def refused_by_encode(feature: Feature, array: ArrowArray) -> Iterator[Invalid]:
@@ -63,13 +63,13 @@ def refused_by_encode(feature: Feature, array: ArrowArray) -> Iterator[Invalid]:
         feature.encode(as_taken(feature, values))
         return
     except BadValue:
-        found: dict[int, Problem] = {}
+        problems: dict[int, Problem] = {}
     for row in range(len(values)):
         try:
             feature.encode(as_taken(feature, part(values, row, row + 1)))
         except BadValue as bad:
-            found[row] = bad.problem
-    yield np.fromiter(found, np.int64, len(found)), found.__getitem__
+            problems[row] = bad.problem
+    yield np.fromiter(problems, np.int64, len(problems)), problems.__getitem__
 
 
 def check_bytes(size: int, cell: int, *, varies: bool) -> None:

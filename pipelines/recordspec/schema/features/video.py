@@ -124,7 +124,9 @@ class Video(Pictures):
         if not self.frame.per_example:
             return self.frame.decode_with_sides({self.frame.stored: frames})[1]
         spec = tf.TensorSpec([2], tf.int32)
-        return one_by_one(lambda one: self.frame.decode_with_sides(one)[1], {self.frame.stored: frames}, spec)
+        return one_by_one(
+            lambda frame: self.frame.decode_with_sides(frame)[1], {self.frame.stored: frames}, spec
+        )
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         data = columns[self.stored]
@@ -171,8 +173,8 @@ def sides_of_videos(data: Tensor, sides: Callable[[Tensor], Tensor]) -> Tensor:
     """
     if isinstance(data, tf.RaggedTensor):
         some = data.row_lengths() > 0
-        found = sides(tf.gather(data.values, tf.boolean_mask(data.row_starts(), some)))
-        return tf.tensor_scatter_nd_update(tf.ones([data.nrows(), 2], tf.int32), tf.where(some), found)
+        first_sides = sides(tf.gather(data.values, tf.boolean_mask(data.row_starts(), some)))
+        return tf.tensor_scatter_nd_update(tf.ones([data.nrows(), 2], tf.int32), tf.where(some), first_sides)
     if data.shape.rank == 2:
         return sides(data[:, 0])
     return tf.concat([sides(data[:1]), tf.ones([1, 2], tf.int32)], 0)[0]

@@ -92,8 +92,8 @@ def _from_file(target: Image, row: int, path: Location) -> bytes:
     data = read_file(row, path, "an image file")
     name = f"{path}: "
     image = _opened(row, data, name, _hint(target))
-    said, found = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
-    if said is not None and said != found:
+    said, encoding = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
+    if said is not None and said != encoding:
         hint = f"it is named {path.suffix}"
         raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", hint)
     return _stored(target, row, data, image, name)
@@ -166,11 +166,11 @@ def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
     except Exception as error:  # Pillow's decoders raise many types for bad data
         if (too_large := size_problem(data)) is not None:
             raise BadValue(row, too_large.expected, f"{name}{too_large.got}", too_large.hint) from None
-        found = describe_type(data)
-        if not found.endswith(" image"):
-            raise BadValue(row, "an image", f"{name}{found}", hint) from None
+        described = describe_type(data)
+        if not described.endswith(" image"):
+            raise BadValue(row, "an image", f"{name}{described}", hint) from None
         reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
-        raise BadValue(row, "an image that decodes", f"{name}{found}: {reason}") from None
+        raise BadValue(row, "an image that decodes", f"{name}{described}: {reason}") from None
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":
         hint = "`kind: video` stores frames"

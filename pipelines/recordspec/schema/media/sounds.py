@@ -63,8 +63,8 @@ def _from_file(target: Audio, row: int, path: Location) -> bytes:
     data = read_file(row, path, "a sound file")
     name = f"{path}: "
     sound = _opened(row, data, name, _hint(target))
-    said, found = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
-    if said is not None and said != found:
+    said, encoding = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
+    if said is not None and said != encoding:
         raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", f"it is named {path.suffix}")
     return _stored(target, row, data, sound, name)
 

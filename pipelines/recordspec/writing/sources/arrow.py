@@ -113,9 +113,9 @@ def table_batches(
     values = {name: from_arrow(table.column(one), schema.names.get(name)) for name, one in wanted.items()}
     class_names = class_names_in(table.schema)
     values |= {
-        name: named(values[name], class_names[one], schema.names.get(name))
-        for name, one in wanted.items()
-        if one in class_names
+        name: named(values[name], class_names[column], schema.names.get(name))
+        for name, column in wanted.items()
+        if column in class_names
     }
     columns = Columns(values, table.num_rows)
     media = media_in(schema, values)
@@ -157,7 +157,7 @@ def inside(values: Any, folder: Location) -> Any:
 def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
     value = file_of(value)
     if isinstance(value, list):
-        return [_inside(row, one, folder, home) for one in value]
+        return [_inside(row, item, folder, home) for item in value]
     if not isinstance(value, str):
         return value
     got = f"`{value}`"
@@ -220,9 +220,9 @@ class TableRows:
             raise SpecError(
                 Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
             )
-        fields = [one for one in table.schema if one.name not in self._left_out]
+        fields = [field for field in table.schema if field.name not in self._left_out]
         check_table(schema, extra, arrow().schema(fields))
-        names = [one.name for one in fields]
+        names = [field.name for field in fields]
         if self.rows is None:
             self._table, first = None, 0
             for batches in _gathered(table):

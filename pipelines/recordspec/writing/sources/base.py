@@ -61,16 +61,16 @@ class Columns:
         return Columns(values, stop - start)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        found = {name: one for name, one in self.values.items() if is_arrow(one)}
-        others = {name: one for name, one in self.values.items() if name not in found}
-        table = arrow().Table.from_arrays([*found.values()], [*found]) if found else None
+        arrays = {name: one for name, one in self.values.items() if is_arrow(one)}
+        others = {name: one for name, one in self.values.items() if name not in arrays}
+        table = arrow().Table.from_arrays([*arrays.values()], [*arrays]) if arrays else None
         return _restored, (others, None if table is None else to_ipc(table), self.rows)
 
 
 def _restored(values: Mapping[str, Any], data: bytes | None, rows: int) -> Columns:
     table = None if data is None else from_ipc(data)
-    found = {} if table is None else dict(zip(table.column_names, map(combined, table.columns), strict=True))
-    return Columns({**values, **found}, rows)
+    arrays = {} if table is None else dict(zip(table.column_names, map(combined, table.columns), strict=True))
+    return Columns({**values, **arrays}, rows)
 
 
 def to_ipc(table: Any) -> bytes:
@@ -148,8 +148,8 @@ class FileSource:
 
     def open(self: _Files, folder: AnyPath) -> _Files:
         """The same source; a relative path starts at `folder`."""
-        given = tuple(str(below(folder, one)) for one in self.given)
-        return replace(self, **{self.SHORT_FORM: given[0] if len(given) == 1 else given})
+        paths = tuple(str(below(folder, one)) for one in self.given)
+        return replace(self, **{self.SHORT_FORM: paths[0] if len(paths) == 1 else paths})
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -218,17 +218,17 @@ def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str,
 
     Raises RecordError for the first row that is invalid in any of them, with all its problems.
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     bad: list[tuple[int, Problem]] = []
     for name in names:
         try:
-            found[name] = convert(name)
+            columns[name] = convert(name)
         except BadValue as error:
             bad.append((error.index, error.problem.under("features", name)))
     if bad:
         first = min(row for row, _ in bad)
         raise RecordError([problem for row, problem in bad if row == first], first)
-    return found
+    return columns
 
 
 def name_of(source: object) -> str:
@@ -240,13 +240,13 @@ def name_of(source: object) -> str:
 
 def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
     """The paths, sizes and times of files, which show whether they changed. Raises StoreError."""
-    found = []
+    stamps = []
     for path in paths:
         with system_errors("read", path):
             stat = path.stat()
         path.check_regular()
-        found.append([str(path.absolute()), stat.st_size, stat.st_mtime_ns])
-    return found
+        stamps.append([str(path.absolute()), stat.st_size, stat.st_mtime_ns])
+    return stamps
 
 
 def size_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -284,9 +284,9 @@ class RowPlaces(Generic[_T]):
         """None if there is no such row."""
         if row <= self._row:
             self._rest, self._row = self._read(), -1
-        found = next(islice(self._rest, row - self._row - 1, None), None)
+        item = next(islice(self._rest, row - self._row - 1, None), None)
         self._row = row
-        return found
+        return item
 
 
 def wanted_columns(
@@ -348,7 +348,7 @@ def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) ->
     Columns in Python are chosen by the user: a misspelt name would otherwise lose a column.
     """
     known = (*schema.names, *extra)
-    given = tuple(names)
-    for name in given:
+    several = tuple(names)
+    for name in several:
         if name not in known:
-            raise SpecError(unknown_name(schema, name, known, given))
+            raise SpecError(unknown_name(schema, name, known, several))

@@ -52,11 +52,11 @@ def class_names_in(schema: Any) -> ColumnClasses:
     text = (schema.metadata or {}).get(_METADATA, b"{}")
     try:
         features = json.loads(text).get("info", {}).get("features") or {}
-        found = {name: _names(kind) for name, kind in features.items()}
+        by_column = {name: _names(kind) for name, kind in features.items()}
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         expected, got = "the features of a dataset of Hugging Face", f"{type(error).__name__}: {error}"
         raise SpecError(Problem(path=("huggingface",), expected=expected, got=got)) from None
-    return {name: names for name, names in found.items() if names is not None}
+    return {name: names for name, names in by_column.items() if names is not None}
 
 
 def _names(kind: Any) -> tuple[str, ...] | None:
@@ -81,9 +81,9 @@ def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
     """
     if feature is None or not takes_names(feature):
         return values
-    found = _named(values, names, same=names == feature.class_names)
-    if found is not None:
-        return found
+    indices = _named(values, names, same=names == feature.class_names)
+    if indices is not None:
+        return indices
     if is_arrow(values):
         if not (is_list(values) or arrow().types.is_integer(values.type)):
             return values
@@ -120,7 +120,7 @@ def name_of(value: Any, names: tuple[str, ...]) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [name_of(one, names) for one in value]
+        return [name_of(item, names) for item in value]
     if not is_index(value) or value == _MISSING:
         return None if is_index(value) else value
     return names[value] if 0 <= value < len(names) else ClassIndex(int(value))

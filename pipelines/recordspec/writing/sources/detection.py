@@ -96,13 +96,13 @@ class _Detection(FileSource):
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name. Raises SpecError if that is unknown, also of two features of one kind."""
         header = ("image", *self.IMAGE, *self.OBJECT)
-        given = {name: name for name in header} | dict(self.columns)
+        by_name = {name: name for name in header} | dict(self.columns)
         by_kind: dict[str, str] = {}
         problems = []
         for kind, column in _BY_KIND.items():
             named = [name for name, feature in schema.names.items() if feature.kind == kind]
-            unknown = [name for name in named if name not in given]
-            if unknown and len(of := [name for name in named if given.get(name, column) == column]) > 1:
+            unknown = [name for name in named if name not in by_name]
+            if unknown and len(of := [name for name in named if by_name.get(name, column) == column]) > 1:
                 got, hint = " and ".join(f"`{name}`" for name in of), "name the column of each in `columns`"
                 expected = f"one {kind} for the column `{column}`"
                 problems.append(Problem(path=(unknown[-1],), expected=expected, got=got, hint=hint))
@@ -144,8 +144,8 @@ class Coco(_Detection):
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CocoPart]:
         wanted, annotated = self._wanted(schema, extra), self._annotated
         for start, stop in even_ranges(len(annotated), _IMAGE_BYTES):
-            given = tuple(annotated[start:stop])
-            yield CocoPart(folder=self.folder, wanted=wanted, clip=self.clip, annotated=given)
+            images = tuple(annotated[start:stop])
+            yield CocoPart(folder=self.folder, wanted=wanted, clip=self.clip, annotated=images)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,23 +213,23 @@ class _DetectionPart(abc.ABC):
         def column(name: str) -> Any:
             what, feature = self.wanted[name], schema.names.get(name)
             if what == "image":
-                paths = inside([one.values["file_name"] for one in rows], self.folder)
+                paths = inside([row.values["file_name"] for row in rows], self.folder)
                 _check_sizes(paths, rows)
                 return paths
             if what == "boxes":
                 return [_boxes(row, one, feature) for row, one in enumerate(rows)]
             if rows and what in rows[0].values:
-                return [one.values[what] for one in rows]
-            return [[each[what] for each in one.objects] for one in rows]
+                return [row.values[what] for row in rows]
+            return [[each[what] for each in row.objects] for row in rows]
 
         return by_feature(self.wanted, column)
 
     def _row(self, row: int, start: int) -> AnnotatedImage:
         try:
-            one = self.annotated_image(row)
+            image = self.annotated_image(row)
         except RecordError as error:
             raise RecordError(error.problems, row - start) from None
-        return _clipped(one) if self.clip else one
+        return _clipped(image) if self.clip else image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,13 +271,13 @@ def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) ->
     it is encoded.
     """
     for row, (path, image) in enumerate(zip(paths, images, strict=True)):
-        found = header_of(path)
+        header = header_of(path)
         width, height = image.values["width"], image.values["height"]
-        if found is not None and found[1:] != (height, width):
+        if header is not None and header[1:] != (height, width):
             expected = f"an image of {width} x {height}, as its annotations state"
-            turned = found[0] >= 5 and found[1:] == (width, height)
-            hint = f"its EXIF orientation is {found[0]}: annotations are those of the stored pixels"
-            raise BadValue(row, expected, f"{path}: {found[2]} x {found[1]}", hint * turned)
+            turned = header[0] >= 5 and header[1:] == (width, height)
+            hint = f"its EXIF orientation is {header[0]}: annotations are those of the stored pixels"
+            raise BadValue(row, expected, f"{path}: {header[2]} x {header[1]}", hint * turned)
 
 
 # The boxes, which are checked here, where the size of the image and the names of objects are known.
@@ -286,7 +286,7 @@ def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) ->
 def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
     """The boxes of an image, `[k, 4]`, as their feature takes them; in xywh for one of another kind."""
     width, height = image.values["width"], image.values["height"]
-    corners = np.array([one["boxes"] for one in image.objects], np.float64).reshape(-1, 4)
+    corners = np.array([item["boxes"] for item in image.objects], np.float64).reshape(-1, 4)
     low, high = corners[:, :2], corners[:, 2:]
     for expected, wrong, hint in (
         ("a box with an area", ~(low < high).all(axis=1), ""),  # also NaN
@@ -310,13 +310,13 @@ def _clipped(image: AnnotatedImage) -> AnnotatedImage:
     """The image with boxes clipped to it, without the objects that then have no area."""
     limits = (image.values["width"], image.values["height"]) * 2
     objects = [
-        {**one, "boxes": [min(max(side, 0), most) for side, most in zip(one["boxes"], limits, strict=True)]}
-        for one in image.objects
+        {**box, "boxes": [min(max(side, 0), most) for side, most in zip(box["boxes"], limits, strict=True)]}
+        for box in image.objects
     ]
     kept = [
-        (one, name)
-        for one, name in zip(objects, image.names, strict=True)
-        if one["boxes"][0] < one["boxes"][2] and one["boxes"][1] < one["boxes"][3]
+        (box, name)
+        for box, name in zip(objects, image.names, strict=True)
+        if box["boxes"][0] < box["boxes"][2] and box["boxes"][1] < box["boxes"][3]
     ]
     return AnnotatedImage(image.values, tuple(one for one, _ in kept), tuple(name for _, name in kept))
 
@@ -345,61 +345,61 @@ def _kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
     """The images of an annotations file, in its order. Raises RecordError, StoreError."""
     try:
-        given = json.loads(read_bytes(path, _LARGEST_JSON), object_pairs_hook=_kept)
+        document = json.loads(read_bytes(path, _LARGEST_JSON), object_pairs_hook=_kept)
     except (ValueError, RecursionError) as error:
         raise RecordError(Problem(where=str(path), expected="JSON", got=str(error))) from None
     where = str(path)
     names = {
-        key: _entry(where, "categories", at, one, "name", str)
-        for at, key, one in _by_id(where, given, "categories")
+        key: _entry(where, "categories", at, category, "name", str)
+        for at, key, category in _by_id(where, document, "categories")
     }
     repeated = [name for name, many in Counter(names.values()).items() if many > 1]
     if repeated:
         raise _wrong(where, ("categories",), "every name once", f"`{repeated[0]}` again")
-    images = {key: (at, one) for at, key, one in _by_id(where, given, "images")}
+    images = {key: (at, one) for at, key, one in _by_id(where, document, "images")}
     objects: dict[Any, list[tuple[str, dict[str, Any]]]] = {key: [] for key in images}
-    for at, key, one in _by_id(where, given, "annotations"):
-        image, category = one.get("image_id"), one.get("category_id")
+    for at, key, annotation in _by_id(where, document, "annotations"):
+        image, category = annotation.get("image_id"), annotation.get("category_id")
         if not isinstance(image, int | str) or image not in objects:
             raise _wrong(where, ("annotations", at, "image_id"), "the id of an image", describe(image))
         if not isinstance(category, int | str) or category not in names:
             raise _wrong(
                 where, ("annotations", at, "category_id"), "the id of a category", describe(category)
             )
-        left, top, width, height = _bbox(where, at, one.get("bbox"))
+        left, top, width, height = _bbox(where, at, annotation.get("bbox"))
         values = {
             "boxes": [left, top, left + width, top + height],
             "labels": names[category],
             "category_id": category,
             "annotation_id": key,
-            "area": one.get("area", width * height),
-            "iscrowd": one.get("iscrowd", 0),
+            "area": annotation.get("area", width * height),
+            "iscrowd": annotation.get("iscrowd", 0),
         }
         objects[image].append((f"annotation {key}", values))
-    for key, (at, one) in images.items():
-        sizes = {side: _entry(where, "images", at, one, side, int) for side in ("width", "height")}
-        name = _entry(where, "images", at, one, "file_name", str)
+    for key, (at, annotation) in images.items():
+        sizes = {side: _entry(where, "images", at, annotation, side, int) for side in ("width", "height")}
+        name = _entry(where, "images", at, annotation, "file_name", str)
         values = {"image_id": key, "file_name": name, **sizes}
-        found = objects[key]
-        yield AnnotatedImage(values, tuple(each for _, each in found), tuple(what for what, _ in found))
+        box = objects[key]
+        yield AnnotatedImage(values, tuple(each for _, each in box), tuple(what for what, _ in box))
 
 
-def _by_id(where: str, given: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+def _by_id(where: str, document: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
     """The index, the id, and the entry of each item of a list. Raises RecordError for an id that is twice."""
-    items = given.get(name) if isinstance(given, dict) else None
+    items = document.get(name) if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise _wrong(where, (name,), "a list", "none" if items is None else describe(items))
     seen = set()
-    for at, one in enumerate(items):
-        key = _entry(where, name, at, one, "id", (int, str))
+    for at, entry in enumerate(items):
+        key = _entry(where, name, at, entry, "id", (int, str))
         if key in seen:
             raise _wrong(where, (name, at, "id"), "every id once", f"{key} again")
         seen.add(key)
-        yield at, key, one
+        yield at, key, entry
 
 
-def _entry(where: str, name: str, at: int, one: Any, key: str, kind: Any) -> Any:
-    value = one.get(key) if isinstance(one, dict) else None
+def _entry(where: str, name: str, at: int, entry: Any, key: str, kind: Any) -> Any:
+    value = entry.get(key) if isinstance(entry, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
         expected = {str: "text", int: "a whole number"}.get(kind, "a number or text")
         raise _wrong(where, (name, at, key), expected, "none" if value is None else describe(value))
@@ -407,7 +407,7 @@ def _entry(where: str, name: str, at: int, one: Any, key: str, kind: Any) -> Any
 
 
 def _bbox(where: str, at: int, value: Any) -> list[float]:
-    numbers = isinstance(value, list) and [one for one in value if isinstance(one, int | float)]
+    numbers = isinstance(value, list) and [item for item in value if isinstance(item, int | float)]
     if not numbers or len(numbers) != 4 or len(value) != 4 or not all(map(math.isfinite, numbers)):
         got = "none" if value is None else describe(value)
         raise _wrong(where, ("annotations", at, "bbox"), "[x, y, width, height]", got)
@@ -466,10 +466,10 @@ def _xml(data: bytes) -> ElementTree.Element:
 
 
 def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element:
-    found = element.find(tag)
-    if found is None:
+    child = element.find(tag)
+    if child is None:
         raise SpecError(Problem(path=(element.tag,), expected=f"<{tag}>", got="none"))
-    return found
+    return child
 
 
 def _text(element: ElementTree.Element, tag: str) -> str:

@@ -52,9 +52,9 @@ class MediaFolder(FileSource):
         """All of them. Raises StoreError if there is no such folder, or it cannot be listed."""
         (folder,) = self.paths
         links: list[Location] = []
-        found = files_below(folder, links)
-        files = [file for file in found if file.suffix.lower() in self.SUFFIXES]
-        others = [file for file in found if file.suffix.lower() not in self.SUFFIXES]
+        below = files_below(folder, links)
+        files = [file for file in below if file.suffix.lower() in self.SUFFIXES]
+        others = [file for file in below if file.suffix.lower() not in self.SUFFIXES]
         if others:
             first = relative(others[0], folder)
             self.notes.append(f"files with no {self.WHAT}'s suffix, left out: {len(others)}, such as {first}")
@@ -171,10 +171,10 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
     if not folder.is_dir():
         raise StoreError(State(where=str(folder), got="is no folder"))
     unfollowed: list[Location] = []
-    found = sorted(file for file in folder.files_below(unfollowed) if not _hidden(file, folder))
+    visible = sorted(file for file in folder.files_below(unfollowed) if not _hidden(file, folder))
     if links is not None:
         links += [link for link in unfollowed if not _hidden(link, folder)]
-    return found
+    return visible
 
 
 def _hidden(file: Location, folder: Location) -> bool:

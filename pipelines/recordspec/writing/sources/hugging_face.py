@@ -97,8 +97,8 @@ def _check_names(column: str, value: Any) -> None:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        for one in value:
-            _check_names(column, one)
+        for item in value:
+            _check_names(column, item)
     elif is_index(value):
         expected = "class names, or features of the dataset that name the classes"
         hint = "give names, or `features=` to `map`"

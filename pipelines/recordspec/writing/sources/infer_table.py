@@ -87,13 +87,13 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
     return table.inferred(name)
 
 
-def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
+def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
     """A schema for the first `sample` rows in memory, or for all: what `source_of` takes.
 
     Raises SpecError for other values, RecordError if there are no values.
     """
     table = _Table(where="rows", by_length=True)
-    splits = given.values() if is_hugging_face(given) and isinstance(given, Mapping) else (given,)
+    splits = data.values() if is_hugging_face(data) and isinstance(data, Mapping) else (data,)
     for rows in splits:
         source = source_of(rows)  # it refuses others
         if isinstance(source, HuggingFaceRows | HuggingFaceExamples | TableRows):
@@ -177,11 +177,11 @@ def _parquet_batches(path: Location) -> Iterator[Any]:
         yield from file.iter_batches(_BATCH_ROWS)
 
 
-def _check_columns(found: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
+def _check_columns(columns: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
     """Raises SpecError if a file has other columns than the first, or another type of one."""
     problems = []
-    for column in {**first, **found}:
-        ours, theirs = (str(one[column].type) if column in one else "none" for one in (found, first))
+    for column in {**first, **columns}:
+        ours, theirs = (str(one[column].type) if column in one else "none" for one in (columns, first))
         if ours != theirs:
             problems.append(Problem(where=path, path=(column,), expected=f"{theirs}, as in {name}", got=ours))
     if problems:
@@ -206,18 +206,18 @@ def _array(values: Any) -> Any:
     pyarrow = arrow()
     if is_arrow(values):
         return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
-    given = values
+    series = values
     if isinstance(values, (list, tuple)) and any(map(_is_nested, values[:1])):
         values = _stacked(values)
     if isinstance(values, np.ndarray) and values.ndim > 1 and values.dtype.kind in "iuf" and values.size:
         made = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
-        return _with_integers(made, given)
+        return _with_integers(made, series)
     if isinstance(values, np.ndarray) and values.ndim > 1:
         values = list(values)
     try:
         if any(isinstance(value, set | frozenset) for value in values):
             raise TypeError  # Arrow takes them for lists, no feature does
-        return _with_integers(_with_large_integers(values), given)
+        return _with_integers(_with_large_integers(values), series)
     except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
         kinds = dict.fromkeys(type(value).__name__ for value in values if value is not None)
         return " and ".join(list(kinds)[:3])
@@ -265,15 +265,15 @@ def _rounded_integer(values: Iterable[Any]) -> int | None:
     """The first integer, also in lists, that float32 does not hold."""
     for value in values:
         if isinstance(value, list | tuple):
-            found = _rounded_integer(value)
-            if found is not None:
-                return found
+            rounded = _rounded_integer(value)
+            if rounded is not None:
+                return rounded
         elif isinstance(value, int | np.integer) and not holds(int(value), "float32"):
             return int(value)
         elif isinstance(value, np.ndarray) and value.dtype.kind in "iu":
-            found = _rounded_integer(value.reshape(-1).tolist())
-            if found is not None:
-                return found
+            rounded = _rounded_integer(value.reshape(-1).tolist())
+            if rounded is not None:
+                return rounded
     return None
 
 
@@ -314,9 +314,9 @@ class _Table:
     class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     is_unknown: Callable[[str], bool] = lambda name: False
 
-    def add_class_names(self, found: ColumnClasses) -> None:
+    def add_class_names(self, classes: ColumnClasses) -> None:
         """Adds the class names of columns of the rows that follow; a schema has those of all rows."""
-        for name, names in found.items():
+        for name, names in classes.items():
             self.class_names[name] = tuple(dict.fromkeys((*self.class_names.get(name, ()), *names)))
 
     def add(self, columns: Mapping[str, Any], rows: int) -> None:
@@ -339,9 +339,9 @@ class _Table:
             profile.rows = self.rows
 
     def inferred(self, name: str) -> Inferred:
-        found, notes = infer_features(profile.evidence() for profile in self.columns.values())
-        features = tuple(feature for _, feature in found if feature is not None)
-        left_out = tuple(evidence.name for evidence, feature in found if feature is None)
+        inferred, notes = infer_features(profile.evidence() for profile in self.columns.values())
+        features = tuple(feature for _, feature in inferred if feature is not None)
+        left_out = tuple(evidence.name for evidence, feature in inferred if feature is None)
         if not features:
             problem = Problem(where=self.where, expected="a column with values", got="none")
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
@@ -351,7 +351,7 @@ class _Table:
             notes=tuple(notes),
             rows=self.rows,
             left_out=left_out,
-            no_inputs=no_inputs(found),
+            no_inputs=no_inputs(inferred),
         )
 
 
@@ -528,14 +528,14 @@ class ColumnProfile:
         if "int64" in self._dtypes and not self.zeros:
 
             def some(pattern: str) -> bool:
-                found = compute.match_substring_regex(filled, pattern)
-                return bool(compute.any(found, min_count=0).as_py())
+                matches = compute.match_substring_regex(filled, pattern)
+                return bool(compute.any(matches, min_count=0).as_py())
 
             self.zeros = some(_LEADING_ZERO)
             self.signs |= {sign for sign in (_PLUS, _MINUS) if some(sign)}
         if "float64" in self._dtypes and self.whole:
-            found = compute.match_substring_regex(filled, _WHOLE)
-            self.whole = bool(compute.all(found, min_count=0).as_py())
+            matches = compute.match_substring_regex(filled, _WHOLE)
+            self.whole = bool(compute.all(matches, min_count=0).as_py())
             pointed = text.beyond_point(filled)
             first = {"float32": pointed[0]} if pointed else {}
             self.pointed = _with_unheld(first | self.pointed, np.array(pointed, np.int64))
@@ -677,16 +677,16 @@ class ColumnProfile:
         return frozenset(map(int, self.values))
 
 
-def _with_unheld(found: dict[str, int], integers: Any) -> dict[str, int]:
+def _with_unheld(counts: dict[str, int], integers: Any) -> dict[str, int]:
     """By dtype, the first integer that float32 does not hold, and float64: those found, else among these."""
-    found = dict(found)
+    counts = dict(counts)
     for dtype in ("float32", "float64"):
-        if dtype not in found:
+        if dtype not in counts:
             most = EXACT_INTS[dtype]
             far = integers[(integers > most) | (integers < -most)]
             first = next((value for value in map(int, far) if not holds(value, dtype)), None)
-            found |= {} if first is None else {dtype: first}
-    return found
+            counts |= {} if first is None else {dtype: first}
+    return counts
 
 
 def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
@@ -716,18 +716,18 @@ def is_tensor(kind: Any) -> bool:
     return isinstance(kind, arrow().FixedShapeTensorType)
 
 
-def _common_type(one: Any, other: Any) -> Any:
+def _common_type(first: Any, other: Any) -> Any:
     """The type of numbers, or of lists of numbers, of two types; None if there is none."""
     import pyarrow.types as types
 
-    if is_list(one) and is_list(other):
-        items = one.value_type, other.value_type
+    if is_list(first) and is_list(other):
+        items = first.value_type, other.value_type
         common = next((item for item in items if not types.is_null(item)), items[0])
         if not any(map(types.is_null, items)) and not items[0].equals(items[1]):
             common = _common_type(*items)
         return None if common is None else arrow().list_(common)
-    numbers = [types.is_integer(kind) or types.is_floating(kind) for kind in (one, other)]
-    whole = types.is_integer(one) and types.is_integer(other)
+    numbers = [types.is_integer(kind) or types.is_floating(kind) for kind in (first, other)]
+    whole = types.is_integer(first) and types.is_integer(other)
     return None if whole or not all(numbers) else arrow().float64()
 
 

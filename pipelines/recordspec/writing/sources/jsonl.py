@@ -168,7 +168,7 @@ def json_value(line: bytes) -> Any:
 def _with_bytes(value: Any) -> Any:
     """A value with bytes in place of `{"b64": "..."}`. Raises RecordError for what is no base64."""
     if isinstance(value, list):
-        return [_with_bytes(one) for one in value]
+        return [_with_bytes(item) for item in value]
     if not isinstance(value, dict):
         return value
     if [*value] != [BASE64]:

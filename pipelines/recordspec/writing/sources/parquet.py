@@ -54,23 +54,23 @@ class Parquet(FileSource):
 
     @cached_property
     def paths(self) -> tuple[Location, ...]:
-        found: list[Location] = []
-        for given in self.given:
-            path = location(given)
+        expanded: list[Location] = []
+        for pattern in self.given:
+            path = location(pattern)
             files = sorted(one for one in path.iterdir() if one.suffix == ".parquet") if path.is_dir() else []
             if path.is_dir() and not files:
-                raise StoreError(State(where=given, got="has no files named .parquet"))
-            found += files or expand(given)
-        return tuple(found)
+                raise StoreError(State(where=pattern, got="has no files named .parquet"))
+            expanded += files or expand(pattern)
+        return tuple(expanded)
 
     @cached_property
     def _opened(self) -> list[tuple[Any, Any]]:
         """The metadata of each file, and its Arrow schema."""
-        found = []
+        problems = []
         for path in self.paths:
             with opened(path) as file:
-                found.append((file.metadata, file.schema_arrow))
-        return found
+                problems.append((file.metadata, file.schema_arrow))
+        return problems
 
     @property
     def rows(self) -> int:

@@ -97,10 +97,10 @@ class _Pickler(pickle.Pickler):
 
 
 def _pickled(row: Any, number: int) -> bytes:
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     try:
-        _Pickler(held, pickle.HIGHEST_PROTOCOL).dump(row)
-        return held.getvalue()
+        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(row)
+        return buffer.getvalue()
     except Exception as error:  # whatever the row's own classes raise
         expected = "a row that can be sent to another process"
         got = f"{type(error).__name__}: {error}"
@@ -161,11 +161,11 @@ def _check(dataset: Any) -> None:
         Problem(
             path=("rows", name),
             expected="a tensor",
-            got=_named(one),
+            got=_named(column),
             hint="map it to a dict of tensors alone",
         )
-        for name, one in spec.items()
-        if isinstance(one, (Mapping, tuple, list)) or not hasattr(one, "dtype")
+        for name, column in spec.items()
+        if isinstance(column, (Mapping, tuple, list)) or not hasattr(column, "dtype")
     ]
     if problems:
         raise SpecError(problems)

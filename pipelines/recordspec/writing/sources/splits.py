@@ -30,11 +30,11 @@ class SplitSources:
     @property
     def paths(self) -> tuple[Location, ...]:
         """The files of those that have any."""
-        return tuple(path for one in self.sources.values() for path in getattr(one, "paths", ()))
+        return tuple(path for source in self.sources.values() for path in getattr(source, "paths", ()))
 
     @property
     def rows(self) -> int | None:
-        counts = [one.rows for one in self.sources.values()]
+        counts = [source.rows for source in self.sources.values()]
         if None in counts:
             return None
         known = [count or 0 for count in counts]
@@ -53,8 +53,8 @@ class SplitSources:
             self.notes.extend(note for note in source.notes if note not in self.notes)
 
     def identity(self) -> Any:
-        found = [[split, source.identity()] for split, source in self.sources.items()]
-        return None if any(one is None for _, one in found) else found
+        identities = [[split, source.identity()] for split, source in self.sources.items()]
+        return None if any(one is None for _, one in identities) else identities
 
     def without(self, names: Collection[str]) -> SplitSources:
         """The same rows without the values of these names."""

@@ -159,8 +159,8 @@ class TarPart:
         def column(name: str) -> Any:
             if name == KEY:
                 return [key for key, _ in rows[start:stop]]
-            found = [_found(members, self.wanted[name]) for _, members in rows[start:stop]]
-            return _values(found, schema.names.get(name), self.path)
+            members_found = [_found(members, self.wanted[name]) for _, members in rows[start:stop]]
+            return _values(members_found, schema.names.get(name), self.path)
 
         return by_feature(self.wanted, column)
 
@@ -180,14 +180,14 @@ def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
     return None
 
 
-def _values(found: list[_Member | None], feature: Feature | None, path: Location) -> Any:
+def _values(members: list[_Member | None], feature: Feature | None, path: Location) -> Any:
     """The values of members, as a column for a feature. Raises BadValue.
 
     Paths of images and sounds in JSON are relative to the tar's folder, and stay in it.
     """
     kind = ValueType() if feature is None else feature.value_type
     item = kind.item if kind.shape == () and kind.item in ("media", "text") else ""
-    values = [None if member is None else _value(row, *member, item) for row, member in enumerate(found)]
+    values = [None if member is None else _value(row, *member, item) for row, member in enumerate(members)]
     texts = [value for value in values if isinstance(value, bytes)]
     if item == "media":
         return inside(values, path.parent)
