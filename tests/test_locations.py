@@ -576,7 +576,7 @@ TRIED_ELSEWHERE = {
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
-    "reading.resume:Backup.__init__:folder",  # tests/reading/test_backup.py: it needs TensorFlow
+    "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
 }
 
 

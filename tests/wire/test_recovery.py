@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_frames import compressed, damaged, peak
+from test_framing import compressed, damaged, peak
 
 from frames_by_hand import frame, head
 from recordspec.wire import framing, recovery, tfrecord
