@@ -133,7 +133,7 @@ def _decoded(records: list[bytes], *, sequence: bool) -> RecordBatch:
 def _given(feature: Feature, values: Stored, row: int) -> Any:
     """A stored record's value of a feature, as a row gives it; None if it is missing."""
     try:
-        return given(feature, values)
+        return given_value(feature, values)
     except (ValueError, TypeError, IndexError, zlib.error) as error:
         problem = Problem(
             path=("features", feature.name), expected=f"what {feature.kind} stores", got=str(error)
@@ -142,7 +142,7 @@ def _given(feature: Feature, values: Stored, row: int) -> Any:
 
 
 @singledispatch
-def given(feature: Feature, values: Stored) -> Any:
+def given_value(feature: Feature, values: Stored) -> Any:
     """The value as a row would give it; what is stored, of a kind that gives `any` value."""
     stored, shape = values.get(feature.stored) or [], feature.value_type.shape
     if feature.value_type.item == "any":
@@ -152,16 +152,16 @@ def given(feature: Feature, values: Stored) -> Any:
     return _shaped(stored, shape)
 
 
-@given.register(AnyTensor)
-@given.register(Image)
-@given.register(Audio)
-@given.register(Video)
+@given_value.register(AnyTensor)
+@given_value.register(Image)
+@given_value.register(Audio)
+@given_value.register(Video)
 def _restored(feature: AnyTensor | Image | Audio | Video, values: Stored) -> Any:
     stored = values.get(feature.stored)
     return None if stored is None else feature.restored(stored)
 
 
-@given.register
+@given_value.register
 def _ragged(feature: RaggedLists, values: Stored) -> Any:
     column, *lengths = feature.columns()
     cell = feature.shape[len(lengths) + 1 :]
@@ -173,14 +173,14 @@ def _ragged(feature: RaggedLists, values: Stored) -> Any:
     return rows
 
 
-@given.register
+@given_value.register
 def _box(feature: Box, values: Stored) -> Any:
     if not feature.keys:
         return _shaped(values.get(feature.stored) or [], feature.value_type.shape)
     return list(zip(*(values.get(key) or [] for key in feature.keys), strict=True))
 
 
-@given.register
+@given_value.register
 def _sparse(feature: SparseValues, values: Stored) -> Any:
     column, *indices = feature.columns()
     places = [values.get(part.key) or [] for part in indices]
