@@ -1065,7 +1065,7 @@ def test_a_file_that_is_too_large_is_not_read(
 OPENERS = {
     "cli/schemas.py: (starter / name).read_text": "a file of the package",
     "cli/__init__.py: open": "the null device, for streams that are closed",
-    "spark/tasks.py: one.read_bytes": "files of the package",
+    "spark/tasks.py: path.read_bytes": "files of the package",
     "wire/native.py: _SOURCE.read_bytes": "a file of the package",
     "inspect/stats/page.py: files('recordspec.inspect.stats').joinpath('page.css').read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
