@@ -664,12 +664,12 @@ def shown_url(url: str) -> str:
     return url if len(url) <= _LONGEST_SHOWN else f"{url[: _LONGEST_SHOWN - 3]}..."
 
 
-def _stamp(head: Any) -> Stamp:
-    return {name: str(head[name]) for name in ("e_tag", "version") if head.get(name) is not None}
+def _stamp(meta: Any) -> Stamp:
+    return {name: str(meta[name]) for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
-def _stat(head: Any) -> ObjectStat:
-    return ObjectStat(int(head["size"]), str(head["e_tag"]), head["last_modified"])
+def _stat(meta: Any) -> ObjectStat:
+    return ObjectStat(int(meta["size"]), str(meta["e_tag"]), meta["last_modified"])
 
 
 def _obstore() -> Any:

@@ -435,8 +435,10 @@ def _partial_classes(
     """Notes on classes that not all splits have."""
     classes_of = {split: set(folder.classes) for split, folder in zip(splits, folders, strict=True)}
     alike: dict[tuple[str, ...], list[str]] = {}
-    for other in classes:
-        alike.setdefault(tuple(split for split in classes_of if other in classes_of[split]), []).append(other)
+    for class_name in classes:
+        alike.setdefault(tuple(split for split in classes_of if class_name in classes_of[split]), []).append(
+            class_name
+        )
     for having, names in alike.items():
         if len(having) < len(classes_of):
             yield f"label: classes of {' and '.join(having)} alone: {_named(names)}"

@@ -155,13 +155,13 @@ class CheckReport:
         count: int,
         examples: Iterable[InvalidRecord],
         most: int,
-        labels: Iterable[str | int] = (),
+        instead: Iterable[str | int] = (),
     ) -> None:
         """Counts violations of a feature, and keeps the first examples, at most `most` of a group."""
         group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
         group.count += count
         group.examples += islice(examples, most - len(group.examples))
-        group.found |= set(labels)
+        group.found |= set(instead)
 
     def merge(self, other: CheckReport, most: int) -> None:
         """Adds the report of the records that follow, with at most `most` examples a group."""
@@ -301,9 +301,9 @@ def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
     """A hint of the other section that has a missing key, or of a similar key."""
-    for other, count in report.unknown:
-        if count in keys and other != section:
-            return f"`{count}` is in the {other}; otherwise"
+    for other, unknown_key in report.unknown:
+        if unknown_key in keys and other != section:
+            return f"`{unknown_key}` is in the {other}; otherwise"
     known = [str(found) for other, found in report.unknown if other == section]
     near = next(filter(None, (nearest(key, known) for key in keys)), "")
     return f"{near} otherwise" if near else "if that is intended"
@@ -361,8 +361,8 @@ class _RangeCheck:
     def _add_rows(self, rows: RowBatch) -> None:
         records = rows.decode(sequence=self._schema.record == "sequence_example")
         invalid = np.zeros(records.rows, bool)
-        problems = (*_broken(records), *_conflicts(self._schema, records), *violations(self._schema, records))
-        for violation in _without_other_messages(self._schema, records, rows, problems):
+        every = (*_broken(records), *_conflicts(self._schema, records), *violations(self._schema, records))
+        for violation in _without_other_messages(self._schema, records, rows, every):
             invalid[violation.rows] = True
             self._count(violation, rows)
         self._report.rows += records.rows

@@ -158,8 +158,8 @@ def diff(
     if keys is not False and keyed[0] is not None and keyed[1] is not None:
         return Difference(schema=changed, keys=by_key(keyed[0], keyed[1]))
     if keys:
-        for scanner, hashes in zip(scanners, keyed, strict=True):
-            if hashes is None:
+        for scanner, dataset in zip(scanners, keyed, strict=True):
+            if dataset is None:
                 where = str(scanner.paths[0].parent)
                 got = f"has no `{KEYS_FILE}` with the keys of its rows"
                 raise StoreError(State(where=where, got=got, hint=_NO_KEYS))

@@ -144,32 +144,32 @@ def _text(at: Any) -> str:
 
 def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]:
     """The Frequencies and WeightedPoints of a feature to compare, by measure and kind of values."""
-    shares: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
+    distributions: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
     kinds = {kind: count for kind, count in tally.kinds.items() if kind != "none"}
     if not any(kinds.values()):
-        return shares
-    shares["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
+        return distributions
+    distributions["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
     for name, sizes in (("lengths", tally.lengths), ("steps", tally.steps)):
         if sizes.count:
-            shares[name, ""] = WeightedPoints.of(sizes)
+            distributions[name, ""] = WeightedPoints.of(sizes)
     for kind, values in sorted(tally.of.items()):
         count = values.count
         if not count:
             continue
         error = 0 if values.frequent is None else values.frequent.short / count
         if isinstance(values, BytesTally):
-            shares["sizes", kind] = WeightedPoints.of(values.sizes)
-            shares["forms", kind] = Frequencies(values.forms.counts, count)
+            distributions["sizes", kind] = WeightedPoints.of(values.sizes)
+            distributions["forms", kind] = Frequencies(values.forms.counts, count)
             # of a long string only the first bytes and the hash are known
             by_value = {(name, code): times for name, code, times in values.named}
-            shares["values", kind] = Frequencies(by_value, count, error)
+            distributions["values", kind] = Frequencies(by_value, count, error)
             continue
-        shares["special", kind] = Frequencies(_special(values.moments), count)
+        distributions["special", kind] = Frequencies(_special(values.moments), count)
         if _are_classes(values):
-            shares["values", kind] = Frequencies(dict(values.top), count, error)
+            distributions["values", kind] = Frequencies(dict(values.top), count, error)
         if len(sample := np.sort(values.sample.values)):
-            shares["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
-    return shares
+            distributions["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
+    return distributions
 
 
 def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:

@@ -373,11 +373,11 @@ def _given(values: list[Any], type_: ColumnType) -> TypedArray:
 
 def _mixed_kinds(before: ColumnType, column: TypedArray, name: str, batch: RowBatch) -> RecordError:
     """The error of a column that has lists of two kinds."""
-    hint, (first, _), row = "", column, _first_row(column)
-    if before.steps != first.steps:
+    hint, (later, _), row = "", column, _first_row(column)
+    if before.steps != later.steps:
         prefixed = f"`{SEQUENCE}{name}` among the columns selects the feature list"
         hint = "choose other columns" if name.startswith(SEQUENCE) else prefixed
-    problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(first), hint=hint)
+    problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(later), hint=hint)
     return RecordError(problem.at(batch.place(row)), row)
 
 

@@ -262,7 +262,7 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
         return {"type_name": f"lists of several kinds ({lists})"}
     (kind,) = kinds
     same = counted.lengths.low == counted.lengths.high
-    options: dict[str, Any] = {
+    evidence: dict[str, Any] = {
         "dtype": TF_DTYPES[kind],
         "shape": (counted.lengths.high,) if same else (None,),
     }
@@ -270,9 +270,9 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
     more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
     # A default replaces a key that records lack, but neither an empty list nor an image.
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
-    if options["shape"] == (1,) and (not missing or has_default):
-        return options | {"shape": (), **more}
-    return options | {"shape": (None,)} if missing else options
+    if evidence["shape"] == (1,) and (not missing or has_default):
+        return evidence | {"shape": (), **more}
+    return evidence | {"shape": (None,)} if missing else evidence
 
 
 def _numbers(values: NumberTally) -> dict[str, Any]:

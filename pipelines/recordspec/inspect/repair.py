@@ -225,7 +225,7 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
     shards = {file.integrity.path.name: file.shard for file in saved}
     unchanged = {file.integrity.path.name for file in saved if file.integrity.unchanged}
     renamed = any(one.file != name for name, one in shards.items())
-    options = {
+    shards_of = {
         split: tuple(shards[part.file] for part in many if part.file in shards)
         for split, many in old.splits.items()
     }
@@ -234,7 +234,7 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
     whole = kept == old.splits.keys()
     new = replace(
         old,
-        splits={split: many for split, many in options.items() if many},
+        splits={split: many for split, many in shards_of.items() if many},
         label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
         rejected=0 if old.name_of(REJECTS_FILE) in left_out else old.rejected,
         keys_sha256=old.keys_sha256 if whole and old.name_of(KEYS_FILE) not in left_out else None,

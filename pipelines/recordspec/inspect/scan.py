@@ -198,9 +198,9 @@ class RowBatch:
     def list_error(self, decoded: RecordBatch) -> RecordError | None:
         """The error of the first ExampleListWithContext, whose features are no columns."""
         for row in sorted(decoded.broken):
-            context = proto.list_with_context(self.data(row))
-            if context is not None:
-                return RecordError(context.problem.at(self.place(row)), row)
+            listed = proto.list_with_context(self.data(row))
+            if listed is not None:
+                return RecordError(listed.problem.at(self.place(row)), row)
         return None
 
     @property

@@ -114,13 +114,17 @@ class RecordViewer:
             shown["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
         return shown
 
-    def _list_with_context(self, read: ListWithContext) -> Shown:
-        context = {} if read.context is None else {"context": self._content(read.context)["features"]}
+    def _list_with_context(self, with_context: ListWithContext) -> Shown:
+        context = (
+            {}
+            if with_context.context is None
+            else {"context": self._content(with_context.context)["features"]}
+        )
         message = {"message": "ExampleListWithContext"}
         return {
             **message,
             **context,
-            "examples": [self._content(example)["features"] for example in read.examples],
+            "examples": [self._content(example)["features"] for example in with_context.examples],
         }
 
     def _example(self, entries: Entries) -> Shown:

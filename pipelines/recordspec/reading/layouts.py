@@ -77,14 +77,14 @@ class RowLayout(DatasetLayout):
             pools, first = gathered(records, shuffle.buffer), _first_row(batch, skip)
             rows = drawn(pools, self._at_once(batch), self._held, shuffle=shuffle, first=first)
             return self.rebatched(rows, batch)
-        decoded = records
+        chosen = records
         if skip is not None and together(records):
-            decoded = self.rebatched(records, batch).skip(skip)
+            chosen = self.rebatched(records, batch).skip(skip)
         elif skip is not None:
-            decoded = records.skip(_first_row(batch, skip))
+            chosen = records.skip(_first_row(batch, skip))
         if self.early and batch is not None:
-            decoded = map_elements(gathered(decoded, self._at_once(batch)), self._held, CALLS)
-        return self.rebatched(decoded, batch)
+            chosen = map_elements(gathered(chosen, self._at_once(batch)), self._held, CALLS)
+        return self.rebatched(chosen, batch)
 
     def _at_once(self, batch: Batch | None) -> int:
         """About a chunk of rows, in whole batches: a slice of a chunk is not copied."""

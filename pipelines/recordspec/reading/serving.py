@@ -48,7 +48,7 @@ def export_model(
 
     types = decoder.batch_spec(schema)
     names = _input_names(types)
-    functions = {
+    specs = {
         named: tensor
         for name, spec in types.items()
         for named, tensor in _dense_specs(names[name], spec).items()
@@ -60,7 +60,7 @@ def export_model(
     module = tf.Module()
     module.model, module.layers = model, list(layers.values())  # their variables and tables are saved
     signatures = {
-        TENSORS: tf.function(of_tensors).get_concrete_function(**functions),
+        TENSORS: tf.function(of_tensors).get_concrete_function(**specs),
         EXAMPLES: tf.function(of_examples).get_concrete_function(tf.TensorSpec([None], tf.string, EXAMPLES)),
     }
     if folder.exists():

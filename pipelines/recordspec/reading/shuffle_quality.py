@@ -122,12 +122,12 @@ def _values(recipe: Recipe, label: str, seconds: float) -> Any:
     """The classes of the rows that are read in `seconds`, int64 `[n]`."""
     dataset = build(recipe.options, recipe.schema, recipe.plan, predicate=recipe.predicate)
     end = time.perf_counter() + seconds
-    distances = [np.zeros(0, np.int64)]
+    labels_read = [np.zeros(0, np.int64)]
     for batch in dataset.as_numpy_iterator():
-        distances.append(batch[label])
+        labels_read.append(batch[label])
         if time.perf_counter() > end:
             break
-    return np.concatenate(distances)
+    return np.concatenate(labels_read)
 
 
 def _same(values: Any) -> float:

@@ -79,7 +79,7 @@ def rebatch(batches: Dataset, size: int, *, drop_remainder: bool = False) -> Dat
         return batches.rebatch(size, drop_remainder=drop_remainder)
     rows = size if drop_remainder else None
     spec = tf.nest.map_structure(
-        lambda spec: tf.TensorSpec([rows, *spec.shape[1:]], spec.dtype), batches.element_spec
+        lambda old_spec: tf.TensorSpec([rows, *old_spec.shape[1:]], old_spec.dtype), batches.element_spec
     )
     made = tf.raw_ops.RebatchDatasetV2(
         input_dataset=tf.data.experimental.to_variant(batches),

@@ -238,12 +238,12 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
     to be refused later.
     """
     values, image, follow = columns.get(feature.name), schema.images.get(feature.name), feature.coordinates
-    turned = None if image is None or not image.is_turned else columns.get(image.name)
-    if values is None or image is None or follow is None or turned is None:
+    image_values = None if image is None or not image.is_turned else columns.get(image.name)
+    if values is None or image is None or follow is None or image_values is None:
         return values
     in_steps, image_in_steps = feature.name in schema.steps, image.name in schema.steps
     boxes, changed = list(_with_none(values)), False
-    for row, picture in enumerate(_with_none(turned)):
+    for row, picture in enumerate(_with_none(image_values)):
         turns = [image.turn_of(each) for each in (_listed(picture) if image_in_steps else [picture])]
         if not any(turns):
             continue

@@ -122,17 +122,17 @@ class FeatureSet:
     def equal_counts(self) -> tuple[EqualCounts, ...]:
         """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
         and images of steps."""
-        problems = []
+        agreeing = []
         for section, feature in self.placed:
             follow, image = feature.coordinates, self.images.get(feature.name)
             if image is not None and {feature.name, image.name} <= self.steps:
-                problems.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
+                agreeing.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
             for name in (follow.dropped_with or ()) if follow is not None else ():
                 counted = _counted(feature), _counted(self.names[name])
                 if section == "sequence":
-                    problems.append(EqualCounts(section, *counted, steps=True))
-                problems.append(EqualCounts(section, *counted))
-        return tuple(problems)
+                    agreeing.append(EqualCounts(section, *counted, steps=True))
+                agreeing.append(EqualCounts(section, *counted))
+        return tuple(agreeing)
 
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
@@ -185,7 +185,7 @@ class FeatureSet:
 
     def _of(self: _Set, names: Collection[str]) -> _Set:
         """The schema of the features with these names, and of those on which their values depend."""
-        follow = [name.coordinates for name in self.names.values() if name.coordinates is not None]
+        follow = [member.coordinates for member in self.names.values() if member.coordinates is not None]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
         kept |= {image.name for name, image in self.images.items() if name in kept}
 
@@ -430,10 +430,10 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
 def _difference(path: Path, before: Any, after: Any) -> Problem:
     """The difference of two options; of long lists, the first item that differs."""
     old, new = (
-        schema
-        if isinstance(schema, str)
-        else json.dumps(to_builtins(schema), ensure_ascii=False, default=str)
-        for schema in (before, after)
+        option
+        if isinstance(option, str)
+        else json.dumps(to_builtins(option), ensure_ascii=False, default=str)
+        for option in (before, after)
     )
     if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
         index, values = next(

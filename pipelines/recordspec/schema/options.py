@@ -360,8 +360,8 @@ def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
         items = tuple(read(one, item, (*path, index), log) for index, one in enumerate(elements))
         return INVALID if any(one is INVALID for one in items) else items
     if entries is None:
-        items = value.as_type(choice)
-        return items if items is not INVALID else _read_short_form(value, choice, path, log)
+        scalar = value.as_type(choice)
+        return scalar if scalar is not INVALID else _read_short_form(value, choice, path, log)
     if dataclasses.is_dataclass(choice):
         return read_fields(typing.cast(type, choice), value, path, log)
     item = typing.get_args(choice)[1]

@@ -71,8 +71,8 @@ class Violation:
         """Converts a violation of steps to one of the rows that own them."""
 
         def problem(place: int) -> Problem:
-            problem = self.problem(place)
-            return replace(problem, path=(*problem.path, int(within[self.rows[place]])))
+            of_step = self.problem(place)
+            return replace(of_step, path=(*of_step.path, int(within[self.rows[place]])))
 
         return replace(self, rows=owners[self.rows], problem=problem)
 
@@ -100,14 +100,14 @@ def of_other_message(
     """
     if schema.record == "example":
         return np.array([row for row in records.unknown_fields if proto.has_lists(data(row))], np.int64)
-    invalid = np.zeros(records.rows, bool)
+    of_other = np.zeros(records.rows, bool)
     for column in schema.columns("sequence"):
-        invalid |= _present(records.features.get(column.key, ()), records.rows)
+        of_other |= _present(records.features.get(column.key, ()), records.rows)
     for key in records.sequence:
-        if not invalid.any():
+        if not of_other.any():
             break
-        invalid &= ~_present(records.sequence[key], records.rows)
-    return np.flatnonzero(invalid)
+        of_other &= ~_present(records.sequence[key], records.rows)
+    return np.flatnonzero(of_other)
 
 
 def other_message(schema: FeatureSet) -> Problem:
@@ -456,12 +456,12 @@ def _item_counts(
     arrays = [records.features.get(key, ()) for key in keys]
     if equal.section == "sequence":
         lists = [records.sequence.get(key, ()) for key in keys]
-        steps = [_step_counts(array, records.rows) for array in lists]
+        steps = [_step_counts(of_key, records.rows) for of_key in lists]
         if equal.steps:
             return steps, owners
         valid = valid & (steps[0] == steps[1])
         owners, _ = _owners(steps[0] * valid)
-        arrays = [_steps_of(array, valid) for array in lists]
+        arrays = [_steps_of(of_key, valid) for of_key in lists]
     columns = {column.key: column for column in schema.columns(equal.section)}
     numbers = [_numbers(one, columns[key], len(owners)).counts for key, one in zip(keys, arrays, strict=True)]
     sizes = equal.first[2], equal.second[2]

@@ -396,7 +396,7 @@ def _changes(data: dict[str, Any]) -> Problem | None:
     parts = [
         (Manifest, data),
         *((Shard, shard) for shard in shards),
-        *((ShardIndex, indice) for indice in indices),
+        *((ShardIndex, index) for index in indices),
     ]
     for known, values in parts:
         for name in sorted(values.keys() - {option.name for option in dataclasses.fields(known)}):

@@ -316,14 +316,14 @@ def _lengths_of_ragged(
     column: Column, layout: Ragged, section: Section, blocks: StoredBlocks, cells: Ints
 ) -> dict[str, Ints]:
     """The number of values of each row under a key of ragged lists, and under those of its row lengths."""
-    key, arrays = column.key, {}
+    key, lengths_of = column.key, {}
     said = lengths_key((layout.row_lengths or (key,))[0])
     counts = blocks.lengths(said, key, section, cells, "lengths of {} rows")
     for inner_key in layout.row_lengths:
-        arrays[inner_key] = counts
+        lengths_of[inner_key] = counts
         numbers = np.asarray(sizes_of_groups(counts, cells))
         inner = blocks.lengths(
             inner_key, key, section, numbers, f"{{}} lengths in `{inner_key}`, as `{said}` says"
         )
         counts, said = np.diff(offsets(inner)[offsets(counts)]), inner_key
-    return {**arrays, key: counts * math.prod(column.cell)}
+    return {**lengths_of, key: counts * math.prod(column.cell)}

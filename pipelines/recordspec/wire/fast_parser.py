@@ -84,13 +84,13 @@ def check_steps(feature_list: bytes) -> None:
 
 
 def _map(payload: bytes, name: str, *, strict: bool) -> list[tuple[bytes, bytes]]:
-    numbers, at = [], 0
+    pairs, at = [], 0
     while at < len(payload):
         if payload[at] != _FIRST:
             _refuse(payload, at, f"only map entries in {name}")
         entry, at = _payload(payload, at + 1)
-        numbers.append(_entry(entry, strict=strict))
-    return numbers
+        pairs.append(_entry(entry, strict=strict))
+    return pairs
 
 
 def _entry(entry: bytes, *, strict: bool) -> tuple[bytes, bytes]:

@@ -311,11 +311,11 @@ def _of_features(
     for raw, value in read:
         by_key[raw.decode()].append(value)
     for key, values in by_key.items():
-        features = [value for value in values if value]
+        not_empty = [value for value in values if value]
         try:
-            for value in features:
+            for value in not_empty:
                 fast_parser.list_tag(value)
-            feature = fast_parser.feature(features[-1] if features else b"")
+            feature = fast_parser.feature(not_empty[-1] if not_empty else b"")
         except RecordError as error:
             yield from (Conflict(True, problem.under(section, key)) for problem in error.problems)
             continue

@@ -189,15 +189,15 @@ class _Part:
     def array(self) -> ArrowArray:
         pyarrow, flat = arrow(), self._flat()
         if self._width == 1:
-            steps = flat
+            lists = flat
         elif self._width:
             type_ = pyarrow.list_(flat.type, self._width)
-            steps = pyarrow.Array.from_buffers(type_, self._lists, [None], children=[flat])
+            lists = pyarrow.Array.from_buffers(type_, self._lists, [None], children=[flat])
         else:
-            steps = self._list_array(flat, self._lists, self._listed, steps=False)
+            lists = self._list_array(flat, self._lists, self._listed, steps=False)
         if self._rows is None:
-            return steps
-        return self._list_array(steps, self._rows, self._with_steps, steps=True)
+            return lists
+        return self._list_array(lists, self._rows, self._with_steps, steps=True)
 
     def _flat(self) -> ArrowArray:
         pyarrow, count = arrow(), self._count

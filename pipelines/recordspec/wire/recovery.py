@@ -49,13 +49,13 @@ def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Dam
     """Yields what comes before damage that nothing follows. Returns that damage, and before it the record
     with corrupt data, if any, whose length may be invalid too; at the end of the file, nothing."""
     doubtful: list[Damage] = []
-    for frame in frames:
-        if isinstance(frame, Damage) and frame.stop is None:
-            return [*doubtful, frame]
+    for item in frames:
+        if isinstance(item, Damage) and item.stop is None:
+            return [*doubtful, item]
         yield from doubtful
-        doubtful = [frame] if isinstance(frame, Damage) else []
+        doubtful = [item] if isinstance(item, Damage) else []
         if not doubtful:
-            yield frame
+            yield item
     yield from doubtful
     return []
 

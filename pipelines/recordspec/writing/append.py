@@ -62,12 +62,12 @@ class ExistingDataset:
                 together = name == "splits" and division.get("copies") == "together"
                 hint = "`key: {unique: false}` keeps copies together" if together else ""
                 yield Problem(path=(name,), expected=expected, got=json.dumps(new), hint=hint)
-        rows, hashes = sum(map(manifest.rows, manifest.splits)), key_hashes.rows(self.keys)
+        rows, keyed = sum(map(manifest.rows, manifest.splits)), key_hashes.rows(self.keys)
         if options.unique and not self.keys.exists():
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none")
-        elif options.unique and hashes != rows:
+        elif options.unique and keyed != rows:
             expected = f"the keys of {rows:,} rows in `{KEYS_FILE}`"
-            yield Problem(path=("key",), expected=expected, got=f"{hashes:,}")
+            yield Problem(path=("key",), expected=expected, got=f"{keyed:,}")
 
     @property
     def keys(self) -> Location:

@@ -156,11 +156,11 @@ Run = SortedRun | MemoryRun
 
 def _kept_counts(counts: Mapping[str, int], kept: Mask) -> dict[str, int]:
     ends = list(accumulate(counts.values(), initial=0))
-    arrays = {
+    sums = {
         split: int(kept[start:stop].sum())
         for split, (start, stop) in zip(counts, pairwise(ends), strict=True)
     }
-    return {split: count for split, count in arrays.items() if count}
+    return {split: count for split, count in sums.items() if count}
 
 
 class Sorter:

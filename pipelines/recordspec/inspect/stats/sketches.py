@@ -140,8 +140,8 @@ class KMinimumValues(BottomK):
         limit = min(limits)
         return _scaled(int(np.searchsorted(common, limit)), limit)
 
-    def _estimate(self, smallest: int) -> EstimatedCount:
-        return EstimatedCount(value=smallest) if self.limit is None else _scaled(smallest, self.limit)
+    def _estimate(self, below_limit: int) -> EstimatedCount:
+        return EstimatedCount(value=below_limit) if self.limit is None else _scaled(below_limit, self.limit)
 
 
 def _scaled(count: int, limit: np.uint64) -> EstimatedCount:

@@ -106,11 +106,11 @@ class _SchemaImporter:
                 continue
             section = context if len(path) == 1 else steps
             try:
-                tensors_of = [self._represented(one) for one in tensors.get(path, [])]
-                if not tensors_of:  # no representation defines it: its shape follows from its counts
+                converted = [self._represented(one) for one in tensors.get(path, [])]
+                if not converted:  # no representation defines it: its shape follows from its counts
                     stored = self._counted(self._stored(path, feature, path[-1]), feature)
-                    tensors_of = [self._of_domain(stored, feature)]
-                section.extend(tensors_of)
+                    converted = [self._of_domain(stored, feature)]
+                section.extend(converted)
             except SpecError as error:
                 raise SpecError([problem.under("feature", *path) for problem in error.problems]) from None
         if self._has_steps:
@@ -342,9 +342,9 @@ def _default(value: Any, dtype: str) -> Any:
     field = DEFAULT_FIELDS[dtype]
     if not value.HasField(field):
         return None
-    message = getattr(value, field)
+    scalar = getattr(value, field)
     try:
-        return message.decode() if dtype == "string" else message
+        return scalar.decode() if dtype == "string" else scalar
     except UnicodeDecodeError:
         return None
 

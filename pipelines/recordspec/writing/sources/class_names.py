@@ -81,9 +81,9 @@ def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
     """
     if feature is None or not takes_names(feature):
         return values
-    indices = _named(values, names, same=names == feature.class_names)
-    if indices is not None:
-        return indices
+    converted = _named(values, names, same=names == feature.class_names)
+    if converted is not None:
+        return converted
     if is_arrow(values):
         if not (is_list(values) or arrow().types.is_integer(values.type)):
             return values

@@ -358,30 +358,30 @@ def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
         raise _wrong(where, ("categories",), "every name once", f"`{repeated[0]}` again")
     images = {key: (at, one) for at, key, one in _by_id(where, document, "images")}
     objects: dict[Any, list[tuple[str, dict[str, Any]]]] = {key: [] for key in images}
-    for at, key, annotation in _by_id(where, document, "annotations"):
-        image, category = annotation.get("image_id"), annotation.get("category_id")
+    for at, key, image_entry in _by_id(where, document, "annotations"):
+        image, category = image_entry.get("image_id"), image_entry.get("category_id")
         if not isinstance(image, int | str) or image not in objects:
             raise _wrong(where, ("annotations", at, "image_id"), "the id of an image", describe(image))
         if not isinstance(category, int | str) or category not in names:
             raise _wrong(
                 where, ("annotations", at, "category_id"), "the id of a category", describe(category)
             )
-        left, top, width, height = _bbox(where, at, annotation.get("bbox"))
+        left, top, width, height = _bbox(where, at, image_entry.get("bbox"))
         values = {
             "boxes": [left, top, left + width, top + height],
             "labels": names[category],
             "category_id": category,
             "annotation_id": key,
-            "area": annotation.get("area", width * height),
-            "iscrowd": annotation.get("iscrowd", 0),
+            "area": image_entry.get("area", width * height),
+            "iscrowd": image_entry.get("iscrowd", 0),
         }
         objects[image].append((f"annotation {key}", values))
-    for key, (at, annotation) in images.items():
-        sizes = {side: _entry(where, "images", at, annotation, side, int) for side in ("width", "height")}
-        name = _entry(where, "images", at, annotation, "file_name", str)
+    for key, (at, image_entry) in images.items():
+        sizes = {side: _entry(where, "images", at, image_entry, side, int) for side in ("width", "height")}
+        name = _entry(where, "images", at, image_entry, "file_name", str)
         values = {"image_id": key, "file_name": name, **sizes}
-        box = objects[key]
-        yield AnnotatedImage(values, tuple(each for _, each in box), tuple(what for what, _ in box))
+        labelled = objects[key]
+        yield AnnotatedImage(values, tuple(each for _, each in labelled), tuple(what for what, _ in labelled))
 
 
 def _by_id(where: str, document: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:

@@ -677,16 +677,16 @@ class ColumnProfile:
         return frozenset(map(int, self.values))
 
 
-def _with_unheld(counts: dict[str, int], integers: Any) -> dict[str, int]:
-    """By dtype, the first integer that float32 does not hold, and float64: those found, else among these."""
-    counts = dict(counts)
+def _with_unheld(examples: dict[str, int], integers: Any) -> dict[str, int]:
+    """By dtype, the first integer that float32 does not hold, and float64: of `examples`, else of these."""
+    examples = dict(examples)
     for dtype in ("float32", "float64"):
-        if dtype not in counts:
+        if dtype not in examples:
             most = EXACT_INTS[dtype]
             far = integers[(integers > most) | (integers < -most)]
             first = next((value for value in map(int, far) if not holds(value, dtype)), None)
-            counts |= {} if first is None else {dtype: first}
-    return counts
+            examples |= {} if first is None else {dtype: first}
+    return examples
 
 
 def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:

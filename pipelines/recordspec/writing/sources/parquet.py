@@ -66,11 +66,11 @@ class Parquet(FileSource):
     @cached_property
     def _opened(self) -> list[tuple[Any, Any]]:
         """The metadata of each file, and its Arrow schema."""
-        problems = []
+        footers = []
         for path in self.paths:
             with opened(path) as file:
-                problems.append((file.metadata, file.schema_arrow))
-        return problems
+                footers.append((file.metadata, file.schema_arrow))
+        return footers
 
     @property
     def rows(self) -> int:
