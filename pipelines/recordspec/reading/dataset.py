@@ -266,12 +266,12 @@ class Recipe:
         first = self.start or Position()
         broken_off = pass_seed(first.epoch)
 
-        def one_pass(drawn: Any) -> Dataset:
-            skip = tf.where(tf.reduce_all(drawn == broken_off), tf.constant(first.step, tf.int64), 0)
+        def one_pass(of_pass: Any) -> Dataset:
+            skip = tf.where(tf.reduce_all(of_pass == broken_off), tf.constant(first.step, tf.int64), 0)
             shuffle, choice = self.options.shuffle, self.options.choice_seed
-            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, drawn)
+            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, of_pass)
             if choice is not None:
-                seeds = replace(seeds, left_out=Seeds.of(choice, drawn).left_out)
+                seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
             return self._one_pass(kept, seeds, skip if first.step else None)
 
         return flat_map(passes(first.epoch, self.options.passes), one_pass)

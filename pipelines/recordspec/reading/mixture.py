@@ -64,7 +64,7 @@ def mix(
     if end == "first" and any(endless) and not all(endless):
         # tf.data takes a mixture to have no end where one of its datasets says that it has none
         drawn = [dataset.filter(without_autograph(lambda *_: tf.constant(True))) for dataset in datasets]
-    choices = flat_map(passes(0, 1), lambda drawn: _choices(weights, Seeds.of(seed, drawn).choices))
+    choices = flat_map(passes(0, 1), lambda of_pass: _choices(weights, Seeds.of(seed, of_pass).choices))
     mixed = tf.data.Dataset.choose_from_datasets(drawn, choices, stop_on_empty_dataset=end == "first")
     # what "first" reads follows from the draws
     known = min(counts) >= 0 and (len(counts) == 1 or end == "all")

@@ -143,8 +143,8 @@ def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
     """
     first = pass_seed(0)
 
-    def choices(drawn: Tensor) -> Dataset:
-        left = tf.where(tf.reduce_all(drawn == first), tf.constant(count - missing, tf.int64), count)
+    def choices(of_pass: Tensor) -> Dataset:
+        left = tf.where(tf.reduce_all(of_pass == first), tf.constant(count - missing, tf.int64), count)
         return tf.data.Dataset.from_tensors(tf.zeros([], tf.int64)).repeat(left)
 
     endless = known_cardinality(elements, tf.data.INFINITE_CARDINALITY)

@@ -29,7 +29,7 @@ log = logging.getLogger("recordspec")
 class Publication:
     """Takes over the files of shards, and publishes them with a manifest, all at once.
 
-    Within its `with` block there is a partial folder, which nobody else writes.
+    Within its `with` block the partial folder exists, and no other process writes to it.
 
     Args:
         transaction: publishes the partial folder.
