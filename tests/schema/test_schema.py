@@ -563,6 +563,8 @@ def test_the_surface_of_a_kind_is_pinned():
         "pictures",
         "read_options",
         "resolved",
+        "restored",
+        "restored_type",
         "sample",
         "shortest",
         "spans_steps",

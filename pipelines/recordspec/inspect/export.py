@@ -221,7 +221,7 @@ class ColumnNames:
 
     Attributes:
         classes: the names of classes, by the key that holds their indices.
-        placed: the features whose values `given_columns` makes, each with its section.
+        placed: the features whose values `restored_columns` makes, each with its section.
         given: their types, by column. What is stored under their keys is in no other column.
         declared: the types of the other features, as far as the schema tells: lists where each has one item,
             dates, and encoded media, which are no text even if their bytes are UTF-8.
@@ -258,11 +258,8 @@ class ColumnNames:
         self.first = tuple(name for name in map(self.column, keys) if name is not None)
 
     def _add(self, section: Section, feature: Feature) -> None:
-        # the kinds of features take 0.1 s to import
-        from recordspec.schema.stored_values import given_type
-
         in_steps = section == "sequence" and not feature.spans_steps
-        type_ = given_type(feature)
+        type_ = feature.restored_type
         if type_ is None:
             shape, steps = feature.value_type.shape, section == "sequence"
             single = len(shape) != 1 or (steps and not in_steps)
@@ -302,7 +299,7 @@ class ColumnNames:
 def columns_of(batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes) -> TypedColumns:
     """The values of a batch by column. Raises RecordError if the kind of a list changes, or a record is
     none of the schema."""
-    by_name = _given_columns(batch, names)
+    by_name = _restored_columns(batch, names)
     for key in keys_of(decoded):
         name = names.column(key)
         if name is None:
@@ -341,16 +338,16 @@ def _first_row(column: TypedArray) -> int:
     return int(np.argmax(present_in(array)))
 
 
-def _given_columns(batch: RowBatch, names: ColumnNames) -> TypedColumns:
+def _restored_columns(batch: RowBatch, names: ColumnNames) -> TypedColumns:
     """The values of features that are not what is stored under a key. Raises RecordError."""
     if not names.placed:
         return {}
-    from recordspec.schema.stored_values import given_columns
+    from recordspec.schema.stored_values import restored_columns
 
     sequence = any(section != "features" for section, _ in names.placed)
     records = [bytes(batch.data(row)) for row in range(len(batch))]
     try:
-        columns = given_columns(names.placed, records, sequence=sequence)
+        columns = restored_columns(names.placed, records, sequence=sequence)
     except RecordError as error:
         raise error.at(batch.place(error.row or 0)) from None
     return {name: _given(columns[name], type_) for name, type_ in names.given.items()}

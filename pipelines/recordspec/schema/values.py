@@ -131,6 +131,17 @@ _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 _BOOLS = {bool, np.bool_}
 
 
+def nested(flat: Sequence[Any], shape: tuple[int | None, ...]) -> Any:
+    """A flat list as nested lists of a shape, in which None is any size; items stay what they are."""
+    if shape == ():
+        (value,) = flat
+        return value
+    array = np.empty(len(flat), object)
+    array[:] = flat
+    any_size = -1 if len(flat) or None not in shape else 0
+    return array.reshape([any_size if size is None else size for size in shape]).tolist()
+
+
 def unpacked(values: Any) -> Any:
     """Values of Arrow, of which none is null, as an array of NumPy where they have one shape, else as a list;
     others are unchanged."""

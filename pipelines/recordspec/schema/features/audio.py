@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -94,9 +94,14 @@ class Audio(Feature):
         size = self.channels * np.dtype(self.dtype).itemsize
         return each_refused(array, lambda data: check_bytes(len(data), size, varies=True))
 
-    def restored(self, stored: Sequence[bytes]) -> Any:
-        """The sound of one record, outside a graph, as a row gives it, from the list of its key."""
-        (data,) = stored
+    @property
+    def restored_type(self) -> ValueType | None:
+        return ValueType(self.dtype, (None, self.channels)) if self.encoding == "raw" else None
+
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        if stored.get(self.stored) is None:
+            return None
+        (data,) = stored[self.stored]
         if self.encoding != "raw":
             return data
         return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(-1, self.channels)

@@ -13,7 +13,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.schema.options import freeze
 from recordspec.schema.tensors import Tensor, TypeSpec
-from recordspec.schema.values import DTYPES, unpacked
+from recordspec.schema.values import DTYPES, nested, unpacked
 from recordspec.wire.arrays import ArrowArray, Ints, is_arrow, is_number
 from recordspec.wire.columns import Column
 
@@ -364,6 +364,44 @@ class Feature(abc.ABC):
             [1] expected an index from 0 to 1, got 7
         """
         return iter(())
+
+    @property
+    def restored_type(self) -> ValueType | None:
+        """The type of what `restored` returns, where that is not the list under the feature's key, or the one
+        value of it; None where it is.
+
+        Example:
+            >>> rs.KINDS["fixed_len"](name="a", dtype="int64", shape=(2, 2)).restored_type.shape
+            (2, 2)
+        """
+        type_ = self.value_type
+        if type_.item == "pair":
+            return type_
+        if type_.item == "any" or len(type_.shape) <= 1:
+            return None
+        return ValueType(self.columns()[0].storage, type_.shape)
+
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        """The value of a stored record, as a row gives it: `encode` makes the same record of it.
+
+        By default, nested lists of the shape of `value_type`; for `any` value, what is stored.
+
+        Args:
+            stored: the lists of a record, by key; None, or no key, where it has none.
+
+        Returns None for a missing value. Raises ValueError, TypeError, IndexError or zlib.error for
+        what this feature does not store.
+
+        Example:
+            >>> rs.KINDS["fixed_len"](name="a", dtype="int64", shape=(2, 2)).restored({"a": [1, 2, 3, 4]})
+            [[1, 2], [3, 4]]
+        """
+        flat, shape = stored.get(self.stored) or [], self.value_type.shape
+        if self.value_type.item == "any":
+            return flat[0] if len(flat) == 1 else stored.get(self.stored)
+        if not flat and None not in shape and 0 not in shape:
+            return None
+        return nested(flat, shape)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         """Converts the parsed columns, by key, to the value, in a graph, for any leading rank.

@@ -148,6 +148,11 @@ class Box(Coordinates):
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
         return refused_by_encode(self, array)
 
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        if not self.keys:
+            return super().restored(stored)
+        return list(zip(*(stored.get(key) or [] for key in self.keys), strict=True))
+
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         if not self.keys:
             return columns[self.stored]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -125,9 +125,14 @@ class Image(Pictures):
         size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
         return each_refused(array, lambda data: check_bytes(len(data), size, varies=False))
 
-    def restored(self, stored: Sequence[bytes]) -> Any:
-        """The image of one record, outside a graph, as a row gives it, from the list of its key."""
-        (data,) = stored
+    @property
+    def restored_type(self) -> ValueType | None:
+        return ValueType(self.dtype, self.shape) if self.encoding == "raw" else None
+
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        if stored.get(self.stored) is None:
+            return None
+        (data,) = stored[self.stored]
         if self.encoding != "raw":
             return data
         return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(static(self.shape))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from recordspec.schema.features.options import (
 )
 from recordspec.schema.lists import by_row, items, rows_of
 from recordspec.schema.tensors import TypeSpec, ragged_spec
+from recordspec.schema.values import nested
 from recordspec.wire.arrays import ArrowArray, to_arrow
 from recordspec.wire.columns import Column, Component, Ragged
 from recordspec.wire.example import sizes_of_groups
@@ -95,6 +97,13 @@ class RaggedLists(Feature):
             parts.append(to_arrow(inner, belongs))
             belongs = sizes_of_groups(inner, belongs)
         return (to_arrow(flat, belongs * math.prod(self._cell)), *parts)
+
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        rows: Any = nested(stored.get(self.stored) or [], (None, *self._cell))
+        for key in reversed(self._length_keys()):
+            ends = np.cumsum([0, *(stored.get(key) or [])])
+            rows = [rows[start:stop] for start, stop in pairwise(ends)]
+        return rows
 
     def spec(self) -> TypeSpec:
         return ragged_spec(self.shape, self.dtype, self._levels - 1)

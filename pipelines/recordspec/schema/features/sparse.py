@@ -126,6 +126,11 @@ class SparseValues(Feature):
                 raise BadValue(row, "a list of indices and a list of values", describe(part))
         return indices, values
 
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        places = [stored.get(key) or [] for key in self._keys()]
+        points = places[0] if len(places) == 1 else list(zip(*places, strict=True))
+        return points, stored.get(self.stored) or []
+
     def spec(self) -> TypeSpec:
         return tf.SparseTensorSpec(self._sizes, self.dtype)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -119,17 +119,23 @@ class AnyTensor(Feature):
             return (to_arrow([zlib.compress(one) for one in views_of(raw)]),)
         return (to_arrow(raw),)
 
-    def restored(self, stored: Sequence[Any]) -> Array:
-        """The array of one record, outside a graph, from the list that its key holds.
+    @property
+    def restored_type(self) -> ValueType | None:
+        if not self._is_list:
+            return ValueType(self.dtype, self.shape)
+        return ValueType(_LISTS[self.dtype], self.shape) if len(self.shape) > 1 else None
 
-        Numbers of a list have the dtype of the list: `encode` checks whether they fit.
-        """
-        rows = (-1,) if self._varies else ()
+    def restored(self, stored: Mapping[str, Any]) -> Array | None:
+        """An array; numbers of a list have the dtype of the list, as `encode` checks whether they fit."""
+        flat = stored.get(self.stored)
+        if flat is None:
+            return None
+        shape = (*((-1,) if self._varies else ()), *self._cell)
         if self._is_list:
-            return np.array(stored).reshape((*rows, *self._cell))
-        (data,) = stored
+            return np.array(flat).reshape(shape)
+        (data,) = flat
         raw = zlib.decompress(data) if self.encoding == "zlib" else data
-        return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape((*rows, *self._cell))
+        return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape(shape)
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
         if storage_of(array) == "bytes":

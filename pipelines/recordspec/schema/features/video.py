@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -108,9 +108,15 @@ class Video(Pictures):
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
         return refused_by_encode(self, array) if self.encoding != "raw" else self.frame.invalid_stored(array)
 
-    def restored(self, stored: Sequence[bytes]) -> list[Any]:
-        """The frames of one record, outside a graph, as a row gives them, from the list of its key."""
-        return [self.frame.restored([data]) for data in stored]
+    @property
+    def restored_type(self) -> ValueType | None:
+        return ValueType(self.dtype, self.shape) if self.encoding == "raw" else None
+
+    def restored(self, stored: Mapping[str, Any]) -> list[Any] | None:
+        frames = stored.get(self.stored)
+        return (
+            None if frames is None else [self.frame.restored({self.frame.stored: [data]}) for data in frames]
+        )
 
     @property
     def resizing(self) -> Resize | None:

@@ -12,7 +12,7 @@ from recordspec.locations import AnyPath, Location, LocationText, below, locatio
 from recordspec.schema import values
 from recordspec.schema.features import KINDS
 from recordspec.schema.schema import Schema
-from recordspec.schema.stored_values import given_columns
+from recordspec.schema.stored_values import restored_columns
 from recordspec.store.expand import expand
 from recordspec.store.shards import block_in
 from recordspec.wire.file_types import compression_of
@@ -117,7 +117,7 @@ class TFRecordPart:
                 for row, record in enumerate(data[start:stop]):
                     if len(record) > values.LONGEST_ROW:
                         raise RecordError(long_row_problem(len(record)), row)
-                return given_columns(placed, data[start:stop], sequence=sequence)
+                return restored_columns(placed, data[start:stop], sequence=sequence)
 
             yield from converted(len(some), columns)
 
