@@ -1,9 +1,10 @@
-"""Commands in this process, for tests that would only wait for another one to import TensorFlow."""
+"""Commands in a process of their own, or in this one, for tests that would only wait for TensorFlow's import."""
 
 from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -11,6 +12,15 @@ from subprocess import CompletedProcess
 from unittest import mock
 
 import recordspec.cli
+
+ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "200"}
+
+
+def run(*arguments: object, cwd: Path | None = None) -> CompletedProcess:
+    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
 
 
 def run_here(*arguments: object, cwd: Path | None = None) -> CompletedProcess:

@@ -1,4 +1,4 @@
-"""`recordspec check`: every fault a line, and an exit code."""
+"""`recordspec check` (`cli.check`): every fault a line, what `inspect.proposals` advises, and an exit code."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 import recordspec as rs
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
+from shell import ENVIRONMENT
 from shell import run_here as run
-from test_cli import ENVIRONMENT
 
 YAML = "schema: s\nfeatures: {n: int64, m: int64}\n"
 

@@ -1,4 +1,4 @@
-"""`recordspec doctor`: what it lists, and that a probe sees what is missing, broken or wrong."""
+"""`recordspec doctor` (`cli.doctor`): what it lists, and that a probe sees what is missing, broken or wrong."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pyarrow import parquet
-from test_show import BLOCKED, DATA, example, needs_data, write
+from some_records import BLOCKED, example, write
 
 import recordspec as rs
 from instances import CASES
@@ -27,8 +27,8 @@ from recordspec.inspect.export_writers import ParquetWriter
 from recordspec.inspect.query import Query
 from recordspec.schema.features import Feature
 from recordspec.testing import trace_together
-from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import scan
+from third_party_data import DATA, needs_data
 
 CELLS = rs.Schema.loads(
     """
@@ -82,12 +82,6 @@ def build(home: Path, schema: rs.Schema, source: str) -> list[bytes]:
     (home / "config.yaml").write_text(f"schema: schema.yaml\ndata: again\nwrite: {{source: {source}}}\n")
     rs.Pipeline.load(home / "config.yaml").build()
     return records(home / "again")
-
-
-@pytest.fixture
-def small_chunks(monkeypatch):
-    """Few records at once, so that forms change on the way."""
-    monkeypatch.setattr(tfrecord.salvage, "__defaults__", (None, 200))
 
 
 @pytest.mark.parametrize("chunks", ["small_chunks", None])
@@ -151,56 +145,6 @@ def test_blocks_are_exported_as_rows(tmp_path):
     )
 
 
-def test_types_follow_from_all_records(tmp_path, small_chunks):
-    """The first records do not tell that a later one has two values, another key, or bytes that are no text."""
-    first = [example(a=[1], b=[b"text"], gone=[]) for _ in range(50)]
-    path = write(tmp_path / "f", *first, example(a=[1, 2], b=[b"\xff"], late=[0.5]))
-    export(path, tmp_path / "out.parquet")
-    table = parquet.read_table(tmp_path / "out.parquet")
-    assert {name: str(table.schema.field(name).type) for name in table.column_names} == {
-        "a": "list<element: int64>",
-        "b": "binary",
-        "gone": "null",
-        "late": "float",
-    }
-    assert table.to_pylist()[0] == {"a": [1], "b": b"text", "gone": None, "late": None}
-    assert table.to_pylist()[-1] == {"a": [1, 2], "b": b"\xff", "gone": None, "late": 0.5}
-    export(path, tmp_path / "out.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert lines[0] == {
-        "a": [1],
-        "b": {"b64": base64.b64encode(b"text").decode()},
-        "gone": None,
-        "late": None,
-    }
-    assert len(lines) == 51
-
-
-def test_csv_refuses_lists_by_name(tmp_path):
-    data = written(LISTS, tmp_path / "data")
-    with pytest.raises(SpecError) as error:
-        export(data, tmp_path / "out.csv")
-    hint = "(choose other columns, or write jsonl or parquet)"
-    assert str(error.value).splitlines() == [
-        f"{name}: expected one value per record for csv, got a list {hint}"
-        for name in ("many", "pair", "words")
-    ]
-    assert os.listdir(tmp_path) == ["data"]
-    export(data, tmp_path / "out.csv", Query(columns=("text", "n")), limit=3)
-    assert (tmp_path / "out.csv").read_text() == '"text","n"\n,-7\n"ä, b",-6\n"say ""so""",-5\n'
-
-
-def test_csv_refuses_bytes_that_are_no_text_by_name(tmp_path):
-    """A build would read their base64 as text."""
-    path = write(tmp_path / "f", example(a=[b"\xff"], n=[1]), example(n=[2]), example(a=[b""], n=[3]))
-    with pytest.raises(SpecError) as error:
-        export(path, tmp_path / "out.csv")
-    hint = "(choose other columns, or write jsonl or parquet)"
-    assert str(error.value) == f"a: expected text or numbers for csv, got bytes that are not all UTF-8 {hint}"
-    export(path, tmp_path / "out.csv", Query(columns=("n",)))
-    assert (tmp_path / "out.csv").read_text() == '"n"\n1\n2\n3\n'
-
-
 NAN, INFINITY = float("nan"), float("inf")
 NUMBERS = (NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e-45, 16777217.0, 3.4028234663852886e38, 0.1)
 WORDS = ("", "NaN", "null", "Infinity", "a,b", '"', "\n", "é", " ", "/w==", '{"b64": "/w=="}')
@@ -249,19 +193,6 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
     if suffix == "jsonl" and case == "bytes, or none":
         read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
         assert [one and base64.b64decode(one["b64"]) for one in read] == [None, *OCTETS]
-
-
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_only_parquet_keeps_the_sign_and_the_payload_of_a_nan(tmp_path, suffix):
-    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: float32}")
-    nans = np.array([0xFFC00000, 0x7FC00001, 0x7FC00000], np.uint32)
-    rs.write(schema, {"n": np.arange(3), "x": nans.view(np.float32)}, tmp_path / "data")
-    export(tmp_path / "data", tmp_path / f"out.{suffix}")
-    build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}")
-    (batch,) = rs.read(schema, tmp_path / "again", batch=3)
-    expected = nans.tolist() if suffix == "parquet" else [0x7FC00000] * 3
-    found = zip(batch["n"].numpy().tolist(), batch["x"].numpy().view(np.uint32).tolist(), strict=True)
-    assert [bits for _, bits in sorted(found)] == expected
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
@@ -449,23 +380,6 @@ def test_features_are_columns_of_the_values_of_rows(tmp_path):
     )
 
 
-def test_what_is_missing_in_a_csv_of_one_column_is_no_empty_line(tmp_path):
-    path = write(tmp_path / "f", example(a=[1]), example(), example(a=[3]))
-    with pytest.raises(RecordError) as error:
-        export(path, tmp_path / "out.csv")
-    assert str(error.value) == (
-        "a: expected a value in every record for a csv of one column, got none in some "
-        "(choose two, or write jsonl or parquet)"
-    )
-    assert os.listdir(tmp_path) == ["f"]
-
-
-def test_a_csv_is_of_one_column_only_if_no_later_record_has_another(tmp_path, small_chunks):
-    path = write(tmp_path / "f", *[example(), example(a=[1])] * 30, example(b=[2]))
-    assert export(path, tmp_path / "out.csv").columns == ("a", "b")
-    assert (tmp_path / "out.csv").read_text() == '"a","b"\n' + ",\n1,\n" * 30 + ",2\n"
-
-
 def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     data = written(CELLS, tmp_path / "data")
     out = tmp_path / "out.jsonl"
@@ -548,40 +462,6 @@ def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkey
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert list(rows[0]) == sorted(rows[0])
     assert rows == [{f"key{n}": n if n == row else None for n in range(50)} for row in range(50)]
-
-
-LABELLED = rs.Schema.loads(
-    "schema: s\nfeatures: {side: {kind: label, names: [left, right], key: s}, n: {dtype: int64, key: number}}"
-)
-
-
-@pytest.mark.parametrize("spec", [LABELLED, None], ids=["given", "beside the files"])
-@pytest.mark.parametrize(
-    ("columns", "where", "text"),
-    [
-        (("n", "side"), "side == 'right' and n > 4", '"n","side"\n5,"right"\n7,"right"\n'),
-        (("n", "side"), "s == 1 and number > 4", '"n","side"\n5,"right"\n7,"right"\n'),
-        (("number", "s"), "side == 'right' and n > 4", '"number","s"\n5,1\n7,1\n'),
-        ((), "s == 1 and n > 4", '"n","side"\n5,"right"\n7,"right"\n'),
-    ],
-)
-def test_labels_and_conditions(tmp_path, columns, where, text, spec):
-    """A stored key means what is stored, as a column and in a condition."""
-    rs.write(LABELLED, [{"side": n % 2, "n": n} for n in range(9)], tmp_path / "data", shuffle=None)
-    export(tmp_path / "data", tmp_path / "out.csv", Query(columns=columns, where=where, spec=spec))
-    assert (tmp_path / "out.csv").read_text() == text
-
-
-def test_stored_keys_are_names_of_features_first(tmp_path):
-    """The keys of the features are each other's names."""
-    schema = rs.Schema.loads(
-        "schema: s\nfeatures: {a: {kind: label, names: [x, y], key: b}, b: {dtype: int64, key: a}}"
-    )
-    rs.write(schema, [{"a": n % 2, "b": n} for n in range(4)], tmp_path / "data", shuffle=None)
-    export(tmp_path / "data", tmp_path / "out.csv", Query(where="a == 'y' and b > 1"))
-    assert (tmp_path / "out.csv").read_text() == '"a","b"\n"y",3\n'
-    export(tmp_path / "data", tmp_path / "a.csv", Query(columns=("a",), where="b > 1"))
-    assert (tmp_path / "a.csv").read_text() == '"a"\n"x"\n"y"\n'
 
 
 def test_a_condition_on_a_feature_in_several_keys_is_an_error(tmp_path):

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable
 
 import pytest
-from test_export import read_rows, small_chunks  # noqa: F401
-from test_query import sequence_example
-from test_show import example, write
+from some_records import example, sequence_example, write
+from test_export import read_rows
 
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.export import export

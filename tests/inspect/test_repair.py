@@ -10,16 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recordspec as rs
 from examples import sealed
 from frames_by_hand import frame
+from recordspec import RecordError, SpecError, StoreError
 from recordspec.inspect.repair import RepairReport, repair
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.verify import FileIntegrity, verify
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.sidecars import add_sidecars
+from recordspec.wire.compression import CODECS
 from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
@@ -276,3 +279,53 @@ def test_a_name_that_is_no_text_is_saved_under_it(tmp_path):
     for _ in range(2):
         repair(path, tmp_path / "saved", force=True)
     assert (tmp_path / "saved" / path.name).read_bytes() == frame(b"a")
+
+
+def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n" + "1,2\n" * 100)
+    with pytest.raises(RecordError) as caught:
+        repair(path, tmp_path / "saved")
+    assert str(caught.value) == (
+        f"{path}: expected a TFRecord file, got text that begins 'a,b\\n1,2\\n1,2\\n1,2\\n1,2\\n1,2\\n' "
+        "(nothing can be saved)"
+    )
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):
+    path, saved = tmp_path / "x.tfrecord", tmp_path / "saved"
+    path.write_bytes(frame(b"a"))
+    repair(path, saved)
+    with pytest.raises(StoreError, match="exists: force=True"):
+        repair(path, saved)
+    repair(path, saved, force=True)
+    (saved / "notes.txt").touch()
+    with pytest.raises(StoreError, match="which is no file of a dataset: move it elsewhere first"):
+        repair(path, saved, force=True)
+
+
+def test_a_repair_in_place_is_refused(tmp_path):
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(frame(b"a"))
+    with pytest.raises(SpecError) as caught:
+        repair(path, tmp_path, force=True)
+    assert str(caught.value) == f"directory: expected another folder than that of the files, got {tmp_path}"
+    (tmp_path / "other").mkdir()
+    shutil.copy(path, tmp_path / "other")
+    with pytest.raises(SpecError) as caught:
+        repair([path, tmp_path / "other/x.tfrecord"], tmp_path / "saved")
+    assert str(caught.value) == "files: expected files of different names, got 2 `x.tfrecord`"
+    assert path.read_bytes() == frame(b"a")
+
+
+def test_a_stream_is_repaired_as_far_as_it_inflates(tmp_path):
+    path = tmp_path / "x.gz"
+    noise = np.random.default_rng(0)
+    records = [noise.bytes(100) for _ in range(1000)]
+    stream = CODECS["gzip"].compressor()
+    data = bytes(stream.compress(b"".join(map(frame, records)))) + stream.flush()
+    path.write_bytes(data[: len(data) // 2])
+    saved = repair(path, tmp_path / "saved").files[0].integrity.saved
+    assert 490 < saved < 500
+    assert [record.data for record in scan(tmp_path / "saved/x.gz")] == records[:saved]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from some_records import BLOCKED, ROWS, SCHEMA, example, write
 
 import recordspec as rs
 from fields_by_hand import entry, listed, packed, sized
 from fields_by_hand import example as of_entries
 from memory import peak_of
 from recordspec.errors import RecordError, SpecError
-from recordspec.inspect.columns import shortest
 from recordspec.inspect.diff import diff
 from recordspec.inspect.export import export
 from recordspec.inspect.infer import infer_records as infer
@@ -22,52 +19,8 @@ from recordspec.inspect.info import info
 from recordspec.inspect.query import Query
 from recordspec.inspect.show import RecordViewer
 from recordspec.inspect.stats import stats
-from recordspec.wire.framing import framed
-from recordspec.wire.proto import _classes
 from recordspec.writing.sources.tfrecord import TFRecords
 from third_party_data import DATA, needs_data
-
-SCHEMA = rs.Schema.loads(
-    """
-schema: s
-features:
-  id: {dtype: int64, key: number}
-  text: {dtype: string, default: ""}
-  many: {kind: var_len, dtype: float32}
-  side: {kind: label, names: [left, right]}
-"""
-)
-ROWS = [
-    {"id": n, "many": [0.1] * (n % 20), "side": n % 2, **({"text": f"t{n}"} if n % 3 else {})}
-    for n in range(50)
-]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("data") / "d"
-    rs.write(SCHEMA, ROWS, folder, shards=3)
-    return folder
-
-
-def example(**features) -> bytes:
-    made = _classes()["SequenceExample"]()
-    for key, values in features.items():
-        _fill(made.context.feature.add(key=key).value, values)
-    return made.SerializeToString()
-
-
-def _fill(feature, values) -> None:
-    if values:
-        name = {bytes: "bytes_list", float: "float_list", int: "int64_list"}[type(values[0])]
-        getattr(feature, name).value.extend(values)
-    else:
-        feature.SetInParent()
-
-
-def write(path: Path, *records: bytes) -> Path:
-    path.write_bytes(b"".join(map(framed, records)))
-    return path
 
 
 def test_the_first_records(data):
@@ -88,20 +41,6 @@ def test_a_spec_names_keys_and_labels(data):
         data, Query(spec=SCHEMA, columns=("side", "id"), where="side == 'right' and id > 3")
     ).head(1)
     assert list(chosen["features"].items()) == [("side", "right"), ("id", 5)]
-
-
-def test_names_that_nobody_knows(data):
-    with pytest.raises(SpecError) as error:
-        RecordViewer(data, Query(columns=("sid", "many")))
-    assert (
-        str(error.value)
-        == "columns: expected one of many, number, side, text, got `sid` (did you mean `side`?)"
-    )
-    with pytest.raises(SpecError) as error:
-        RecordViewer(data, Query(where="id == 3"))
-    assert (
-        str(error.value) == "where: expected one of many, number, side, text, got `id` (did you mean `side`?)"
-    )
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -229,16 +168,6 @@ def test_a_damaged_file_is_shown_up_to_there(tmp_path):
     )
 
 
-BLOCKED = rs.Schema.loads(
-    """
-schema: b
-record: sequence_example
-context: {n: int64, name: {dtype: string, default: ""}}
-sequence: {s: {kind: fixed_len_sequence, dtype: int64}}
-"""
-)
-
-
 def test_blocks_are_shown_as_rows(tmp_path):
     rows = [{"n": n, "s": [n] * (n % 3), **({"name": "x"} if n % 2 else {})} for n in range(20)]
     rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 8})
@@ -284,79 +213,10 @@ def test_blocks_that_lie_are_refused(tmp_path, rows):
     assert str(error.value).startswith(f"{path}: record 0 at byte 0: ")
 
 
-def test_what_files_hold(data):
-    found = info(data)
-    assert [(one.records, one.compression) for one in found.files] == [
-        (16, "none"),
-        (17, "none"),
-        (17, "none"),
-    ]
-    assert (found.records, found.looked_at, found.blocks) == (50, 50, False)
-    told = {
-        one.key: (one.records, list(one.kinds), one.lengths.low, one.lengths.high) for one in found.features
-    }
-    assert told == {
-        "many": (50, ["float32"], 0, 19),
-        "number": (50, ["int64"], 1, 1),
-        "side": (50, ["int64"], 1, 1),
-        "text": (33, ["bytes"], 1, 1),
-    }
-    assert found.manifest.schema == "s"
-    assert info(data, 4).looked_at == 12
-
-
-@pytest.mark.slow
-def test_of_very_many_keys_some_are_told(tmp_path):
-    path = write(tmp_path / "f", *(example(**{f"key{n}": [n], "all": [1]}) for n in range(10_050)))
-    found = info(path, None)
-    assert (len(found.features), found.more_keys) == (10_000, True)
-    assert found.features[0].records == 10_050
-    with pytest.raises(SpecError) as error:
-        RecordViewer(path, Query(columns=("ALL", "key")))
-    assert str(error.value).startswith(
-        "columns: expected one of 1,001 names, got `ALL` (did you mean `all`?)"
-    )
-
-
-@needs_data
-def test_taxi():
-    found = info(DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", None)
-    assert (found.records, found.looked_at, found.kinds["Example"]) == (15_000, 15_000, 15_000)
-    told = {one.key: one for one in found.features}
-    assert list(told["pickup_census_tract"].kinds) == ["none"]
-    assert told["company"].kinds["bytes"] == 9860
-    assert told["company"].kinds["none"] == 5140
-    look = RecordViewer(
-        DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Query(where="missing(company) and fare > 100")
-    )
-    assert all(record["features"]["company"] is None for record in look.head(5))
-
-
-@needs_data
-def test_sequences():
-    found = info(DATA / "sequence/data-00000-of-00001.tfrecord.gz", None)
-    assert found.kinds == {"Example": 0, "SequenceExample": 15_000, "neither": 0}
-    (steps,) = [one for one in found.features if one.sequence]
-    assert (steps.key, steps.records, steps.steps.low, steps.steps.high) == ("s", 15_000, 2, 2)
-    assert (steps.lengths.low, steps.lengths.high) == (1, 1)
-    (first,) = RecordViewer(
-        DATA / "sequence/data-00000-of-00001.tfrecord.gz", Query(where="'7' in s and i == 7")
-    ).head(1)
-    assert first["sequence"] == {"s": ["7", "8"]}
-
-
 @needs_data
 def test_mnist():
     (first,) = RecordViewer(DATA / "mnist/mnist.tfrecord").head(1)
     assert first["features"]["image_floats"] == "<784 floats in [-0.5, 0.5]>"
-
-
-@given(st.lists(st.floats(width=32)))
-def test_floats_are_short_and_exact(values):
-    numbers = np.array(values, np.float32)
-    found = shortest(numbers)
-    np.testing.assert_array_equal(np.array(found, np.float32), numbers)
-    assert shortest(np.array([0.1, 2.5, 1e20], np.float32)) == [0.1, 2.5, 1e20]
 
 
 LIST = b"".join(sized(1, example(price=[price])) for price in (0.5, 2.0)) + sized(2, example(query=[b"x"]))

@@ -8,13 +8,12 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import recordspec as rs
 from examples import sealed
-from frames_by_hand import frame, head
-from recordspec import Manifest, RecordError, SpecError, StoreError
+from frames_by_hand import frame
+from recordspec import Manifest, StoreError
 from recordspec.inspect import verify as module
 from recordspec.inspect.repair import repair
 from recordspec.inspect.verify import VerifiedFile, verify
@@ -224,82 +223,6 @@ def test_blocks_are_counted_as_far_as_records_can_be_numbered(tmp_path):
     assert done.files[0].integrity.saved == len(offsets) - 1
 
 
-def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b\n" + "1,2\n" * 100)
-    with pytest.raises(RecordError) as caught:
-        repair(path, tmp_path / "saved")
-    assert str(caught.value) == (
-        f"{path}: expected a TFRecord file, got text that begins 'a,b\\n1,2\\n1,2\\n1,2\\n1,2\\n1,2\\n' "
-        "(nothing can be saved)"
-    )
-    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
-
-
-def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):
-    path, saved = tmp_path / "x.tfrecord", tmp_path / "saved"
-    path.write_bytes(frame(b"a"))
-    repair(path, saved)
-    with pytest.raises(StoreError, match="exists: force=True"):
-        repair(path, saved)
-    repair(path, saved, force=True)
-    (saved / "notes.txt").touch()
-    with pytest.raises(StoreError, match="which is no file of a dataset: move it elsewhere first"):
-        repair(path, saved, force=True)
-
-
-def test_a_repair_in_place_is_refused(tmp_path):
-    path = tmp_path / "x.tfrecord"
-    path.write_bytes(frame(b"a"))
-    with pytest.raises(SpecError) as caught:
-        repair(path, tmp_path, force=True)
-    assert str(caught.value) == f"directory: expected another folder than that of the files, got {tmp_path}"
-    (tmp_path / "other").mkdir()
-    shutil.copy(path, tmp_path / "other")
-    with pytest.raises(SpecError) as caught:
-        repair([path, tmp_path / "other/x.tfrecord"], tmp_path / "saved")
-    assert str(caught.value) == "files: expected files of different names, got 2 `x.tfrecord`"
-    assert path.read_bytes() == frame(b"a")
-
-
-def test_a_stream_is_repaired_as_far_as_it_inflates(tmp_path):
-    path = tmp_path / "x.gz"
-    noise = np.random.default_rng(0)
-    records = [noise.bytes(100) for _ in range(1000)]
-    stream = CODECS["gzip"].compressor()
-    data = bytes(stream.compress(b"".join(map(frame, records)))) + stream.flush()
-    path.write_bytes(data[: len(data) // 2])
-    saved = repair(path, tmp_path / "saved").files[0].integrity.saved
-    assert 490 < saved < 500
-    assert [record.data for record in scan(tmp_path / "saved/x.gz")] == records[:saved]
-
-
-def test_the_command_line_tells_it_and_exits_with_1(tmp_path):
-    fine, bad = tmp_path / "fine", tmp_path / "bad"
-    fine.write_bytes(frame(b"a") * 3)
-    bad.write_bytes(frame(b"a") + head(2**60) + frame(b"b") * 2)
-    done = run("verify", fine)
-    assert done.returncode == 0
-    nothing = {"corrupt": 0, "recovered": 0, "bytes lost": 0, "rows lost": 0, "losses": [], "not listed": 0}
-    assert json.loads(done.stdout) == {
-        "file": str(fine),
-        "records": 3,
-        **nothing,
-        "intact": True,
-        "problems": [],
-    }
-    done = run("verify", fine, bad)
-    assert done.returncode == 1
-    loss = {"record": 1, "byte": 17, "to": 29, "expected": f"{2**60:,} bytes of data and its CRC", "got": "the end of the file"}  # fmt: skip
-    found = {"file": str(bad), "records": 1, "corrupt": 0, "recovered": 2, "bytes lost": 12, "rows lost": None, "losses": [loss], "not listed": 0}  # fmt: skip
-    assert json.loads(done.stdout.splitlines()[1]) == {**found, "intact": False, "problems": []}
-    done = run("repair", bad, "--out", tmp_path / "saved")
-    assert done.returncode == 0
-    assert done.stderr == "note: no manifest: the files have none beside them that can be read\n"
-    assert json.loads(done.stdout) == {**found, "shard": "bad", "saved": 3}
-    assert run("verify", tmp_path / "none").stderr.startswith(f"`{tmp_path}/none` does not exist")
-
-
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkeypatch):
     first, second, _, fourth = shards(data)
     first.unlink()
@@ -361,22 +284,3 @@ def test_a_record_that_tensorflow_cannot_read_is_bad(tmp_path, monkeypatch):
     assert str(loss.problem) == f"{path}: record 1 at byte 17: expected {expected}, got 6,291,456 bytes"
     repair(path, tmp_path / "saved")
     assert [one.data for one in scan(tmp_path / "saved/x.tfrecord")] == [b"a", b"b"]
-
-
-def test_a_file_that_cannot_be_read_is_an_error_of_the_system(unprivileged, command):
-    folder, as_nobody = unprivileged
-    schema, data = rs.Schema.loads("schema: s\nfeatures: {a: int64}"), folder / "data"
-    rs.write(schema, [{"a": number} for number in range(8)], data, shards=2)
-    assert command("verify", data)[0] == 0
-    shard = data / "train-00001-of-00002.tfrecord"
-    shard.chmod(0)
-    with as_nobody():
-        code, out, err = command("verify", data)
-    assert (code, err) == (3, f"{shard}: cannot read: permission denied\n")
-    told = [json.loads(line) for line in out.splitlines()]
-    assert [one["intact"] for one in told] == [True, False]
-    assert told[1] == {
-        "file": str(shard),
-        "intact": False,
-        "problems": [{"got": "cannot read: permission denied"}],
-    }

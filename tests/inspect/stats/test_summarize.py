@@ -1,47 +1,21 @@
-"""`recordspec stats`: what it says of real data, of blocks, and of data that somebody made to harm."""
+"""What `stats` says (`inspect.stats.summary`) of real data, of blocks, and of data that somebody made to harm."""
 
 from __future__ import annotations
 
-import html.parser
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import recordspec as rs
 from examples import example, file_of
+from labelled_rows import LABELLED, labelled, only
 from recordspec.errors import StoreError
 from recordspec.inspect.stats import stats, tally
-from recordspec.inspect.stats.formatting import of_values, sparkline
-from recordspec.inspect.stats.page import page
+from recordspec.inspect.stats.formatting import of_values
 from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data
-
-LABELLED = """
-schema: labelled
-features:
-  id: int64
-  kind: {kind: label, names: [cat, dog, fox]}
-  many: {kind: var_len, dtype: float32}
-  maybe: {dtype: int64, default: 0}
-"""
-
-
-def only(report):
-    (split,) = report.splits
-    return split, {feature.feature: feature for feature in split.features}
-
-
-def labelled(folder: Path, **options) -> Path:
-    """60 rows in the order of their labels, without a fox."""
-    rows = [
-        {"id": row, "kind": "cat" if row < 40 else "dog", "many": [row / 2] * (row % 3)} for row in range(60)
-    ]
-    rows = [row | ({} if row["id"] % 4 else {"maybe": row["id"]}) for row in rows]
-    rs.write(rs.Schema.loads(LABELLED), rows, folder, shuffle=None, **options)
-    return folder
 
 
 @needs_data
@@ -249,65 +223,6 @@ def test_ten_thousand_keys_take_bounded_memory_and_time(tmp_path):
     assert list(features)[:2] == ["key0", "key1"]
 
 
-def test_hostile_text_is_shown_harmless(tmp_path):
-    evil = "\x1b[31m<script>alert(1)</script>\"'&\u202e"
-    records = [example({evil: ("bytes", [evil.encode()]), "n": ("int64", [1])})] * 20
-    path = file_of(tmp_path / "evil", records)
-    done = run("stats", path, "--html", tmp_path / "none/page.html")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"`{tmp_path}/none` does not exist\n"
-    done = run("stats", path, "--html", tmp_path / "page.html")
-    assert done.returncode == 0
-    assert "\x1b" not in done.stdout
-    assert json.loads(done.stdout.splitlines()[1])["feature"] == evil
-    text = (tmp_path / "page.html").read_text()
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "<script" not in text
-    assert "\\x1b[31m&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;\\u202e" in text
-
-
-class Tags(html.parser.HTMLParser):
-    """Finds elements that are not closed, and what a page asks for from elsewhere."""
-
-    EMPTY = ("meta", "line", "rect")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.outside: list[str] = []
-        self.ids: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        known = dict(attributes)
-        self.outside += [
-            f"{name}={value}" for name, value in attributes if name in ("src", "action", "onload")
-        ]
-        self.outside += [known["href"]] if not known.get("href", "#").startswith("#") else []
-        self.ids += [known["id"]] if "id" in known else []
-        if tag not in self.EMPTY:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        assert tag in self.EMPTY
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_the_page_is_whole_and_asks_for_nothing(tmp_path):
-    labelled(tmp_path / "data", split={"train": 1, "test": 1})
-    report = stats(tmp_path / "data")
-    text = page(report, "data")
-    tags = Tags()
-    tags.feed(text)
-    assert (tags.open, tags.outside) == ([], [])
-    assert len(set(tags.ids)) == len(tags.ids) == 1 + 4
-    assert text.count("<svg ") > 4
-    assert "<title>values of many in train</title>" in text
-    assert "prefers-color-scheme: dark" in text
-
-
 def test_damage_is_told_and_the_rest_counted(tmp_path):
     good = [framed(example({"n": ("int64", [row])})) for row in range(3)]
     flipped = bytearray(good[1])
@@ -337,42 +252,3 @@ def test_what_is_no_tfrecord_is_told(tmp_path, content):
     assert done.returncode == (1 if content else 0)
     assert bool(done.stderr) == bool(content)
     assert json.loads(done.stdout)["rows"] == 0
-
-
-def test_what_is_wrong_on_the_command_line(tmp_path):
-    (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {a: int64}")
-    done = run("stats", tmp_path / "s.yaml")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        f"Error: {tmp_path}/s.yaml is a schema: name files, and give it as --spec"
-    )
-    done = run("stats", tmp_path / "none")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"`{tmp_path}/none` does not exist: {tmp_path} has s.yaml\n"
-
-
-def test_a_config_means_its_data(tmp_path):
-    labelled(tmp_path / "data")
-    (tmp_path / "s.yaml").write_text(LABELLED)
-    (tmp_path / "c.yaml").write_text("schema: s.yaml\ndata: data\n")
-    lines = run("stats", tmp_path / "c.yaml").stdout
-    assert lines == run("stats", tmp_path / "data").stdout
-    assert json.loads(lines.splitlines()[2])["classes"]["counts"] == [["cat", 40], ["dog", 20], ["fox", 0]]
-
-
-@pytest.mark.slow
-def test_a_picture_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    labelled(tmp_path / "data")
-    assert run("stats", tmp_path / "data", "--png", tmp_path / "p.png").returncode == 0
-    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_figures_in_words(tmp_path):
-    _, features = only(stats(labelled(tmp_path / "data")))
-    assert of_values(features["kind"]) == "3 classes: cat 66.7%, dog 33.3%, fox 0.0%"
-    assert (
-        of_values(features["id"])
-        == "0 to 59, median 29.5, mean 29.5, deviation 17.32, 1.7% zeros; 60 different"
-    )
-    assert sparkline(features["id"].numbers.histogram) == "█" * 20

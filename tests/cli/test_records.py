@@ -1,4 +1,4 @@
-"""`info`, `head`, `show`, `sample` and `export` as a shell sees them, on a terminal and in a pipe."""
+"""`head`, `show`, `sample` and `export` as a shell sees them, `info` (`cli.info`) and tables (`cli.output`)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,39 @@
+"""`recordspec stats`: what it takes, and the charts of `cli.plot`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from labelled_rows import LABELLED, labelled
+from shell import run_here as run
+
+
+def test_what_is_wrong_on_the_command_line(tmp_path):
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {a: int64}")
+    done = run("stats", tmp_path / "s.yaml")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        f"Error: {tmp_path}/s.yaml is a schema: name files, and give it as --spec"
+    )
+    done = run("stats", tmp_path / "none")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"`{tmp_path}/none` does not exist: {tmp_path} has s.yaml\n"
+
+
+def test_a_config_means_its_data(tmp_path):
+    labelled(tmp_path / "data")
+    (tmp_path / "s.yaml").write_text(LABELLED)
+    (tmp_path / "c.yaml").write_text("schema: s.yaml\ndata: data\n")
+    lines = run("stats", tmp_path / "c.yaml").stdout
+    assert lines == run("stats", tmp_path / "data").stdout
+    assert json.loads(lines.splitlines()[2])["classes"]["counts"] == [["cat", 40], ["dog", 20], ["fox", 0]]
+
+
+@pytest.mark.slow
+def test_a_picture_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    labelled(tmp_path / "data")
+    assert run("stats", tmp_path / "data", "--png", tmp_path / "p.png").returncode == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
