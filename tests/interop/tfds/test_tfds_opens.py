@@ -6,7 +6,7 @@ Where TFDS is not installed, the files that it wrote must do: see tests/golden/t
 from __future__ import annotations
 
 import pytest
-from test_tfds import EXAMPLES, plain
+from test_tfds_exporter import EXAMPLES, plain
 
 import recordspec as rs
 from recordspec.interop import tfds

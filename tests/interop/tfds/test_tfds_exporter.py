@@ -1,4 +1,4 @@
-"""TFDS round trips: what it expresses is kept, and the rest is noted."""
+"""TFDS round trips: what it expresses is kept, and the rest is noted (`interop.notes`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from instances import CASES
 from recordspec.interop import tfds
 from recordspec.schema.options import options_of
 
-GOLDEN = Path(__file__).parents[1] / "golden/tfds"
+GOLDEN = Path(__file__).parents[2] / "golden/tfds"
 EXAMPLES = [case for case in CASES if case.section == "features"]
 
 

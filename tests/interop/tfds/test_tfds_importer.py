@@ -1,4 +1,4 @@
-"""The features.json of TFDS, read: of older files, as a message, and what is none."""
+"""The features.json of TFDS, read (`interop.tfds.nodes`): of older files, as a message, and what is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recordspec.schema.features.text import Text
 from recordspec.schema.features.var_len import VariableLen
 from recordspec.schema.features.video import Video
 
-GOLDEN = Path(__file__).parents[1] / "golden/tfds"
+GOLDEN = Path(__file__).parents[2] / "golden/tfds"
 
 
 def node(kind: str, **content) -> str:

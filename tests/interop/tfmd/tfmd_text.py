@@ -7,6 +7,8 @@ from google.protobuf import text_format
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.proto import classes
 
+ALWAYS = "presence {min_fraction: 1}"
+
 
 def parsed(text: str):
     return text_format.Parse(text, classes()["Schema"]())

@@ -1,4 +1,4 @@
-"""TensorFlow Metadata round trips: what it expresses is kept, and the rest is noted."""
+"""TensorFlow Metadata round trips: what it expresses is kept, and the rest is noted (`interop.notes`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tfmd_text import parsed
 
 import recordspec as rs
-from examples import example, file_of
 from instances import CASES
 from recordspec._tf import tf
 from recordspec.inspect.check import check
@@ -19,7 +18,6 @@ from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.schema.options import options_of
 from recordspec.store.expand import expand
 from recordspec.store.shards import shard_files
-from recordspec.wire.framing import framed
 from third_party_data import DATA, needs_data
 
 
@@ -104,69 +102,6 @@ def test_a_label_comes_back_with_its_names(case):
     )
     pads = [f"{case.section}.{mine.name}.pad"] * (mine.pad != -1)
     assert [str(note.path[-1]) for note in notes] == ["schema", *("pad" for _ in pads)]
-
-
-DOMAIN = 'string_domain { name: "tag" value: "new" value: "used" }'
-REQUIRED = "presence { min_fraction: 1 } shape {}"
-
-
-@pytest.mark.parametrize(
-    ("options", "label"),
-    [
-        (f'type: BYTES {REQUIRED} domain: "tag"', "encoding: name"),
-        (f'type: BYTES {REQUIRED} string_domain {{ value: "new" value: "used" }}', "encoding: name"),
-        (
-            f'type: BYTES {REQUIRED} domain: "tag" distribution_constraints {{ min_domain_mass: 0 }}',
-            "encoding: name, oov: index",
-        ),
-        ('type: BYTES domain: "tag"', "encoding: name, shape: [null]"),
-    ],
-)
-def test_a_string_domain_is_the_names_of_a_label(options, label):
-    schema, notes = tfmd.loads(f'feature {{ name: "x" {options} }} {DOMAIN}')
-    used = [] if "domain: " in options else ["string_domain.tag: not used by any feature"]
-    assert list(map(str, notes)) == used
-    names = "kind: label, names: [new, used]"
-    assert schema == rs.Schema.loads(f"schema: schema\nfeatures: {{x: {{{names}, {label}}}}}")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        'type: BYTES value_count { max: 3 } domain: "tag"',
-        'type: BYTES domain: "other"',
-        'type: BYTES string_domain { value: "a" value: "a" }',
-        "type: BYTES string_domain { value_type: 3 }",
-        'type: INT domain: "tag"',
-    ],
-)
-def test_another_string_domain_is_noted(options):
-    schema, notes = tfmd.loads(f'feature {{ name: "x" {options} }} {DOMAIN}')
-    assert schema.names["x"].kind == "var_len"
-    assert notes
-
-
-def test_a_label_by_name_reads_the_names_of_others(tmp_path):
-    schema, _ = tfmd.loads(f'feature {{ name: "x" type: BYTES {REQUIRED} domain: "tag" }} {DOMAIN}')
-    records = [example({"x": ("bytes", [name])}) for name in (b"used", b"new", b"used")]
-    path = file_of(tmp_path / "x.tfrecord", records)
-    (batch,) = rs.read(schema, path, batch=3)
-    assert batch["x"].numpy().tolist() == [1, 0, 1]
-    file_of(path, [*records, example({"x": ("bytes", [b"broken"])})])
-    said = "x: expected one of new, used, or an index, got `broken` (`oov: index` gives all others one index)"
-    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        list(rs.read(schema, path, batch=4))
-    assert said in caught.value.message
-    report = check(shard_files(expand(path), schema), schema)
-    assert [str(one.problem) for one in report.examples] == [
-        f"{path}: record 3 at byte {path.stat().st_size - len(framed(example({'x': ('bytes', [b'broken'])})))}: "
-        "features.x: expected one of new, used, or an index, got `broken`"
-    ]
-    other = rs.Schema.loads(
-        "schema: s\nfeatures: {x: {kind: label, names: [new, used], encoding: name, oov: index}}"
-    )
-    (batch,) = rs.read(other, path, batch=4)
-    assert batch["x"].numpy().tolist() == [1, 0, 1, 2]
 
 
 def test_two_features_of_one_key_cannot_be_exported():
