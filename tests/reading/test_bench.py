@@ -1,4 +1,4 @@
-"""How fast a dataset is read and how well it is mixed: consistent numbers, and what is printed of them."""
+"""How fast a dataset is read: consistent numbers, and what is printed of them (`cli.bench`)."""
 
 from __future__ import annotations
 
@@ -10,69 +10,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sorted_rows import FORMS, ROWS, SCHEMA, SHUFFLE, how, written
 
 import recordspec as rs
 from recordspec.reading import bench as benching
 from recordspec.reading.bench import Advice, Stage, bench
-from recordspec.reading.dataset import Recipe
-from recordspec.reading.options import Read
 from recordspec.reading.plan import plan_files
-from recordspec.reading.shuffle_quality import classes, neighbours, places
-from recordspec.schema.options import from_python
 from recordspec.store.expand import expand
 from shell import run_here
 
-SCHEMA = rs.Schema.loads("""
-schema: sorted
-features:
-  id: int64
-  words: {kind: var_len, dtype: string}
-  mood: {kind: label, names: [calm, glad, angry, sad]}
-  filler: {kind: fixed_len, dtype: string, default: ""}
-""")
-ROWS = 2000
-CONFIG = """
-schema: schema.yaml
-data: data
-read:
-  batch: 32
-  shuffle: {buffer: 100, seed: 7}
-fit: {inputs: id, targets: mood}
-"""
 
-
-def rows(count: int = ROWS, filler: int = 0) -> list[dict]:
-    """Sorted by class, all four of the same size."""
-    return [
-        {"id": index, "words": ["w"] * (index % 3), "mood": index * 4 // count, "filler": "x" * filler}
-        for index in range(count)
-    ]
-
-
-@pytest.fixture(
-    scope="module", params=[("rows", 0), ({"blocks": 64}, 0), ("rows", 9000)], ids=["rows", "blocks", "large"]
-)
+@pytest.fixture(scope="module", params=FORMS.values(), ids=FORMS)
 def data(tmp_path_factory, request) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    layout, filler = request.param
-    rs.write(SCHEMA, rows(filler=filler), folder / "data", shards=3, layout=layout)
-    SCHEMA.dump(folder / "schema.yaml")
-    (folder / "config.yaml").write_text(CONFIG)
-    return folder / "data"
+    return written(tmp_path_factory.mktemp("home"), *request.param)
 
 
 in_rows = pytest.mark.parametrize("data", [("rows", 0)], ids=["rows"], indirect=True)
-
-
-def how(**options) -> Read:
-    return from_python(Read, {"batch": 32, **options})
-
-
-def recipe(data: Path, **options) -> Recipe:
-    return Recipe(options=how(**options), schema=SCHEMA, plan=plan_files(expand(data), SCHEMA))
-
-
-SHUFFLE = {"buffer": 100, "seed": 7}
 
 
 @pytest.mark.parametrize("shuffle", [None, SHUFFLE], ids=["in-order", "shuffled"])
@@ -113,34 +66,6 @@ def test_passes_without_end_are_measured_too(data):
     found = bench(endless, SCHEMA, plan_files(expand(data), SCHEMA), seconds=0.05)
     assert found.stages[-1].seconds > 0.05
     assert found.stages[-1].rows > 0
-
-
-def test_places_are_those_at_which_the_rows_are_read(data):
-    shuffled = recipe(data, shuffle=SHUFFLE)
-    dataset = rs.read(SCHEMA, data, batch=32, shuffle=SHUFFLE)
-    read = np.concatenate([batch["id"] for batch in dataset.as_numpy_iterator()])
-    assert np.concatenate(list(places(shuffled).as_numpy_iterator())).tolist() == read.tolist()
-
-
-def test_a_larger_buffer_brings_rows_from_further_away(data):
-    near = neighbours(recipe(data, shuffle={"buffer": 2, "seed": 1}, interleave={"cycle": 1}))
-    far = neighbours(recipe(data, shuffle={"buffer": ROWS, "seed": 1}))
-    assert near.rows == far.rows == ROWS
-    assert near.apart_by_chance == far.apart_by_chance == (ROWS + 1) / 3
-    assert far.adjacent_by_chance == 2 / ROWS
-    assert near.apart < far.apart_by_chance / 2
-    assert far.apart == pytest.approx(far.apart_by_chance, rel=0.1)
-    assert far.adjacent < 0.01
-
-
-def test_classes_that_stand_together_on_disk_are_told_from_a_shuffle(data):
-    near = classes(recipe(data, shuffle={"buffer": 2, "seed": 1}, interleave={"cycle": 1}), "mood", 10.0)
-    far = classes(recipe(data, shuffle={"buffer": ROWS, "seed": 1}), "mood", 10.0)
-    assert near.rows == far.rows == ROWS
-    assert near.same_by_chance == far.same_by_chance == 0.25
-    assert near.same_on_disk == far.same_on_disk == (ROWS - 4) / (ROWS - 1)
-    assert near.same > 0.9
-    assert far.same == pytest.approx(0.25, abs=0.05)
 
 
 def test_the_stage_that_adds_most_is_the_limit():

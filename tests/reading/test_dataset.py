@@ -1,4 +1,4 @@
-"""`recordspec.read`: every record once, in an order that the seed fixes, of known cardinality."""
+"""`recordspec.read`, with its options (`reading.options`): every record once, and of known cardinality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The order of rows: a function of seed and epoch, and where reading goes on after a break."""
+"""The order of rows, through `reading.stages`, `reading.shuffle_buffer` and `reading.transformations`.
+
+It is a function of seed and epoch; reading goes on in it after a break.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several writers of one dataset at once, and readers meanwhile."""
+"""Several writers of one dataset at once (`store.remote_transaction`), and readers meanwhile."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from faulty_proxy import Fault
-from test_staging import DAMAGE, flip
+from test_store_staging import DAMAGE, flip
 
 import recordspec as rs
 from recordspec.reading import staging as reading_staging
