@@ -1,4 +1,7 @@
-"""Every block of README.md and docs/ runs, in its order, in an empty folder, as a newcomer would type it."""
+"""Every block of README.md and docs/ runs, in its order, in an empty folder, as a newcomer would type it.
+
+The laws of `testing` hold for the kinds of docs/custom-kinds.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths are local and files are regular, at every place of the language, the API and the command line."""
+"""Paths are local and files are regular, at every place of the language, the API and the command line (`cli.options`)."""
 
 from __future__ import annotations
 

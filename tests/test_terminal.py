@@ -1,4 +1,4 @@
-"""No text from files, records, names or arguments is a command to a terminal, or turns its direction of writing."""
+"""No text from files, records, names or arguments is a command to a terminal, or turns its direction of writing (`errors`)."""
 
 from __future__ import annotations
 

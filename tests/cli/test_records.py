@@ -1,4 +1,7 @@
-"""`head`, `show`, `sample` and `export` as a shell sees them, `info` (`cli.info`) and tables (`cli.output`)."""
+"""`head`, `show`, `sample` and `export` as a shell sees them, on a terminal and in a pipe.
+
+So are `cli.info`, the tables of `cli.output`, and what `inspect.count` counts.
+"""
 
 from __future__ import annotations
 
