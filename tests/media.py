@@ -14,6 +14,8 @@ import recordspec as rs
 from recordspec.schema.features.audio import Audio
 from recordspec.schema.features.image import Image as ImageFeature
 
+RNG = np.random.default_rng(0)
+
 
 def image_bytes(pixels: np.ndarray, encoding: str, **options) -> bytes:
     stream = io.BytesIO()
@@ -40,6 +42,11 @@ def photo(height: int = 30, width: int = 40) -> np.ndarray:
     return np.stack([rows * 200 // height, columns * 200 // width, (rows + columns) * 2], axis=2).astype(
         np.uint8
     )
+
+
+def noise(channels: int, dtype: str = "uint8") -> np.ndarray:
+    """Pixels that no codec makes smaller, `[7, 5, channels]`."""
+    return RNG.integers(0, np.iinfo(dtype).max, (7, 5, channels), dtype, endpoint=True)
 
 
 @cache

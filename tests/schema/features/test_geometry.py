@@ -457,36 +457,6 @@ def test_boxes_are_dropped_with_their_labels(format_):
             given.decode(serialized)
 
 
-@pytest.mark.parametrize("aspect", ["stretch", "crop", "pad"])
-def test_boxes_of_which_nothing_is_cut_are_whole(aspect):
-    """In float32, 49 * (224 / 49) is more than 224."""
-    resize = f"resize: {{size: [224, 224], aspect: {aspect}}}"
-    given = rs.Schema.loads(
-        f"schema: s\nfeatures:\n  image: {{kind: image, shape: [null, null, 1], {resize}}}\n"
-        "  box: {kind: box, format: xyxy, drop: {with: [], below: 1}}\n"
-    )
-    boxes = [[10, 10, 49, 49], [0, 0, 49, 49], [0, 0, 10, 10]]
-    record = given.encode({"image": np.zeros((49, 49, 1), np.uint8), "box": boxes})
-    assert given.decode(record)["box"].shape == (3, 4)
-
-
-def test_words_of_a_box_are_dropped_with_it():
-    """In one record, where they are ragged, and in a batch."""
-    given = rs.Schema.loads(
-        "schema: s\nfeatures:\n  image: {kind: image, resize: {size: [4, 4], aspect: crop}}\n"
-        "  box: {kind: box, format: xyxy, drop: {with: [words]}}\n"
-        "  words: {kind: ragged, dtype: int64, shape: [null, null]}\n"
-    )
-    row = {
-        "image": np.zeros((4, 8, 3), np.uint8),
-        "box": [[0, 0, 1, 1], [3, 0, 5, 2]],
-        "words": [[1], [2, 3]],
-    }
-    record = given.encode(row)
-    assert given.decode(record)["words"].to_list() == [[2, 3]]
-    assert given.decode([record])["words"].to_list() == [[[2, 3]]]
-
-
 def test_features_that_cannot_lose_items_are_refused():
     text = "schema: s\nfeatures:\n  photo: image\n  tags: {kind: var_len, dtype: int64}\n  n: int64\n"
     text += "  box: {kind: box, format: xyxy, drop: {with: [n, tag], below: 2}}\n"

@@ -1,0 +1,36 @@
+"""Schemas of one feature, and what is stored and decoded of a value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import recordspec as rs
+from recordspec._tf import tf
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.image import Image
+
+
+def schema(options: str, **setting) -> rs.Schema:
+    """Of the feature `f`, as YAML has it."""
+    return rs.Schema.loads(f"schema: s\nfeatures:\n  f: {options}\n", **setting)
+
+
+def image_schema(**options) -> rs.Schema:
+    """Of the image `x`."""
+    return rs.Schema(name="s", features=(Image(name="x", **options),))
+
+
+def audio_schema(**options) -> rs.Schema:
+    """Of the sound `x`."""
+    return rs.Schema(name="s", features=(Audio(name="x", **{"sample_rate": 8000, **options}),))
+
+
+def stored(given: rs.Schema, value) -> bytes:
+    """The bytes under `x`."""
+    (data,) = tf.train.Example.FromString(given.encode({"x": value})).features.feature["x"].bytes_list.value
+    return data
+
+
+def decoded(given: rs.Schema, value) -> np.ndarray:
+    """The value of `x`."""
+    return given.decode(given.encode({"x": value}))["x"].numpy()

@@ -1,0 +1,153 @@
+"""Labels: names of a schema or a vocabulary, their indices, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordspec as rs
+from one_feature import schema
+from recordspec._tf import tf
+from recordspec.schema.features.label import Label
+from recordspec.schema.values import BadValue
+from recordspec.wire.arrays import flat_of, strings_array
+
+
+def test_names_come_from_a_vocabulary_and_stay_with_the_schema(tmp_path):
+    (tmp_path / "words.txt").write_text("\ufeffcat\r\ndog\r\n\u00e9t\u00e9", encoding="utf-8")
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures:\n  f: {kind: label, vocabulary: words.txt}\n")
+    given = rs.Schema.load(tmp_path / "s.yaml")
+    assert given.names["f"].names == ("cat", "dog", "\u00e9t\u00e9")
+    assert given == schema("{kind: label, names: [cat, dog, \u00e9t\u00e9]}")
+    assert rs.Schema.loads(given.dump()) == given
+    manifest = rs.write(given, [{"f": "dog"}, {"f": 2}], tmp_path / "data")
+    assert manifest.labels == {"f": ("cat", "dog", "\u00e9t\u00e9")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nb\na\n", "expected every name once, got {path}:3: `a`, which line 1 has"),
+        ("a\n\nb\n", "expected a name on every line, got {path}:2: an empty one"),
+        ("", "expected at least one name, got {path}: none"),
+        (b"a\n\xff\n", "expected UTF-8 text, got {path}: the byte 0xff at position 2"),
+        (None, "{path}: cannot read: no such file or directory"),
+    ],
+)
+def test_a_vocabulary_that_is_wrong_is_named_with_its_line(tmp_path, text, expected):
+    path = tmp_path / "words.txt"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures:\n  f: {kind: label, vocabulary: words.txt}\n")
+    with pytest.raises(rs.SpecError) as caught:
+        rs.Schema.load(tmp_path / "s.yaml")
+    place = f"{tmp_path}/s.yaml:3:32: features.f.vocabulary"
+    assert str(caught.value) == f"{place}: {expected.format(path=path)}"
+
+
+def test_a_vocabulary_is_in_the_folder_of_the_schema(tmp_path):
+    (tmp_path / "secret.txt").write_text("a\n")
+    (tmp_path / "schemas").mkdir()
+    for name in ("../secret.txt", str(tmp_path / "secret.txt")):
+        (tmp_path / "schemas/s.yaml").write_text(
+            f"schema: s\nfeatures:\n  f: {{kind: label, vocabulary: {name}}}\n"
+        )
+        with pytest.raises(rs.SpecError, match=r"expected a file in .*schemas, got `.*secret.txt`"):
+            rs.Schema.load(tmp_path / "schemas/s.yaml")
+    with pytest.raises(rs.SpecError, match="expected a schema that is read from a file, got text"):
+        schema("{kind: label, vocabulary: words.txt}")
+
+
+def test_indices_are_names_again():
+    label = schema("{kind: label, names: [a, b], oov: index}").names["f"]
+    indices = tf.ragged.constant([[0, 1], [], [2]], dtype=tf.int64)
+    assert label.names_of(indices).to_list() == [[b"a", b"b"], [], [b"<oov>"]]
+    assert label.names_of(tf.constant(1)).numpy() == b"b"
+    in_graph = tf.data.Dataset.range(2).map(label.names_of)
+    assert [name.numpy() for name in in_graph] == [b"a", b"b"]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        label.names_of(tf.constant(3))
+
+
+def test_padding_has_no_name_unless_it_is_an_index():
+    padded = tf.constant([[0, 1], [1, -1]], tf.int64)
+    label = schema("{kind: label, names: [a, b], shape: [null]}").names["f"]
+    assert label.padding == {"f": -1}
+    assert label.names_of(padded).numpy().tolist() == [[b"a", b"b"], [b"b", b""]]
+    assert label.names_of(tf.ragged.constant([[-1], []], dtype=tf.int64)).to_list() == [[b""], []]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        label.names_of(tf.constant([-2]))
+    label = schema("{kind: label, names: [a, b], pad: 1}").names["f"]
+    assert label.names_of(tf.constant([1, 0])).numpy().tolist() == [b"b", b"a"]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        label.names_of(padded)
+
+
+NAMES = ["a", "bc", "\u00e9t\u00e9", ""]
+LABELS = st.one_of(
+    *(st.sampled_from(known) for known in (NAMES, [one.encode() for one in NAMES], range(4))),
+    st.sampled_from(
+        [
+            "x",
+            b"x",
+            b"\xff",
+            -1,
+            4,
+            2**70,
+            True,
+            None,
+            1.0,
+            float("nan"),
+            (),
+            [],
+            np.str_("a"),
+        ]
+    ),
+)
+
+
+@given(
+    st.lists(LABELS, max_size=5) | st.lists(st.sampled_from(NAMES)) | st.lists(st.integers(-1, 5)),
+    st.booleans(),
+)
+def test_labels_are_the_same_in_every_container(values, oov):
+    """A batch of them is converted at once, in several ways."""
+    label = Label(name="f", names=tuple(NAMES), oov="index" if oov else "error")
+    expected = [index_of(one, oov) for one in values]
+    if None in expected:
+        expected = f"bad value {expected.index(None)}"
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    containers = [values, tuple(values), objects]
+    if values and all(type(one) is str for one in values):
+        names = strings_array([one.encode() for one in values])
+        containers += [names, names.dictionary_encode()]
+        if "" not in values:
+            containers.append(np.array(values))
+    if values and all(type(one) is int and one < 2**63 for one in values):
+        containers.append(np.array(values))
+    for container in containers:
+        try:
+            found = flat_of(label.encode(container)[0]).tolist()
+        except BadValue as bad:
+            found = f"bad value {bad.index}"
+        assert found == expected
+
+
+def index_of(value, oov: bool) -> int | None:
+    """The index of a label, by what the page says; None if it is refused."""
+    if type(value) is bytes:
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            return None
+    if isinstance(value, str):
+        return NAMES.index(str(value)) if value in NAMES else 4 if oov else None
+    return value if type(value) is int and 0 <= value < 4 + oov else None
+
+
+def test_out_of_vocabulary_has_an_index_of_its_own():
+    given = schema("{kind: label, names: [a, b], shape: [null], oov: index}")
+    assert given.decode(given.encode({"f": ["zzz", "a", "b", 2, 0]}))["f"].numpy().tolist() == [2, 0, 1, 2, 0]

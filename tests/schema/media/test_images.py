@@ -1,0 +1,295 @@
+"""Images in every form they are given in: stored as they are or encoded anew; and what is no image."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordspec as rs
+from media import image_bytes, noise, photo
+from one_feature import decoded, stored
+from one_feature import image_schema as schema
+from recordspec._tf import tf
+from recordspec.schema.features.image import Image as ImageFeature
+from recordspec.schema.values import BadValue
+from recordspec.wire.arrays import bytes_in
+
+
+def few_colours(gif: bytes) -> bytes:
+    """A GIF of which the table of 256 colours was cut to 2."""
+    return gif[:10] + bytes([gif[10] & 0xF8]) + gif[11:19] + gif[13 + 3 * 256 :]
+
+
+def test_a_gif_holds_256_colours_and_no_more():
+    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16, 1) * np.ones(3, np.uint8)
+    given = schema(encoding="gif")
+    np.testing.assert_array_equal(decoded(given, pixels), pixels)
+    pixels[0, 0] = [1, 2, 3]
+    pixels = np.concatenate([pixels, pixels[:1]])
+    pixels[-1, 0] = [0, 0, 0]
+    with pytest.raises(rs.RecordError) as caught:
+        given.encode({"x": pixels})
+    assert str(caught.value) == (
+        "row 0: features.x: expected at most 256 colours for gif, got 257 (store it as png or webp)"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["png", "jpeg", "bmp", "gif", "webp"])
+def test_bytes_of_the_encoding_are_stored_as_they_are(encoding, tmp_path):
+    pixels = photo() if encoding != "gif" else photo(8, 8)
+    data = image_bytes(pixels, encoding)
+    given = schema(encoding=encoding)
+    (tmp_path / f"x.{encoding}").write_bytes(data)
+    assert stored(given, data) == data
+    assert stored(given, tmp_path / f"x.{encoding}") == data
+    assert stored(given, str(tmp_path / f"x.{encoding}")) == data
+
+
+@pytest.mark.parametrize("source", ["png", "bmp", "tiff", "webp"])
+def test_bytes_of_another_encoding_are_encoded_anew(source):
+    pixels = photo()
+    options = {"lossless": True} if source == "webp" else {}
+    for encoding in ("png", "raw", "bmp"):
+        shape = pixels.shape if encoding == "raw" else (None, None, 3)
+        given = schema(encoding=encoding, shape=shape)
+        data = image_bytes(pixels, source, **options)
+        if encoding == "raw":
+            image = Image.open(io.BytesIO(data))
+            np.testing.assert_array_equal(decoded(given, image), pixels)
+        else:
+            np.testing.assert_array_equal(decoded(given, data), pixels)
+
+
+@pytest.mark.parametrize(
+    ("mode", "channels"),
+    [
+        ("1", 1),
+        ("L", 1),
+        ("1", 3),
+        ("L", 3),
+        ("P", 3),
+        ("RGB", 3),
+        ("P", 4),
+        ("LA", 4),
+        ("PA", 4),
+        ("RGBA", 4),
+    ],
+)
+def test_a_pil_image_is_taken_where_nothing_is_lost(mode, channels):
+    image = Image.fromarray(photo()).convert(mode)
+    expected = np.asarray(image.convert({1: "L", 3: "RGB", 4: "RGBA"}[channels]))
+    given = schema(shape=(None, None, channels))
+    np.testing.assert_array_equal(decoded(given, image).squeeze(), expected)
+    stream = io.BytesIO()
+    if mode != "PA":
+        image.save(stream, "png")
+        np.testing.assert_array_equal(decoded(given, stream.getvalue()).squeeze(), expected)
+
+
+def test_deep_png_files_are_stored_as_they_are_and_read_whole():
+    for channels in (1, 3, 4):
+        pixels = noise(channels, "uint16")
+        data = tf.io.encode_png(pixels).numpy()  # by another hand than ours
+        given = schema(shape=(None, None, channels), dtype="uint16")
+        assert stored(given, data) == data
+        np.testing.assert_array_equal(decoded(given, data), pixels)
+
+
+def test_a_photo_with_a_second_picture_behind_it_is_a_jpeg():
+    first = Image.fromarray(photo())
+    stream = io.BytesIO()
+    first.save(stream, "MPO", save_all=True, append_images=[first.rotate(180)])
+    given = schema(encoding="jpeg")
+    assert stored(given, stream.getvalue()) == stream.getvalue()
+    assert decoded(given, stream.getvalue()).shape == (30, 40, 3)
+
+
+WHOLE = image_bytes(photo(), "png")
+JPEG = image_bytes(photo(), "jpeg")
+CMYK = io.BytesIO()
+Image.fromarray(photo()).convert("CMYK").save(CMYK, "jpeg")
+ICON = Image.fromarray(photo()).quantize(8)
+ICON.info["transparency"] = 0
+SPOTS = io.BytesIO()
+ICON.save(SPOTS, "png", transparency=0)
+FRAMES = [Image.fromarray(np.full((4, 4, 3), value, np.uint8)) for value in (0, 100, 200)]
+
+
+def animated(encoding: str) -> bytes:
+    stream = io.BytesIO()
+    FRAMES[0].save(stream, encoding, save_all=True, append_images=FRAMES[1:])
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"<!DOCTYPE html><html>", "expected an image, got an HTML page"),
+        (b'<?xml version="1.0"?><svg/>', "expected an image, got an XML document"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "expected an image, got a Git LFS pointer (run git lfs pull)"),
+        (b"%PDF-1.7", "expected an image, got a PDF document"),
+        (b"\0" * 500, "expected an image, got 500 zero bytes"),
+        (b"Not found", "expected an image, got text that begins 'Not found'"),
+        (b"\x01\x02\xff\xfe", "expected an image, got bytes that begin b'\\x01\\x02\\xff\\xfe'"),
+        (b"\0\0\0\x1cftypheic\0\0", "expected an image that decodes, got a HEIC image: Pillow cannot open it"),
+        (WHOLE[:20], "expected an image that decodes, got a PNG image: "),
+        (JPEG[:-100], "expected an image that decodes, got a JPEG image: image file is truncated"),
+        (CMYK.getvalue(), "expected an image uint8 [null, null, 3], got mode CMYK (convert it, or write the shape and dtype that it has)"),
+        (SPOTS.getvalue(), "expected an image uint8 [null, null, 3], got mode P with transparency (4 channels keep it)"),
+        (image_bytes(noise(1, "uint16"), "png"), "expected an image uint8 [null, null, 3], got mode I"),
+        (tf.io.encode_png(noise(3, "uint16")).numpy(), "expected an image uint8 [null, null, 3], got mode RGB;16 (convert it, or write the shape and dtype that it has)"),
+        (image_bytes(noise(4), "png"), "expected an image uint8 [null, null, 3], got mode RGBA (convert it, or write the shape and dtype that it has)"),
+        (animated("gif"), "expected a single image, got a GIF image of 3 frames (`kind: video` stores frames)"),
+        (animated("png"), "expected a single image, got a PNG image of 3 frames (`kind: video` stores frames)"),
+        (animated("webp"), "expected a single image, got a WebP image of 3 frames (`kind: video` stores frames)"),
+        (7, "expected a path, bytes, an array or a PIL image, got int 7"),
+        (None, "expected a path, bytes, an array or a PIL image, got nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_image_is_named(data, expected):
+    with pytest.raises(rs.RecordError) as caught:
+        schema(encoding="jpeg").encode({"x": data})
+    assert str(caught.value).startswith(f"row 0: features.x: {expected}")
+
+
+@pytest.mark.parametrize("encoding", ["png", "gif"])
+def test_what_tensorflow_does_not_decode_is_refused(encoding):
+    """Of files cut short, and of files with another byte somewhere."""
+    given = ImageFeature(name="x", encoding=encoding)
+    data = image_bytes(photo(4, 4) // 64 * 64, encoding)
+    spoilt = [data[:-count] for count in range(1, 16)] + [data + b"more"]
+    spoilt += [
+        data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in range(len(data)) for bit in (1, 96)
+    ]
+    taken = [made for one in spoilt if (made := accepted(given, one)) is not None]
+    assert 0 < len(taken) < len(spoilt)
+    for one in taken:
+        tf.io.decode_image(one, channels=3, expand_animations=False)
+
+
+def accepted(feature: ImageFeature, data: bytes) -> bytes | None:
+    """What is stored of it, if it is taken."""
+    try:
+        (column,) = feature.encode([data])
+    except BadValue:
+        return None
+    return bytes_in(column)[0]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "spoil", "expected"),
+    [
+        ("png", lambda data: data[:-1], "its IEND chunk is not whole"),
+        ("png", lambda data: data[:-1] + b"!", "its IEND chunk is not whole"),
+        ("gif", lambda data: data[:-1], "it has no end"),
+        ("gif", lambda data: data[:-1] + b"?;", "it has a block of type 63"),
+        ("gif", few_colours, "it has 2 colours, and a pixel of colour 255"),
+    ],
+)
+def test_what_pillow_passes_over_is_named(encoding, spoil, expected):
+    data = spoil(image_bytes(np.arange(256, dtype=np.uint8).reshape(16, 16), encoding))
+    with pytest.raises(rs.RecordError) as caught:
+        schema(encoding=encoding).encode({"x": data})
+    found = {"png": "a PNG image", "gif": "a GIF image"}[encoding]
+    message = f"row 0: features.x: expected an image that decodes, got {found}: {expected}"
+    assert str(caught.value) == message
+
+
+def test_a_file_whose_name_is_wrong_is_refused(tmp_path):
+    path = tmp_path / "x.jpg"
+    path.write_bytes(WHOLE)
+    for encoding in ("jpeg", "png"):
+        with pytest.raises(rs.RecordError) as caught:
+            schema(encoding=encoding).encode({"x": path})
+        expected = f"row 0: features.x: expected jpeg data, got {path}: a PNG image (it is named .jpg)"
+        assert str(caught.value) == expected
+
+
+def test_numbers_of_32_bits_do_not_wrap():
+    given = schema(shape=(1, 2, 1), dtype="uint16")
+    assert decoded(given, Image.fromarray(np.array([[65535, 0]], np.int32))).ravel().tolist() == [65535, 0]
+    with pytest.raises(rs.RecordError) as caught:
+        given.encode({"x": Image.fromarray(np.array([[70000, -1]], np.int32))})
+    assert str(caught.value) == (
+        "row 0: features.x: expected an image uint16 [1, 2, 1], got values from -1 to 70000"
+    )
+
+
+def test_a_bmp_that_tensorflow_does_not_read_is_encoded_anew():
+    data = image_bytes(np.concatenate([photo(4, 5), np.full((4, 5, 1), 255, np.uint8)], 2), "bmp")
+    given = schema(encoding="bmp")
+    assert stored(given, data) != data
+    np.testing.assert_array_equal(decoded(given, data), photo(4, 5))
+
+
+def test_a_gif_whose_frame_is_smaller_than_the_image_is_encoded_anew():
+    data = bytearray(image_bytes(photo(4, 4), "gif"))
+    data[6:10] = (6).to_bytes(2, "little") + (5).to_bytes(2, "little")  # the size of the whole
+    expected = np.asarray(Image.open(io.BytesIO(bytes(data))).convert("RGB"))
+    assert expected.shape == (5, 6, 3)
+    given = schema(encoding="gif")
+    np.testing.assert_array_equal(decoded(given, bytes(data)), expected)
+
+
+def test_a_pil_image_of_a_cut_file_is_named(tmp_path):
+    (tmp_path / "cut.jpg").write_bytes(JPEG[:-20])
+    rows = [{"x": Image.open(tmp_path / "cut.jpg")}]
+    with pytest.raises(rs.RecordError, match="got image file is truncated"):
+        rs.write(schema(), rows, tmp_path / "data")
+
+
+@pytest.mark.parametrize("channels", [2, 5])
+def test_raw_images_of_odd_channels_are_arrays(channels):
+    given = schema(encoding="raw", shape=(30, 40, channels))
+    with pytest.raises(rs.RecordError, match=r"expected an image uint8 \[30, 40, .\], got mode RGB"):
+        given.encode({"x": Image.fromarray(photo())})
+
+
+def test_a_webp_animation_of_one_frame_is_encoded_anew():
+    """TensorFlow 2.21 writes past its memory where the frame is smaller than the image."""
+    still = image_bytes(photo(6, 8), "webp", lossless=True)[12:]
+    frame = bytes(6) + (7).to_bytes(3, "little") + (5).to_bytes(3, "little") + bytes(4) + still
+    chunks = (
+        (b"VP8X", bytes([2, 0, 0, 0]) + (9).to_bytes(3, "little") + (9).to_bytes(3, "little")),
+        (b"ANIM", bytes(6)),
+        (b"ANMF", frame),
+    )
+    body = b"WEBP" + b"".join(kind + len(data).to_bytes(4, "little") + data for kind, data in chunks)
+    data = b"RIFF" + len(body).to_bytes(4, "little") + body
+    again = stored(schema(encoding="webp"), data)
+    assert again[12:16] == b"VP8L"
+    assert Image.open(io.BytesIO(again)).size == (10, 10)
+
+
+@pytest.mark.parametrize("colours", [2, 4, 16])
+def test_png_files_of_few_bits_are_whole_in_four_channels(colours):
+    stream = io.BytesIO()
+    Image.fromarray(photo()).quantize(colours).save(stream, "png")
+    expected = np.asarray(Image.open(io.BytesIO(stream.getvalue())).convert("RGBA"))
+    np.testing.assert_array_equal(decoded(schema(shape=(None, None, 4)), stream.getvalue()), expected)
+    black = io.BytesIO()
+    Image.fromarray(photo()).convert("1").save(black, "png")
+    expected = np.asarray(Image.open(io.BytesIO(black.getvalue())).convert("RGBA"))
+    np.testing.assert_array_equal(decoded(schema(shape=(None, None, 4)), black.getvalue()), expected)
+
+
+def test_a_bmp_with_bytes_behind_it_is_encoded_anew():
+    data = image_bytes(photo(), "bmp") + b"zzz"
+    np.testing.assert_array_equal(decoded(schema(encoding="bmp"), data), photo())
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shape", "expected"),
+    [
+        ("png", (1, 1_000_001, 1), "expected sides of at most 1,000,000 for png, got shape [1, 1000001, 1]"),
+        ("gif", (1, 70_000, 3), "expected an image that gif can hold, got "),
+    ],
+)
+def test_sides_that_are_too_long_are_refused(encoding, shape, expected):
+    given = schema(encoding=encoding, shape=(None, None, shape[2]))
+    with pytest.raises(rs.RecordError) as caught:
+        given.encode({"x": np.zeros(shape, np.uint8)})
+    assert str(caught.value).startswith(f"row 0: features.x: {expected}")
