@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tracemalloc
-import zlib
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from damaged_files import compressed, damaged, found, peak
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,57 +17,11 @@ from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
 from recordspec.wire.file_types import likely_compression, not_tfrecord
 from recordspec.wire.framing import frames_in
-from recordspec.wire.tfrecord import Damage, RecordRange, check_lengths, record_ends, record_ranges, salvage
+from recordspec.wire.tfrecord import Damage, check_lengths, record_ends, record_ranges, salvage
 
 pytestmark = pytest.mark.usefixtures("codec")
 
 WRITTEN = ["none", "gzip", "zlib"]
-
-
-def compressed(data: bytes, compression: str) -> bytes:
-    stream = CODECS[compression].compressor()
-    return bytes(stream.compress(data)) + stream.flush()
-
-
-@st.composite
-def damaged(draw, lies=(0, 1, 2**31, 2**60, 2**64 - 1)) -> bytes:
-    """Frames of records, many of one length, and what happens to files."""
-    records = draw(st.lists(st.binary(max_size=40), max_size=30))
-    data = bytearray(b"".join(frame(one) * draw(st.sampled_from([1, 1, 40])) for one in records))
-    for _ in range(draw(st.integers(0, 2))):
-        at = draw(st.integers(0, len(data)))
-        match draw(st.sampled_from(["flip", "cut", "put", "lose", "lie"])):
-            case "flip" if at < len(data):
-                data[at] ^= draw(st.integers(1, 255))
-            case "cut":
-                del data[at:]
-            case "put":
-                data[at:at] = draw(st.binary(max_size=30))
-            case "lose":
-                del data[at : at + draw(st.integers(1, 60))]
-            case "lie":
-                data[at : at + 12] = head(draw(st.sampled_from(lies)))
-    return bytes(data)
-
-
-def found(path: Path, size: int, stretch: RecordRange | None = None) -> list:
-    """What salvage hold, one by one."""
-    each = []
-    for one in salvage(path, stretch, size):
-        if isinstance(one, Damage):
-            prefix = f"{path}: record {one.number} at byte {one.offset:,}"
-            assert one.problem.where == prefix
-            each.append((one.number, one.offset, (one.problem.expected, one.problem.got)))
-            continue
-        assert len(one) > 0
-        for index, (start, stop) in enumerate(zip(one.starts, one.stops, strict=True)):
-            each.append((one.number + index, one.offset + start - 12, one.buffer[start:stop].tobytes()))
-    return each
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("frames") / "x"
 
 
 # Of compressed files, records of more bytes than are believed are read twice.
@@ -160,15 +112,6 @@ def test_large_records_and_small_ones_are_counted(file):
     assert sum(len(one) for one in salvage(file)) == len(data)
 
 
-def peak(function) -> int:
-    """Bytes that a function had allocated at the most."""
-    tracemalloc.start()
-    function()
-    size = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return size
-
-
 @pytest.mark.parametrize("compression", WRITTEN)
 @pytest.mark.parametrize("length", [2**31 - 1, 2**31, 2**60, 2**64 - 16, 2**64 - 1])
 def test_a_length_that_lies_allocates_nothing(file, compression, length):
@@ -187,66 +130,6 @@ def test_many_records_take_a_few_times_the_size_of_a_chunk(file):
         assert sum(len(one) for one in salvage(file)) == 100_000
 
     assert peak(read) < 16 << 20
-
-
-def bomb(file: Path, data: bytes, times: int) -> None:
-    """What inflates to a thousand times its size."""
-    stream = zlib.compressobj(9)
-    parts = [stream.compress(data) for _ in range(times)]
-    file.write_bytes(b"".join(parts) + stream.flush())
-
-
-@pytest.mark.slow
-def test_what_inflates_to_a_thousand_times_its_size_stays_small(file):
-    bomb(file, frame(b"") * 65_536, 16)
-    counted = []
-    assert peak(lambda: counted.extend(len(one) for one in salvage(file, size=1 << 20))) < 15 << 20
-    assert sum(counted) == 65_536 * 16
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("length", [100 << 20, 256 << 20])
-def test_a_record_that_inflates_to_anything_is_not_held_where_it_is_wrong(file, length):
-    bomb(file, head(length) + bytes((1 << 20) - 12), 256)
-    ours: list = []
-    assert peak(lambda: ours.extend(found(file, 4 << 20))) < 20 << 20
-    wrong = [("data that matches its CRC", "other bytes"), ("a length that matches its CRC", "other bytes")]
-    if length > 100 << 20:
-        wrong = [(f"{length:,} bytes of data and its CRC", "the end of the file")]
-    assert [one[2] for one in ours] == wrong
-
-
-@pytest.mark.slow
-def test_a_large_record_that_is_whole_is_held_once(file):
-    file.write_bytes(compressed(frame(bytes(100 << 20)), "zlib"))
-    counted: list = []
-    assert peak(lambda: counted.extend(len(one) for one in salvage(file))) < 110 << 20
-    assert counted == [1]
-
-
-@pytest.mark.parametrize("compression", ["gzip", "zlib"])
-@pytest.mark.parametrize("behind", ["gzip", "zlib", "none"])
-def test_of_streams_one_behind_another_those_are_read_that_tensorflow_reads(file, compression, behind):
-    file.write_bytes(compressed(frame(b"a") * 3, compression) + compressed(frame(b"b") * 4, behind))
-    theirs = []
-    with suppress(tf.errors.DataLossError):
-        for record in tf.data.TFRecordDataset(str(file), CODECS[compression].tensorflow):
-            theirs.append(record.numpy())
-    ours = [one[2] for one in found(file, 100)]
-    assert [one for one in ours if isinstance(one, bytes)] == theirs
-    fault = [one for one in ours if not isinstance(one, bytes)]
-    if (compression, behind) == ("gzip", "gzip"):
-        assert fault == []
-    else:
-        behind_zlib = ("whole compressed data", "bytes after the end of the stream")
-        assert [one[0] for one in fault] == [behind_zlib[0]]
-        assert compression == "gzip" or fault == [behind_zlib]
-
-
-def test_empty_streams_one_behind_another_are_read_in_their_time(file):
-    empty, before, behind = (compressed(data, "gzip") for data in (b"", frame(b"a"), frame(b"b")))
-    file.write_bytes(before + empty * 100_000 + behind)
-    assert [one[2] for one in found(file, 100)] == [b"a", b"b"]
 
 
 @given(st.lists(st.sampled_from([0, 1, 5, 300]), max_size=60), st.integers(0, 40), st.integers(0, 3))

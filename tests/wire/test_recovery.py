@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damaged_files import compressed, damaged, peak
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_framing import compressed, damaged, peak
 
 from frames_by_hand import frame, head
 from recordspec.wire import framing, recovery, tfrecord

@@ -106,21 +106,6 @@ def test_a_length_past_the_end_allocates_nothing(tmp_path):
             read(path)
 
 
-@pytest.mark.parametrize(
-    ("data", "got"),
-    [
-        (b"<!DOCTYPE html><html>", "an HTML page"),
-        (b"version https://git-lfs", "a Git LFS pointer (run git lfs pull)"),
-    ],
-)
-def test_what_is_no_tfrecord_is_said_to_be_none(tmp_path, data, got):
-    path = tmp_path / "x"
-    path.write_bytes(data)
-    with pytest.raises(RecordError) as caught:
-        tfrecord.count(path)
-    assert str(caught.value) == f"{path}: expected a TFRecord file, got {got}"
-
-
 def test_a_stream_that_is_cut_is_named(tmp_path):
     path = tmp_path / "x.gz"
     stream = CODECS["gzip"].compressor()
@@ -200,24 +185,6 @@ def test_compressed_data_of_something_else_is_said_to_be_that(tmp_path):
     expected = f"{path}: expected a TFRecord file, got gzip data of text that begins 'age,sex\\nage,sex\\nage,sex\\n'"
     assert str(caught.value) == expected
     assert salvaged(path) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("data", "got"),
-    [
-        (b"PAR1\x15\x04\x15\x10\x15\x14L\x15", "a Parquet file"),
-        (b"PK\x03\x04\x14\0\0\0\x08\0\0\0", "a ZIP archive"),
-        (b"\x28\xb5\x2f\xfd\x04\x00\x91\x00\x00abc", "Zstandard data"),
-        (bytes(100), "bytes that begin with zeros"),
-        (b"\x01\x02\x03\x04\x05\x06\x07\x08", r"bytes that begin b'\x01\x02\x03\x04\x05\x06\x07\x08'"),
-    ],
-)
-def test_well_known_files_are_named(tmp_path, data, got):
-    path = tmp_path / "x"
-    path.write_bytes(data)
-    with pytest.raises(RecordError) as caught:
-        file_types.compression_of(path)
-    assert str(caught.value) == f"{path}: expected a TFRecord file, got {got}"
 
 
 @given(
