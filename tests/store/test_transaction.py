@@ -16,11 +16,12 @@ import pytest
 
 import recordspec as rs
 from frames_by_hand import frame
+from recordspec import StoreError
 from recordspec.inspect import repair as repairs
 from recordspec.inspect.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
-from recordspec.store.manifest import Manifest
+from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.transaction import Transaction, reserve
 from recordspec.writing.sources.csv import Csv
 
@@ -440,3 +441,145 @@ def test_a_dataset_that_cannot_be_moved_is_refused_before_rows_are_read(unprivil
     hint = f"it belongs to another user, and {folder} has the sticky bit"
     assert str(caught.value) == f"{data}: cannot replace: operation not permitted ({hint})"
     assert os.listdir(folder) == ["data"]
+
+
+SHARD = "a-00000-of-00001.tfrecord"
+
+
+def manifest(**options) -> Manifest:
+    shard = Shard(file="a-00000-of-00001.tfrecord", rows=3, records=3, bytes=4, sha256="0")
+    known = {"schema": "s", "fingerprint": "f", "record": "example", "compression": "none"}
+    return Manifest(**known, splits={"a": (shard,)}, labels={"l": ("x", "é")}, key=("id",), **options)
+
+
+def test_a_folder_appears_at_commit(tmp_path):
+    target = tmp_path / "deep" / "data"
+    with Transaction(target) as transaction:
+        (transaction.partial / "x").write_text("1")
+        assert not target.exists()
+        transaction.commit(manifest(), "schema: s")
+    assert sorted(os.listdir(target)) == ["manifest.json", "schema.yaml", "x"]
+    assert os.listdir(target.parent) == ["data"]
+
+
+def test_an_exception_leaves_nothing(tmp_path):
+    target = tmp_path / "data"
+
+    def fail() -> None:
+        with Transaction(target) as transaction:
+            (transaction.partial / "x").write_text("1")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_exists_is_replaced_by_force_alone(tmp_path):
+    target = tmp_path / "data"
+    for force in (False, True):
+        with Transaction(target, force=force) as transaction:
+            (transaction.partial / SHARD).write_text(str(force))
+            transaction.commit(manifest(), "")
+    assert sorted(os.listdir(target)) == [SHARD, "manifest.json", "schema.yaml"]
+    assert (target / SHARD).read_text() == "True"
+    assert os.listdir(tmp_path) == ["data"]
+    with pytest.raises(StoreError) as caught, Transaction(target):
+        pass
+    assert str(caught.value) == (f"`{target}` exists: force=True, or --force, replaces it")
+
+
+def test_force_replaces_datasets_and_nothing_else(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
+        pass
+    assert str(caught.value) == (f"`{tmp_path}` is no dataset: it has no manifest")
+    path, hint = tmp_path / "manifest.json", "(move it elsewhere first)"
+    changed = "the manifest was changed after it was written: its values cannot be trusted"
+    for text, message in [
+        (
+            '{"name": "an extension of a browser"}',
+            f"{path}: expected a manifest of format 2, got KeyError: 'format' {hint}",
+        ),
+        (manifest().dump().replace("example", "sequence_example"), f"{path}: {changed} {hint}"),
+        (
+            manifest().dump(),
+            f"`{tmp_path}` has `thesis.tex`, which is no file of a dataset: move it elsewhere first",
+        ),
+    ]:
+        path.write_text(text)
+        with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
+            pass
+        assert str(caught.value) == message
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_what_appears_at_the_target_during_a_build_stays(tmp_path):
+    target = tmp_path / "data"
+
+    def build() -> None:
+        with Transaction(target) as transaction:
+            target.mkdir()
+            (target / "precious").touch()
+            transaction.commit(manifest(), "")
+
+    with pytest.raises(StoreError, match="exists"):
+        build()
+    assert os.listdir(target) == ["precious"]
+    assert os.listdir(tmp_path) == ["data"]
+
+
+@pytest.mark.parametrize("text", [None, "", "[1]", '{"pid": "x", "host": 3}'])
+def test_a_staging_folder_of_nobody_is_not_removed(tmp_path, text):
+    staging = tmp_path / ".data.partial"
+    staging.mkdir()
+    (staging / "precious").touch()
+    if text is not None:
+        (staging / "owner.json").write_text(text)
+    with (
+        pytest.raises(StoreError, match=r"has no owner\.json: if no process writes there, remove it"),
+        Transaction(tmp_path / "data"),
+    ):
+        pass
+    assert (staging / "precious").exists()
+    assert os.listdir(tmp_path) == [".data.partial"]
+
+
+def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):
+    target = tmp_path / "data"
+    with Transaction(target), pytest.raises(StoreError) as caught, Transaction(target):
+        pass
+    assert str(caught.value) == (
+        f"`{target}` is being written by process {os.getpid()} on {socket.gethostname()}: "
+        f"if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
+    )
+
+
+def test_what_a_dead_writer_left_is_cleared(tmp_path):
+    staging = tmp_path / ".data.partial"
+    staging.mkdir()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    (staging / "owner.json").write_text(json.dumps({"pid": pid, "host": socket.gethostname()}))
+    (staging / "rest").touch()
+    with Transaction(tmp_path / "data") as transaction:
+        assert sorted(os.listdir(transaction.partial)) == ["owner.json", "work"]
+
+
+def test_a_swap_that_died_is_undone(tmp_path):
+    old = tmp_path / ".data.replaced"
+    old.mkdir()
+    (old / "manifest.json").write_text(manifest().dump())
+    with pytest.raises(StoreError, match="exists"), Transaction(tmp_path / "data"):
+        pass
+    assert (tmp_path / "data" / "manifest.json").exists()
+
+
+def test_force_is_advised_of_datasets_alone(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    for target in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(StoreError) as caught, Transaction(target):
+            pass
+        assert str(caught.value) == f"`{target}` exists: it is no dataset"

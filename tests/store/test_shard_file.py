@@ -1,0 +1,34 @@
+"""A shard that is being written: what it counts, and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+from recordspec.store.manifest import Shard
+from recordspec.store.shard_file import ShardFile
+
+
+def test_a_shard_file_says_what_is_in_it(tmp_path):
+    shard = ShardFile(tmp_path / "x", "none")
+    shard.write(b"abc", 1, 10)
+    shard.write(b"defg", 2, 20)
+    assert shard.close("y") == Shard(
+        file="y", rows=30, records=3, bytes=7, sha256=hashlib.sha256(b"abcdefg").hexdigest()
+    )
+
+
+def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):
+    shard, late = ShardFile(tmp_path / "x", "gzip"), threading.Event()
+    submit = shard._hash._thread.submit
+
+    def submit_late(function, data):
+        if len(data) != 10:  # bytes of the header
+            submit(late.wait, 60)
+        return submit(function, data)
+
+    monkeypatch.setattr(shard._hash._thread, "submit", submit_late)
+    shard.write(b"abc", 1, 1)
+    threading.Timer(0.1, late.set).start()
+    sha256 = shard.close("x").sha256
+    assert sha256 == hashlib.sha256((tmp_path / "x").read_bytes()).hexdigest()
