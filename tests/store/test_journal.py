@@ -7,7 +7,7 @@ import os
 
 import pytest
 import test_checkpoint
-from test_build import files
+from test_writing_build import files
 
 import recordspec as rs
 from recordspec.store.journal import Journal

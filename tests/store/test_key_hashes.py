@@ -23,3 +23,12 @@ def test_hashes_at_the_ends_of_a_range_are_in_it(tmp_path):
     key_hashes.write(tmp_path / "keys.bin", [words])
     found, rows = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(5), np.uint64(7))
     assert (found.tolist(), rows.tolist()) == ([[5, 0], [7, 1]], [0, 1])
+
+
+def test_the_ends_of_a_range_of_known_keys_belong_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(key_hashes, "_AT_ONCE", 3)
+    hashed = np.array([[word, word + 10] for word in (5, 1, 9, 5, 7, 2, 8)], np.uint64)
+    key_hashes.write(tmp_path / "keys.bin", [hashed[:4], hashed[4:]])
+    found, places = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(2), np.uint64(7))
+    assert found.tolist() == [[5, 15], [5, 15], [7, 17], [2, 12]]
+    assert places.tolist() == [0, 3, 4, 5]

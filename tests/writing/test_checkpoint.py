@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_build import files
+from test_writing_build import files
 
 import recordspec as rs
 from recordspec.store.journal import Journal

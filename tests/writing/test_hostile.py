@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from test_build import SCHEMA, plain, rows
+from test_writing_build import SCHEMA, plain, rows
 
 import recordspec as rs
 from recordspec.store.expand import expand
@@ -100,22 +100,6 @@ def test_a_class_behind_a_link_is_noted(tmp_path):
             "links to folders, not followed: 1, such as dog.png",
         ],
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"jobs": "2"}, "jobs: expected 1 to 1024, got str '2'"),
-        ({"jobs": 1.5}, "jobs: expected 1 to 1024, got float 1.5"),
-        ({"limit": "3"}, "limit: expected a number of rows, got str '3'"),
-        ({"limit": 2.5}, "limit: expected a number of rows, got float 2.5"),
-        ({"memory": 1 << 30}, "memory: expected a size such as 128MiB (B, KiB, MiB, GiB), got `1073741824`"),
-    ],
-)
-def test_an_option_of_another_type_is_named(tmp_path, options, expected):
-    with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, plain(rows(1)), tmp_path / "data", **options)
-    assert str(caught.value) == expected
 
 
 def test_a_file_of_several_names_is_taken_once(tmp_path, monkeypatch):

@@ -198,15 +198,6 @@ def test_known_keys_are_looked_at_some_at_a_time(tmp_path, monkeypatch):
     assert str(caught.value) == f"row 0: id: expected a key that no other row has, got that of {old}"
 
 
-def test_the_ends_of_a_range_of_known_keys_belong_to_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(key_hashes, "_AT_ONCE", 3)
-    hashed = np.array([[word, word + 10] for word in (5, 1, 9, 5, 7, 2, 8)], np.uint64)
-    key_hashes.write(tmp_path / "keys.bin", [hashed[:4], hashed[4:]])
-    found, places = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(2), np.uint64(7))
-    assert found.tolist() == [[5, 15], [5, 15], [7, 17], [2, 12]]
-    assert places.tolist() == [0, 3, 4, 5]
-
-
 def test_a_file_that_is_none_of_the_dataset_is_not_resharded_with_it(tmp_path):
     rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data")
     path = tmp_path / "data/foreign.tfrecord"

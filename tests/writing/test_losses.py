@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
-import os
 
 import numpy as np
 import pandas as pd
@@ -12,10 +10,8 @@ import pytest
 from PIL import Image
 
 import recordspec as rs
-from recordspec._tf import tf
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import ImageFolder
-from recordspec.writing.sources.tfrecord import TFRecords
 
 
 def schema(features: str) -> rs.Schema:
@@ -25,36 +21,6 @@ def schema(features: str) -> rs.Schema:
 def read(one: rs.Schema, folder) -> list:
     values = [next(iter(row.values())).numpy() for row in rs.read(one, folder)]
     return [value if isinstance(value, bytes) else value.tolist() for value in values]
-
-
-def test_a_writer_that_refused_a_row_publishes_nothing(tmp_path):
-    def build() -> None:
-        with rs.ShardedWriter(schema("x: int64"), tmp_path / "data") as writer:
-            for index in range(200):
-                with contextlib.suppress(rs.RecordError):
-                    writer.write({"x": "bad" if index == 10 else index})
-
-    with pytest.raises(rs.RecordError, match=r"row 10: features\.x: expected int64, got str 'bad'"):
-        build()
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_writer_is_used_in_its_block(tmp_path):
-    writer = rs.ShardedWriter(schema("x: int64"), tmp_path / "data")
-    for _ in range(2):
-        with pytest.raises(rs.SpecError, match="expected a writer within its `with` block"):
-            writer.write({"x": 1})
-        with writer:
-            writer.write({"x": 1})
-        (tmp_path / "data").rename(tmp_path / "other") if not (tmp_path / "other").exists() else None
-
-
-def test_columns_have_as_many_values_as_rows_are_announced(tmp_path):
-    with (
-        pytest.raises(rs.SpecError, match="x: expected 2 values, got 3"),
-        rs.ShardedWriter(schema("x: int64"), tmp_path / "data") as writer,
-    ):
-        writer.write_columns({"x": [1, 2, 3]}, 2)
 
 
 def windows():
@@ -144,12 +110,6 @@ def test_a_row_that_is_no_mapping_is_refused(row):
         schema("x: int64").encode(row)
 
 
-def test_a_row_that_is_masked_in_part_is_refused(tmp_path):
-    values = np.ma.array([[1, 2], [3, 4]], mask=[[True, True], [False, True]])
-    with pytest.raises(rs.RecordError, match="row 1: x: expected a whole value, got a mask in it"):
-        rs.write(schema("x: {dtype: int64, shape: [2], default: [0, 0]}"), {"x": values}, tmp_path / "data")
-
-
 def test_names_that_become_one_are_refused(tmp_path):
     with pytest.raises(rs.SpecError, match="rows: expected every name once, got 1, 1"):
         rs.write(schema("1: int64"), {1: [1], "1": [2]}, tmp_path / "data")
@@ -184,47 +144,6 @@ def test_a_png_without_its_end_is_refused(tmp_path):
     one = schema("image: {kind: image, shape: [8, 8, 1]}\n  label: {kind: label, names: [a]}")
     with pytest.raises(rs.RecordError, match="expected an image that decodes"):
         rs.write(one, ImageFolder(path=".").open(tmp_path), tmp_path / "data")
-
-
-def store(path, **features: tf.train.Feature) -> None:
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
-
-
-def ints(*values: int) -> tf.train.Feature:
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-
-
-@pytest.mark.parametrize(
-    ("lengths", "problem"),
-    [
-        ((1, 1), "expected 2 items, as `x/row_lengths` says, got 3"),
-        ((1, 5), "expected 6 items, as `x/row_lengths` says, got 3"),
-        ((-1, 4), "expected lengths under `x/row_lengths`, got -1"),
-        ((), "expected 0 items, as `x/row_lengths` says, got 3"),
-    ],
-)
-def test_row_lengths_that_do_not_add_up_are_refused(tmp_path, lengths, problem):
-    store(tmp_path / "old", x=ints(1, 2, 3), **{"x/row_lengths": ints(*lengths)})
-    one = schema("x: {kind: ragged, dtype: int64, shape: [null, null]}")
-    with pytest.raises(rs.RecordError, match=rf"record 0 at byte 0: features.x: {problem}\n"):
-        rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
-
-
-@pytest.mark.parametrize(
-    ("stored", "dtype"),
-    [
-        (ints(300), "uint8"),
-        (tf.train.Feature(float_list=tf.train.FloatList(value=[1.75])), "int64"),
-    ],
-)
-def test_stored_numbers_that_a_tensor_cannot_hold_are_refused(tmp_path, stored, dtype):
-    store(tmp_path / "old", x=stored)
-    one = schema(f"x: {{kind: tensor, dtype: {dtype}}}")
-    with pytest.raises(rs.RecordError, match=r"record 0 at byte 0: features\.x: expected"):
-        rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        list(rs.read(one, tmp_path / "old", batch=1))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from test_build import SCHEMA, files, plain, rows
+from test_writing_build import SCHEMA, files, plain, rows
 
 import recordspec as rs
 from recordspec._tf import tf

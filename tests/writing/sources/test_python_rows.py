@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -54,3 +55,28 @@ def test_a_config_names_every_source():
     with pytest.raises(rs.SpecError) as caught:
         From()
     assert str(caught.value) == f"expected one of {', '.join(forms)}, got none"
+
+
+def test_a_config_names_one_source():
+    for given, got in [({}, "none"), ({"csv": Csv(path="a"), "tfrecord": TFRecords(files="b")}, "several")]:
+        with pytest.raises(rs.SpecError) as caught:
+            From(**given)
+        forms = "csv, jsonl, parquet, image_folder, audio_folder, coco, voc, webdataset, tfrecord"
+        assert str(caught.value) == f"expected one of {forms}, got {got}"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (pl.DataFrame({"n": [1]}).lazy(), "got a LazyFrame (give its .collect())"),
+        (pl.Series([1]), "got Series"),
+        (3, "got int 3"),
+        ("ab", "got str 'ab' (a config's `write: {source: ...}` names files)"),
+    ],
+)
+def test_rows_that_are_none_are_refused(rows, expected):
+    with pytest.raises(rs.SpecError) as caught:
+        source_of(rows)
+    assert str(caught.value) == (
+        f"rows: expected an iterable of dicts, a dict of arrays, a frame, or an Arrow table, {expected}"
+    )

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import recordspec as rs
-from instances import CASES
-from recordspec._tf import tf
-from recordspec.config import From
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.folders import ImageFolder
-from recordspec.writing.sources.tfrecord import TFRecords
 
 SCHEMA = rs.Schema.loads(
     """\
@@ -97,63 +91,6 @@ def test_a_column_that_nothing_names_is_noted(tmp_path):
     assert source.notes == ["columns that no feature names: id"]
 
 
-IMAGES = rs.Schema.loads(
-    "schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}, label: {kind: label, names: [cat, dog]}}"
-)
-
-
-@pytest.fixture
-def folder(tmp_path) -> Path:
-    for index, name in enumerate(["cat/a.png", "dog/b.PNG", "dog/deep/c.png"]):
-        path = tmp_path / "images" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (3, 2), (index, 0, 0)).save(path)
-    (tmp_path / "images/dog/Thumbs.db").touch()
-    (tmp_path / "images/.hidden.png").touch()
-    return tmp_path / "images"
-
-
-def test_a_folder_gives_images_and_their_classes(tmp_path, folder):
-    source = ImageFolder(path="images").open(tmp_path)
-    assert source.rows == 3
-    rs.write(IMAGES, source, tmp_path / "data", key="path")
-    rows = list(rs.read(IMAGES, tmp_path / "data"))
-    assert [int(row["label"]) for row in rows] == [0, 1, 1]
-    assert [int(row["image"][0, 0, 0]) for row in rows] == [0, 1, 2]
-    assert source.notes == ["files with no image's suffix, left out: 1, such as dog/Thumbs.db"]
-
-
-def test_an_image_that_is_none_is_named(tmp_path, folder):
-    bad = folder / "dog" / "b.PNG"
-    whole = (folder / "cat/a.png").read_bytes()
-    for data, expected in [
-        (b"<html></html>", "expected an image, got {bad}: an HTML page"),
-        (b"", "expected an image, got {bad}: no bytes at all"),
-        (whole[:40], "expected an image that decodes, got {bad}: "),
-    ]:
-        bad.write_bytes(data)
-        with pytest.raises(rs.RecordError) as caught:
-            rs.write(IMAGES, ImageFolder(path="images").open(tmp_path), tmp_path / "data")
-        assert str(caught.value).startswith(f"{bad}: features.image: {expected.format(bad=bad)}")
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, ImageFolder(path="no").open(tmp_path), tmp_path / "data")
-    assert str(caught.value) == f"`{tmp_path / 'no'}` is no folder"
-
-
-def test_a_folder_without_images_has_no_rows(tmp_path):
-    schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}}")
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images/notes.txt").touch()
-    source = ImageFolder(path="images", label=None).open(tmp_path)
-    with pytest.raises(rs.RecordError, match="images` has no rows: "):
-        rs.write(schema, source, tmp_path / "data")
-    assert source.notes == ["files with no image's suffix, left out: 1, such as notes.txt"]
-    assert rs.write(schema, source, tmp_path / "data", allow_empty=True).rows("train") == 0
-
-
 def test_images_of_a_csv_stay_in_its_folder(tmp_path, folder):
     schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}}")
     assert len(written(tmp_path, "image\nimages/cat/a.png\n", schema)) == 1
@@ -162,47 +99,6 @@ def test_images_of_a_csv_stay_in_its_folder(tmp_path, folder):
     assert str(caught.value) == (
         f"{tmp_path}/rows.csv:2: features.image: expected a path in {tmp_path}, got `../secret.png`"
     )
-
-
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if not case.tolerance],
-    ids=str,
-)
-def test_records_of_every_kind_are_rows_again(tmp_path, case):
-    rs.write(case.schema, case.rows, tmp_path / "a", compression="gzip")
-    rs.write(case.schema, TFRecords(files="a").open(tmp_path), tmp_path / "b", compression="gzip")
-    names = [shard.file for shard in rs.Manifest.load(tmp_path / "a").shards("train")]
-    for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def test_records_are_written_with_another_spec(tmp_path):
-    path = tmp_path / "old.tfrecord"
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for value in ([3], []):
-            made = tf.train.Feature(int64_list=tf.train.Int64List(value=value))
-            writer.write(
-                tf.train.Example(features=tf.train.Features(feature={"old/n": made})).SerializeToString()
-            )
-    (tmp_path / "old.yaml").write_text("schema: old\nfeatures: {n: {dtype: int64, default: 0, key: old/n}}")
-    new = rs.Schema.loads("schema: new\nfeatures: {n: {dtype: float32, default: -1.0}}")
-    rs.write(new, TFRecords(files="old.tfrecord", schema="old.yaml").open(tmp_path), tmp_path / "data")
-    assert [float(row["n"]) for row in rs.read(new, tmp_path / "data")] == [3.0, -1.0]
-    plain = rs.Schema.loads("schema: old\nfeatures: {n: {dtype: int64, key: old/n}}")
-    with pytest.raises(rs.RecordError) as caught:
-        rs.write(plain, TFRecords(files="old.tfrecord").open(tmp_path), tmp_path / "other")
-    assert str(caught.value).startswith(
-        f"{path}: record 1 at byte 34: features.n: expected int64, got nothing"
-    )
-
-
-def test_a_config_names_one_source():
-    for given, got in [({}, "none"), ({"csv": Csv(path="a"), "tfrecord": TFRecords(files="b")}, "several")]:
-        with pytest.raises(rs.SpecError) as caught:
-            From(**given)
-        forms = "csv, jsonl, parquet, image_folder, audio_folder, coco, voc, webdataset, tfrecord"
-        assert str(caught.value) == f"expected one of {forms}, got {got}"
 
 
 def test_a_csv_file_of_many_rows_is_read_in_parts(tmp_path):

@@ -17,8 +17,6 @@ from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
 from recordspec.writing import plan, sorter
-from recordspec.writing.options import Write
-from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
@@ -94,24 +92,6 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
     assert files(tmp_path / "small") == expected
 
 
-@pytest.mark.parametrize("options", [{}, {"split": {"a": 1, "b": 1}, "shards": 3}], ids=str)
-def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, monkeypatch):
-    given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
-    rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
-    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
-    largest, merged = [], sorter.merge_chunk
-
-    def watched(*arguments):
-        records, index = merged(*arguments)
-        largest.append(len(records))
-        return records, index
-
-    monkeypatch.setattr(sorter, "merge_chunk", watched)
-    rs.write(SCHEMA, given, tmp_path / "data", shuffle=3, memory="1B", **options)
-    assert files(tmp_path / "data") == files(tmp_path / "expected")
-    assert 10 < max(largest) < 1000
-
-
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 @pytest.mark.parametrize("part", [64 << 20, 7000])
 def test_a_source_cut_in_other_parts_gives_the_same_bytes(tmp_path, jobs, part, monkeypatch):
@@ -138,36 +118,11 @@ def test_the_order_of_the_rows_makes_no_difference_to_a_shuffled_dataset(tmp_pat
     assert files(tmp_path / "c") == files(tmp_path / "d")
 
 
-@pytest.mark.parametrize("passes", [1, 2, 3])
-@pytest.mark.parametrize("word", [0, 2**63 - 1, 2**63, 2**64 // 3, 2**64 // 3 - 1, 2**64 - 1])
-def test_rows_of_one_key_are_found_at_the_ends_of_every_range(tmp_path, passes, word):
-    """The hash of a key is two words; the search goes over ranges of the first."""
-    words = [(word, 5), (7, 1), (9, 5), (8, 1), (word, 5)]
-    index = np.zeros((6, len(words)), "<u8")
-    index[sorter.KEY_HASH] = np.array(words, np.uint64).T
-    index[sorter.NUMBER] = [10, 11, 12, 13, 14]
-    (tmp_path / "x.index").write_bytes(index.tobytes())
-    run = sorter.SortedRun(name="x", counts={"train": len(words)}, bytes=0)
-    budget = -(-len(words) * sorter._DUPLICATES_BYTES // passes)
-    assert sorter.find_duplicate_keys(tmp_path, (run,), budget) == (10, 14)
-    index[sorter.KEY_HASH][1] = range(len(words))  # all others are equal in one word only
-    (tmp_path / "x.index").write_bytes(index.tobytes())
-    assert sorter.find_duplicate_keys(tmp_path, (run,), budget) is None
-
-
 def stored(folder: Path) -> list[dict]:
     """The rows of a dataset of single numbers, in their order."""
     (path,) = folder.glob("train-*")
     records = [parse_example(record.data) for record in scan(path)]
     return [{name: value for name, (value,) in record.items()} for record in records]
-
-
-def test_an_option_of_yaml_that_python_calls_otherwise_is_no_silence(tmp_path):
-    with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, [], tmp_path / "a", splits={"a": 1})
-    told = "splits: expected the argument `split`, got `splits` (it takes a name, or the weights of several)"
-    assert str(caught.value) == told
-    assert not (tmp_path / "a").exists()
 
 
 def test_without_a_shuffle_the_order_is_that_of_the_source(tmp_path):
@@ -227,29 +182,6 @@ def test_folds_are_splits_of_one_weight(tmp_path):
     assert all(500 < manifest.rows(split) < 700 for split in manifest.splits)
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"split": {"folds": 1}}, "splits.folds: expected 2 to 1000, got 1"),
-        ({"layout": {"blocks": 0}}, "layout.blocks: expected 1 to 1048576 rows, got 0"),
-        (
-            {"split": {"column": "subset"}, "group_by": "writer"},
-            "group_by: expected no group, got `writer` (the column `subset` says it already)",
-        ),
-        ({"jobs": 0}, "jobs: expected 1 to 1024, got 0"),
-        ({"limit": 0}, "limit: expected a number of rows, got 0"),
-        ({"memory": "much"}, "memory: expected a size such as 128MiB (B, KiB, MiB, GiB), got `much`"),
-        ({"force": True, "append": True}, "append: expected either `append` or `force`, got both"),
-        ({"resume": True}, "resume: expected rows of files, which can be read again, got list"),
-    ],
-)
-def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
-    with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, plain(rows(1)), tmp_path / "data", **options)
-    assert str(caught.value) == expected
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_first_row_that_does_not_fit_is_named(tmp_path, jobs, monkeypatch):
     monkeypatch.setattr("recordspec.writing.sources.rows._PACKED_BYTES", 1 << 10)
@@ -284,17 +216,6 @@ def test_rejected_rows_are_counted_from_the_first_of_the_source(tmp_path, monkey
         ]
 
 
-@pytest.mark.parametrize("options", [{}, {"shuffle": 1}, {"group_by": "writer", "split": {"a": 1, "b": 1}}])
-def test_two_rows_of_one_key_are_both_named(tmp_path, options):
-    names = (*SCHEMA.names, "writer") if "group_by" in options else SCHEMA.names
-    given = [{name: row[name] for name in names} for row in rows(2500)]
-    given.append({**given[70], **({"writer": "w71"} if "group_by" in options else {})})
-    for jobs in (1, 2):
-        with pytest.raises(rs.RecordError) as caught:
-            rs.write(SCHEMA, given, tmp_path / "data", key="id", jobs=jobs, **options)
-        assert str(caught.value) == "row 2500: id: expected a key that no other row has, got that of row 70"
-
-
 def test_a_limit_takes_the_first_rows(tmp_path):
     (tmp_path / "rows.csv").write_text("id\n" + "".join(f"{number}\n" for number in range(3000)))
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
@@ -305,14 +226,6 @@ def test_a_limit_takes_the_first_rows(tmp_path):
     }.items():
         manifest = rs.write(schema, one, tmp_path / name, limit=1234, jobs=2)
         assert ids(tmp_path / name, manifest, "train") == list(range(1234)), name
-
-
-def test_a_row_that_cannot_be_sent_is_named(tmp_path):
-    given = [{"id": 1}, {"id": lambda: 2}]
-    with pytest.raises(
-        rs.RecordError, match=r"row 1: expected a row that can be sent to another process, got "
-    ):
-        rs.write(rs.Schema.loads("schema: s\nfeatures: {id: int64}"), given, tmp_path / "data", jobs=2)
 
 
 def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
@@ -337,14 +250,3 @@ def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
     assert [batch["id"].numpy().tolist() for batch in both[0]] == [
         batch["id"].numpy().tolist() for batch in both[1]
     ]
-
-
-MIB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("size", "rows", "count"),
-    [(0, 0, 1), (MIB, 1000, 1), (127 * MIB, 1000, 1), (128 * MIB, 1000, 2), (1000 * MIB, 1000, 8), (1000 * MIB, 3, 3)],
-)  # fmt: skip
-def test_auto_shards_are_64_to_128_mib(size, rows, count):
-    assert shard_count(Write(), size, rows) == count

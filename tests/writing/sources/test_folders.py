@@ -8,20 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import soundfile
-from hypothesis import given
-from hypothesis import strategies as st
-from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_in, rows_of, schema
+from in_parts import error_of, parts_of, records, rows_of, schema
 from PIL import Image
 from pyarrow import parquet
 
 import recordspec as rs
-from recordspec._tf import tf
-from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
-from recordspec.writing.sources.tfrecord import TFRecords
 
 
 @pytest.fixture
@@ -48,22 +43,6 @@ def test_a_table_of_files_and_labels_is_a_folder_of_images(tmp_path, images):
     assert len(expected) == 3
     for form in (Csv(path="rows.csv"), Jsonl(path="rows.jsonl"), Parquet(files="rows.parquet")):
         assert records(form.open(tmp_path), PICTURES) == expected
-
-
-def test_paths_of_a_table_stay_in_its_folder(tmp_path):
-    one = schema("v: {kind: video, shape: [null, 2, 3, 3]}\n  i: {kind: image, shape: [2, 3, 3]}")
-    Image.new("RGB", (3, 2)).save(tmp_path / "a.png")
-    rows = [{"v": ["a.png"], "i": "a.png"}, {"v": ["a.png", "../b.png"], "i": "/etc/c.png"}]
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    for form, place in [
-        (Jsonl(path="rows.jsonl"), "rows.jsonl:2"),
-        (Parquet(files="rows.parquet"), "rows.parquet: row 1"),
-    ]:
-        assert error_of(form.open(tmp_path), one) == [
-            f"{tmp_path}/{place}: features.v: expected a path in {tmp_path}, got `../b.png`",
-            f"{tmp_path}/{place}: features.i: expected a path in {tmp_path}, got `/etc/c.png`",
-        ]
 
 
 def test_a_folder_in_parts_has_the_same_files(tmp_path, images, part_bytes):
@@ -109,43 +88,47 @@ def test_a_folder_of_sounds_gives_sounds_and_classes(tmp_path):
     )
 
 
-# TFRecords
+IMAGES = rs.Schema.loads(
+    "schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}, label: {kind: label, names: [cat, dog]}}"
+)
 
 
-@given(sizes=st.lists(st.integers(0, 40), max_size=20), size=st.integers(1, 120))
-@MANY
-def test_a_tfrecord_file_cut_anywhere_has_the_same_records(tmp_path_factory, sizes, size):
-    path = tmp_path_factory.mktemp("tfrecord") / "old.tfrecord"
-    one = schema("t: string")
-    rows = [bytes([index]) * length for index, length in enumerate(sizes)]
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for row in rows:
-            writer.write(one.encode({"t": row}))
-    source = TFRecords(files="old.tfrecord").open(path.parent)
-    (whole,) = parts_of(source, one)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "PART_BYTES", size)
-        parts = parts_of(source, one)
-        assert [row["t"] for row in rows_of(source, one)] == rows
-        counts = [rows_in(part.batches(one, ())) for part in parts]
-    assert all(counts[1:])
-    places = [part.place(row) for part, count in zip(parts, counts, strict=True) for row in range(count)]
-    assert places == [whole.place(row) for row in range(len(rows))]
+def test_a_folder_gives_images_and_their_classes(tmp_path, folder):
+    source = ImageFolder(path="images").open(tmp_path)
+    assert source.rows == 3
+    rs.write(IMAGES, source, tmp_path / "data", key="path")
+    rows = list(rs.read(IMAGES, tmp_path / "data"))
+    assert [int(row["label"]) for row in rows] == [0, 1, 1]
+    assert [int(row["image"][0, 0, 0]) for row in rows] == [0, 1, 2]
+    assert source.notes == ["files with no image's suffix, left out: 1, such as dog/Thumbs.db"]
 
 
-def test_a_broken_record_of_a_later_part_keeps_its_number(tmp_path, small):
-    path = tmp_path / "old.tfrecord"
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for number in range(5):
-            writer.write(NUMBER.encode({"n": number}))
-    data = bytearray(path.read_bytes())
-    size = len(data) // 5
-    data[3 * size + 14] ^= 1
-    path.write_bytes(data)
-    source = TFRecords(files="old.tfrecord").open(tmp_path)
-    assert len(parts_of(source, NUMBER)) == 5
-    with pytest.raises(rs.RecordError) as caught:
-        records(source, NUMBER)
-    assert str(caught.value) == (
-        f"{path}: record 3 at byte {3 * size}: expected data that matches its CRC, got other bytes"
-    )
+def test_an_image_that_is_none_is_named(tmp_path, folder):
+    bad = folder / "dog" / "b.PNG"
+    whole = (folder / "cat/a.png").read_bytes()
+    for data, expected in [
+        (b"<html></html>", "expected an image, got {bad}: an HTML page"),
+        (b"", "expected an image, got {bad}: no bytes at all"),
+        (whole[:40], "expected an image that decodes, got {bad}: "),
+    ]:
+        bad.write_bytes(data)
+        with pytest.raises(rs.RecordError) as caught:
+            rs.write(IMAGES, ImageFolder(path="images").open(tmp_path), tmp_path / "data")
+        assert str(caught.value).startswith(f"{bad}: features.image: {expected.format(bad=bad)}")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(rs.StoreError) as caught:
+        rs.write(IMAGES, ImageFolder(path="no").open(tmp_path), tmp_path / "data")
+    assert str(caught.value) == f"`{tmp_path / 'no'}` is no folder"
+
+
+def test_a_folder_without_images_has_no_rows(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}}")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/notes.txt").touch()
+    source = ImageFolder(path="images", label=None).open(tmp_path)
+    with pytest.raises(rs.RecordError, match="images` has no rows: "):
+        rs.write(schema, source, tmp_path / "data")
+    assert source.notes == ["files with no image's suffix, left out: 1, such as notes.txt"]
+    assert rs.write(schema, source, tmp_path / "data", allow_empty=True).rows("train") == 0

@@ -1,4 +1,4 @@
-"""TensorFlow datasets as rows."""
+"""Rows that come one by one: those of TensorFlow datasets, and those that cannot be sent."""
 
 from __future__ import annotations
 
@@ -44,3 +44,12 @@ def test_a_tensorflow_dataset_of_others_is_refused(dataset, expected):
     with pytest.raises(rs.SpecError) as caught:
         source_of(dataset)
     assert str(caught.value) == expected
+
+
+@pytest.mark.slow
+def test_a_row_that_cannot_be_sent_is_named(tmp_path):
+    given = [{"id": 1}, {"id": lambda: 2}]
+    with pytest.raises(
+        rs.RecordError, match=r"row 1: expected a row that can be sent to another process, got "
+    ):
+        rs.write(rs.Schema.loads("schema: s\nfeatures: {id: int64}"), given, tmp_path / "data", jobs=2)

@@ -1,0 +1,58 @@
+"""Rows are sorted in runs on disk: many that are equal, and two of one key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_writing_build import SCHEMA, files, plain, rows
+
+import recordspec as rs
+from recordspec.writing import plan, sorter
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("options", [{}, {"split": {"a": 1, "b": 1}, "shards": 3}], ids=str)
+def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, monkeypatch):
+    given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
+    rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
+    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
+    largest, merged = [], sorter.merge_chunk
+
+    def watched(*arguments):
+        records, index = merged(*arguments)
+        largest.append(len(records))
+        return records, index
+
+    monkeypatch.setattr(sorter, "merge_chunk", watched)
+    rs.write(SCHEMA, given, tmp_path / "data", shuffle=3, memory="1B", **options)
+    assert files(tmp_path / "data") == files(tmp_path / "expected")
+    assert 10 < max(largest) < 1000
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("word", [0, 2**63 - 1, 2**63, 2**64 // 3, 2**64 // 3 - 1, 2**64 - 1])
+def test_rows_of_one_key_are_found_at_the_ends_of_every_range(tmp_path, passes, word):
+    """The hash of a key is two words; the search goes over ranges of the first."""
+    words = [(word, 5), (7, 1), (9, 5), (8, 1), (word, 5)]
+    index = np.zeros((6, len(words)), "<u8")
+    index[sorter.KEY_HASH] = np.array(words, np.uint64).T
+    index[sorter.NUMBER] = [10, 11, 12, 13, 14]
+    (tmp_path / "x.index").write_bytes(index.tobytes())
+    run = sorter.SortedRun(name="x", counts={"train": len(words)}, bytes=0)
+    budget = -(-len(words) * sorter._DUPLICATES_BYTES // passes)
+    assert sorter.find_duplicate_keys(tmp_path, (run,), budget) == (10, 14)
+    index[sorter.KEY_HASH][1] = range(len(words))  # all others are equal in one word only
+    (tmp_path / "x.index").write_bytes(index.tobytes())
+    assert sorter.find_duplicate_keys(tmp_path, (run,), budget) is None
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 1}, {"group_by": "writer", "split": {"a": 1, "b": 1}}])
+def test_two_rows_of_one_key_are_both_named(tmp_path, options):
+    names = (*SCHEMA.names, "writer") if "group_by" in options else SCHEMA.names
+    given = [{name: row[name] for name in names} for row in rows(2500)]
+    given.append({**given[70], **({"writer": "w71"} if "group_by" in options else {})})
+    for jobs in (1, 2):
+        with pytest.raises(rs.RecordError) as caught:
+            rs.write(SCHEMA, given, tmp_path / "data", key="id", jobs=jobs, **options)
+        assert str(caught.value) == "row 2500: id: expected a key that no other row has, got that of row 70"
