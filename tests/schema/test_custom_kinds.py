@@ -1,4 +1,4 @@
-"""Custom kinds are treated as ours are: nothing outside of `schema/features` goes by the class of a feature."""
+"""Custom kinds, made of `schema.features.base`, are treated as ours: no module goes by the class of a kind."""
 
 from __future__ import annotations
 

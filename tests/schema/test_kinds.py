@@ -1,4 +1,4 @@
-"""Videos, boxes, labels and lengths: what they take, and what they refuse."""
+"""What kinds take and refuse, each with its message: `schema.features.options`, `schema.features.text`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Every kind, in every section of a record that takes it, keeps every law."""
+"""Every kind, in every section of a record that takes it, keeps every law: `schema.decoder`, `schema.tensors`.
+
+Of these kinds, `instances.py` has all the forms: `schema.features.fixed_len_sequence`, `schema.features.ragged`,
+`schema.features.sparse`, `schema.features.var_len`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language: what a spec compiles to, and every problem with its place."""
+"""The language: what a spec compiles to (`wire.columns`), and every problem with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks: many rows in one Example, which plain tf.io reads."""
+"""Blocks: many rows in one Example, which plain tf.io reads; their keys are those of `wire.blocks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records against a schema without TensorFlow: nothing that TensorFlow cannot read passes for fine."""
+"""Records against a schema without TensorFlow: all it cannot read is told, by `schema.features.stored`, too."""
 
 from __future__ import annotations
 

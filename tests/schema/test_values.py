@@ -1,4 +1,4 @@
-"""Values that do not fit: each with its whole message. And those that do, by the same rule."""
+"""Values that do not fit, each with its whole message; and those that do. Lists of them: `schema.lists`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A build on Spark gives the bytes of a local build."""
+"""A build on Spark gives the bytes of a local build: `spark.stages`, `spark.tasks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors and workers that are killed, jobs that fail, Ctrl-C: the same bytes, or nothing."""
+"""Executors and workers that are killed, jobs that fail, Ctrl-C (`spark.jobs`): the same bytes, or nothing."""
 
 from __future__ import annotations
 

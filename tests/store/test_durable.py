@@ -1,4 +1,4 @@
-"""What is published is on the disk: a power cut right afterwards loses none of it."""
+"""What is published is on the disk when power is cut, also what is put beside it: `store.sidecars`."""
 
 from __future__ import annotations
 

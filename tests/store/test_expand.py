@@ -1,4 +1,4 @@
-"""The TFRecords of a folder are the same for every command, in whatever way their writer has named them."""
+"""The files of a folder, path or pattern are the same for every command; missing shards are named."""
 
 from __future__ import annotations
 

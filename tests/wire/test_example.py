@@ -1,4 +1,4 @@
-"""Bytes against an independent hand: every record equals what tf.train.Example makes of the same values."""
+"""Every record equals what tf.train.Example makes of its values, by `wire.native` and without; `wire.varints`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are added to a dataset: old shards stay untouched, and no key comes twice."""
+"""Rows that are added to a dataset: old shards stay, no key comes twice, `writing.publication` joins both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many runs, few open files; counts that are wrong; datasets without rows, and with strange files."""
+"""Many open files, wrong counts, no rows, strange files; blocks that `store.shards` knows without a manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds: the same bytes for any number of processes, any cut of the source, any memory."""
+"""The same bytes for any number of processes, cut and memory: `writing.local`, `writing.plan`, `writing.tasks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sounds: options that do not go together, foreign records, and decoders that are missing: `schema.media.decoders`."""
+"""Sounds: options that do not go together, foreign records, missing decoders (`schema.media.decoders`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows from CSV files, image folders and TFRecords: as they are, with gaps, and with their places."""
+"""Rows of CSV files: cells of text are values (`writing.sources.text`), gaps stay gaps, and lines are named."""
 
 from __future__ import annotations
 

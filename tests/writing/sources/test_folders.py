@@ -1,4 +1,4 @@
-"""Files of images and sounds, and TFRecords: cut anywhere, they give the same rows under the same names."""
+"""Folders of images and sounds: their classes are those of the folders, in any parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `Source` and `SourcePart` promise, for every source: writing/sources/base.py."""
+"""What `Source` and `SourcePart` promise, for every source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of TFRecord files as rows: cut anywhere they are the same, and what a schema does not fit is named."""
+"""TFRecord files as rows: cut anywhere, of any kind, by other specs; with values of `schema.stored_values`."""
 
 from __future__ import annotations
 
