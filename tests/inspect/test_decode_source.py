@@ -1,4 +1,4 @@
-"""The module that `explain --as python` writes: it decodes to the tensors of recordspec, without it."""
+"""The module that `explain --as python` writes (`schema.features.python_source`): it decodes without recordspec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records against a schema without TensorFlow: all it cannot read is told, by `schema.features.stored`, too."""
+"""Records against a schema without TensorFlow, and the edits that make them fit it.
+
+Here are the tests of `schema.features.stored`, and most of `inspect.proposals`.
+"""
 
 from __future__ import annotations
 
