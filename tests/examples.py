@@ -44,7 +44,7 @@ def file_of(path: Path, records: Iterable[bytes]) -> Path:
 
 
 def sealed(manifest: Mapping[str, Any]) -> str:
-    """A manifest of format 2 with the SHA-256 of its values, which a test has changed."""
+    """A manifest of a format from 2 on with the SHA-256 of its values, which a test has changed."""
     values = {name: value for name, value in manifest.items() if name != "sha256"}
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return json.dumps({**values, "sha256": hashlib.sha256(text.encode()).hexdigest()})

@@ -296,8 +296,7 @@ class World:
             self.run.rename(self.states / name)
         self.reset("old")
         self._do(["index", "run/data"])
-        for path in (self.run / "data").glob("*.index.json"):
-            path.write_text("{}")
+        (self.run / "data/index.bin").write_text("{}")
         self.run.rename(self.states / "indexed")
         self.reset("empty")
         for form in ("jsonl", "csv", "parquet", "html"):

@@ -185,7 +185,7 @@ def test_a_feature_that_no_record_has_is_a_line(home):
     ("arguments", "status", "message"),
     [
         (["s.yaml"], 2, "Error: s.yaml is a schema: name FILES to check"),
-        (["s.yaml", "data/test-*"], 3, "`data/test-*` matches no file: data has manifest.json, schema.yaml, train-00000-of-00002.tfrecord, ..."),
+        (["s.yaml", "data/test-*"], 3, "`data/test-*` matches no file: data has index.bin, manifest.json, schema.yaml, ..."),
         (["s.yaml", "other-*/test-*"], 3, "`other-*/test-*` matches no file: no folder matches other-*"),
         (["none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
     ],

@@ -43,7 +43,7 @@ def test_a_sweep_takes_what_no_manifest_names(replaced, tmp_path):
     assert not [*sweep(replaced)]
     orphans = {
         *("train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord", "keys.bin", "schema.yaml"),
-        *("train-00000-of-00002.tfrecord.index.json", left.name),
+        *("train-00000-of-00002.tfrecord.index", "index.bin", left.name),
     }
     assert names(sweep(replaced, older_than=NOW)) == orphans
     before = {path for path, _ in replaced.walk()}
@@ -69,7 +69,7 @@ def test_files_of_others_stay(bucket, tmp_path):
 def test_a_build_that_was_broken_off_is_swept(bucket):
     rs.write(SCHEMA, {"id": [*range(50)]}, bucket / "data", shards=2)
     (bucket / "data/manifest.json").unlink()
-    assert len([*sweep(bucket, older_than=NOW, delete=True)]) == 3
+    assert len([*sweep(bucket, older_than=NOW, delete=True)]) == 4
     assert not [*bucket.walk()]
 
 
@@ -87,7 +87,7 @@ def test_the_command(replaced, command):
     url = str(replaced)
     assert command("sweep", url) == (0, "", "")
     code, out, err = command("sweep", url, "--older-than", "0s")
-    assert (code, len(out.splitlines()), err) == (0, 5, "")
+    assert (code, len(out.splitlines()), err) == (0, 6, "")
     deleted = command("sweep", url, "--older-than", "0s", "--delete")[1]
     assert files_and_sizes(deleted) == files_and_sizes(out)
     assert command("sweep", url, "--older-than", "0s") == (0, "", "")

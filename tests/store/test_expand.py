@@ -273,7 +273,7 @@ def test_files_are_found_by_path_pattern_and_folder(tmp_path):
 def test_an_index_beside_a_file_is_not_one_of_the_files(tmp_path):
     shards = tuple(tmp_path / f"a-0000{index}-of-00002.tfrecord" for index in range(2))
     for shard in shards:
-        for suffix in ("", ".index.json", ".tfindex", ".idx"):
+        for suffix in ("", ".index", ".tfindex", ".idx"):
             shard.with_name(shard.name + suffix).touch()
     assert expand(f"{tmp_path}/a-*") == shards
     assert expand(sorted(tmp_path.iterdir())) == shards  # as a shell writes the pattern out
@@ -354,7 +354,7 @@ def test_many_shards_are_named_by_their_ranges(tmp_path):
 )
 def test_shards_of_other_writers_are_known_by_their_numbers(tmp_path, name):
     for index in (0, 2):
-        for suffix in ("", ".tfindex", ".index.json"):
+        for suffix in ("", ".tfindex", ".index"):
             (tmp_path / (name.format(f"0000{index}") + suffix)).touch()
     pattern = name.format("*")
     got = "2; 1 of 3 missing: 00001"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -13,7 +12,7 @@ import pytest
 import recordspec as rs
 from examples import sealed
 from recordspec import Manifest, StoreError
-from recordspec.store.manifest import Shard, ShardIndex
+from recordspec.store.manifest import Shard
 from shell import run_here
 
 SHARD = "a-00000-of-00001.tfrecord"
@@ -63,7 +62,7 @@ def test_a_broken_manifest_is_named(tmp_path, text, got):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(StoreError) as caught:
         Manifest.load(tmp_path)
-    assert str(caught.value) == f"{tmp_path}/manifest.json: expected a manifest of format 2, got {got}"
+    assert str(caught.value) == f"{tmp_path}/manifest.json: expected a manifest of format 3, got {got}"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_a_manifest_that_says_what_none_can_is_named(tmp_path, place, value, got
     (tmp_path / "manifest.json").write_text(sealed(data))
     with pytest.raises(StoreError) as caught:
         Manifest.load(tmp_path)
-    expected = f"expected a manifest of format 2, got TypeError: {got}"
+    expected = f"expected a manifest of format 3, got TypeError: {got}"
     assert str(caught.value) == f"{tmp_path}/manifest.json: {expected}"
 
 
@@ -132,7 +131,7 @@ def test_text_that_cannot_be_written_again_is_refused(tmp_path, name):
     text = manifest().dump()
     assert name in text
     (tmp_path / "manifest.json").write_text(text.replace(name, name[0] + r"\ud800" + name[1:]))
-    with pytest.raises(StoreError, match="expected a manifest of format 2, got UnicodeEncodeError: "):
+    with pytest.raises(StoreError, match="expected a manifest of format 3, got UnicodeEncodeError: "):
         Manifest.load(tmp_path)
     changed = json.loads(text.replace("é", r"\ud83d\ude00"))
     (tmp_path / "manifest.json").write_text(sealed(changed))
@@ -151,10 +150,12 @@ def test_the_hash_is_that_of_the_canonical_json(tmp_path):
 
 
 def test_sidecars_and_indices_do_not_change_the_identity():
-    index = ShardIndex(file=f"{SHARD}.index", bytes=1, sha256="0")
-    (shard,) = manifest().all_shards
-    indexed = dataclasses.replace(manifest(), splits={"a": (dataclasses.replace(shard, index=index),)})
-    for other in (indexed, manifest(beside={"features.json": "0"}), manifest(format=1)):
+    for other in (
+        manifest(index_sha256="1"),
+        manifest(beside={"features.json": "0"}),
+        manifest(format=1),
+        manifest(format=2),
+    ):
         assert other.identity == manifest().identity
     assert manifest(shuffle_seed=7).identity != manifest().identity
 
@@ -185,7 +186,7 @@ def test_a_changed_digit_is_an_error_of_every_command_and_reader(dataset, tmp_pa
 
 @pytest.mark.parametrize("rows", ['"rows": 3', '"rows": 8'])
 def test_a_changed_number_of_the_format_is_an_error(tmp_path, rows):
-    text = manifest().dump().replace('"format": 2', '"format": 1').replace('"rows": 3', rows)
+    text = manifest().dump().replace('"format": 3', '"format": 1').replace('"rows": 3', rows)
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(StoreError, match="the manifest was changed after it was written"):
         Manifest.load(tmp_path)
@@ -203,11 +204,10 @@ def test_a_manifest_of_format_2_without_its_hash_is_an_error(tmp_path):
     )
 
 
-@pytest.mark.parametrize("place", [(), ("splits", "a", 0), ("splits", "a", 0, "index")])
-@pytest.mark.parametrize("format_", [1, 2])
+@pytest.mark.parametrize("place", [(), ("splits", "a", 0)])
+@pytest.mark.parametrize("format_", [1, 2, 3])
 def test_an_unknown_field_is_refused_by_name(tmp_path, place, format_):
     values = json.loads(manifest().dump())
-    values["splits"]["a"][0]["index"] = {"file": "x", "bytes": 9, "sha256": "1"}
     values["format"] = part = format_
     part = values
     for key in place:
@@ -222,14 +222,12 @@ def test_an_unknown_field_is_refused_by_name(tmp_path, place, format_):
     )
 
 
-def test_an_index_of_a_shard_has_its_place(tmp_path):
-    index = ShardIndex(file=f"{SHARD}.index", bytes=9, sha256="1")
-    shard = Shard(file=SHARD, rows=3, records=3, bytes=4, sha256="0", index=index)
-    written = Manifest(
-        schema="s", fingerprint="f", record="example", compression="none", splits={"a": (shard,)}
-    )
-    (tmp_path / "manifest.json").write_text(written.dump())
-    assert Manifest.load(tmp_path) == written
+def test_a_manifest_of_format_2_names_no_index(tmp_path):
+    values = json.loads(manifest().dump())
+    values["format"] = 2
+    del values["index_sha256"]
+    (tmp_path / "manifest.json").write_text(sealed(values))
+    assert Manifest.load(tmp_path) == manifest(format=2)
 
 
 # Datasets of format 1, which commit 1f35623 wrote.
@@ -263,7 +261,7 @@ def test_every_command_reads_a_dataset_of_format_1(tmp_path, name):
             assert asked.returncode == 0, (command, asked.stderr)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == total
     again = Manifest.load(tmp_path / "again")
-    assert ({split: again.rows(split) for split in rows}, again.format) == (rows, 2)
+    assert ({split: again.rows(split) for split in rows}, again.format) == (rows, 3)
     batches = rs.read(rs.Schema.load(data / "schema.yaml"), data, batch=8)
     assert sum(len(batch["kind"]) for batch in batches) == total
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 import hashlib
 import threading
 
+import numpy as np
+
+from recordspec.store.index import of_bytes
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
 
 
 def test_a_shard_file_says_what_is_in_it(tmp_path):
-    shard = ShardFile(tmp_path / "x", "none")
-    shard.write(b"abc", 1, 10)
-    shard.write(b"defg", 2, 20)
+    shard = ShardFile(tmp_path / "x", "none", tmp_path / "x.index")
+    shard.write(b"abc", np.array([3]), 10)
+    shard.write(b"defg", np.array([1, 3]), 20)
     assert shard.close("y") == Shard(
         file="y", rows=30, records=3, bytes=7, sha256=hashlib.sha256(b"abcdefg").hexdigest()
     )
+    index = of_bytes((tmp_path / "x.index").read_bytes())
+    assert index.offsets(np.arange(4)).tolist() == [0, 3, 4, 7]
 
 
 def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):
-    shard, late = ShardFile(tmp_path / "x", "gzip"), threading.Event()
+    shard, late = ShardFile(tmp_path / "x", "gzip", tmp_path / "x.index"), threading.Event()
     submit = shard._hash._thread.submit
 
     def submit_late(function, data):
@@ -28,7 +33,7 @@ def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):
         return submit(function, data)
 
     monkeypatch.setattr(shard._hash._thread, "submit", submit_late)
-    shard.write(b"abc", 1, 1)
+    shard.write(b"abc", np.array([3]), 1)
     threading.Timer(0.1, late.set).start()
     sha256 = shard.close("x").sha256
     assert sha256 == hashlib.sha256((tmp_path / "x").read_bytes()).hexdigest()

@@ -499,7 +499,7 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
     for text, message in [
         (
             '{"name": "an extension of a browser"}',
-            f"{path}: expected a manifest of format 2, got KeyError: 'format' {hint}",
+            f"{path}: expected a manifest of format 3, got KeyError: 'format' {hint}",
         ),
         (manifest().dump().replace("example", "sequence_example"), f"{path}: {changed} {hint}"),
         (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, files_argument, json_option
+from recordspec.cli.options import LOCAL_PATH, PATH, files_argument, jobs_option, json_option
 from recordspec.cli.output import echo, print_json, print_notes, print_rows, size, wants_json
 from recordspec.errors import RecordError, StoreError, counted, see
 from recordspec.locations import Location
@@ -129,20 +129,22 @@ def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> 
     show_default=True,
     help="For recordspec, the tfrecord package, or NVIDIA DALI.",
 )
+@jobs_option
 @json_option
-def index(files: tuple[str, ...], form: Any, as_json: bool) -> None:
-    """Write an index beside each of FILES (paths, folders, patterns), which must not be compressed.
+def index(files: tuple[str, ...], form: Any, jobs: int | None, as_json: bool) -> None:
+    """Write an index of each of FILES (paths, folders, patterns), which must not be compressed.
 
     \b
-      recordspec index data/digits
+      recordspec index exported/train.tfrecord
       recordspec index "data/digits/train-*" --format dali
 
-    FILE.index.json is used as long as the file does not change. FILE.tfindex and FILE.idx have a line of text
-    for each record: its byte offset, and its size including its length and CRCs.
+    A dataset has one since its build, index.bin, which is made again. FILE.index of another file is used as
+    long as the file does not change. FILE.tfindex and FILE.idx have a line of text for each record: its byte
+    offset, and its size including its length and CRCs.
     """
     from recordspec.inspect.index import index as index_files
 
-    print_rows(map(vars, index_files(files, form)), as_json)
+    print_rows(map(vars, index_files(files, form, jobs)), as_json)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -9,6 +9,7 @@ from recordspec.errors import system_errors
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.index import Indices
 from recordspec.store.manifest import Manifest
 from recordspec.wire import compression, file_types, tfrecord
 
@@ -24,8 +25,8 @@ class FileCount:
 
 
 def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
-    """The records of each file. Of an uncompressed one only the lengths are read; of a folder or a pattern in
-    an object store its manifest alone, if it has one.
+    """The records of each file. Of one with an index only that is read, of another that is not compressed the
+    lengths; of a folder or a pattern in an object store its manifest alone, if it has one.
 
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
@@ -45,16 +46,19 @@ def count_paths(
         for folder, manifest in manifests.items()
         for shard in manifest.all_shards
     }
-    return [_count(path, known.get(path), progress) for path in paths]
+    indices = Indices(manifests)
+    return [_count(path, known.get(path), indices, progress) for path in paths]
 
 
-def _count(path: Location, listed: FileCount | None, progress: Progress) -> FileCount:
+def _count(path: Location, listed: FileCount | None, indices: Indices, progress: Progress) -> FileCount:
     """Counts the records of a file; of an object, which would be transferred, the manifest is believed."""
     with system_errors("read", path):
         if listed is not None and path.peek() is None:
             return listed
-    compression, records = file_types.compression_of(path), 0
-    for some in tfrecord.counts(path):
+    compression = file_types.compression_of(path)
+    index = indices.of(path) if compression == "none" else None
+    records = 0
+    for some in tfrecord.counts(path) if index is None else (index.records,):
         records += some
         progress.advance(some)
     return FileCount(str(path), records, path.stat().st_size, compression)

@@ -18,7 +18,9 @@ from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_proble
 from recordspec.locations import Location, local, open_file, sync, sync_file
 from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand
+from recordspec.store.index import indexed
 from recordspec.store.manifest import (
+    INDEX,
     KEYS_FILE,
     REJECTS_FILE,
     REPORT_FILE,
@@ -103,7 +105,7 @@ class RepairReport:
 
 def _without_rows(shard: Shard) -> dict[str, Any]:
     """The entry by which a later repair recognizes its shard. The number of rows may be unknown."""
-    return {name: value for name, value in asdict(shard).items() if name not in ("rows", "index")}
+    return {name: value for name, value in asdict(shard).items() if name != "rows"}
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -137,6 +139,10 @@ def repair(
         old = manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
+
+    def part(shard: Shard) -> bytes:
+        return (transaction.work / f"{shard.file}{INDEX}").read_bytes()
+
     with system_errors("write", directory, _UNPUBLISHED), Transaction(directory, force=force) as transaction:
         integrities = (FileIntegrity.of(path, old) for path in paths)
         saved = tuple(_save(one, transaction, progress) for one in integrities)
@@ -149,6 +155,8 @@ def repair(
             file.write(json.dumps(done.report(), indent=1, ensure_ascii=False) + "\n")
             sync(file)
         _copy_rest(paths[0].parent, transaction.partial, done)
+        if done.manifest is not None:
+            done = replace(done, manifest=indexed(done.manifest, transaction.partial, part))
         transaction.commit(done.manifest, None)
     return done
 
@@ -176,13 +184,12 @@ def _save(integrity: FileIntegrity, transaction: Transaction, progress: Progress
     name = add_suffix(integrity.path.name, transaction.shard_suffix)
     writing = partial(system_errors, f"write {name}", transaction.name, _UNPUBLISHED)
     with writing():
-        shard = ShardFile(
-            transaction.partial / name, integrity.declared or likely_compression(integrity.path)
-        )
+        compression = integrity.declared or likely_compression(integrity.path)
+        shard = ShardFile(transaction.partial / name, compression, transaction.work / f"{name}{INDEX}")
     try:
         for chunk in integrity.read(progress):
             with writing():
-                shard.write(chunk.frames, len(chunk), len(chunk))
+                shard.write(chunk.frames, chunk.sizes, len(chunk))
         with writing():
             written, rows = shard.close(name), integrity.rows_saved
         return SavedFile(integrity=integrity, shard=written if rows is None else replace(written, rows=rows))

@@ -17,9 +17,9 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, see
 from recordspec.executors import Task, executor
-from recordspec.inspect.index import find_records
 from recordspec.locations import Location
 from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.index import Indices, find_records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import first_block, stored_schema
@@ -460,11 +460,12 @@ class Scanner:
             return self._counted[path]
         if path not in self._counts:
             schema = self.blocks_of(path)
-            self._counts[path] = (
-                tfrecord.count(path)
-                if schema is None
-                else sum(map(len, _readable(FileRange(path=path, blocks=schema))))
-            )
+            index = self._indices.of(path) if schema is None else None
+            if schema is not None:
+                rows = sum(map(len, _readable(FileRange(path=path, blocks=schema))))
+            else:
+                rows = tfrecord.count(path) if index is None else index.records
+            self._counts[path] = rows
         return self._counts[path]
 
     @cached_property
@@ -502,11 +503,16 @@ class Scanner:
             got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
 
+    @cached_property
+    def _indices(self) -> Indices:
+        known = {} if self.manifest is None else {self.paths[0].parent: self.manifest}
+        return Indices(self.manifests | known)
+
     def _picked(self, path: Location, numbers: list[int]) -> Iterator[RowBatch]:
         """The wanted rows of one file."""
         schema = self.blocks_of(path)
         if schema is None and compression_of(path) == "none":
-            for record in find_records(path, numbers):
+            for record in find_records(path, numbers, self._indices.of(path)):
                 yield from _readable(FileRange(path=path, records=record))
             return
         count = 0

@@ -13,6 +13,7 @@ from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand, find_incomplete
 from recordspec.store.manifest import (
     FILE,
+    INDEX_FILE,
     KEYS_FILE,
     REJECTS_FILE,
     SCHEMA_FILE,
@@ -142,6 +143,9 @@ def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProbl
             yield LocalPath(problem.where), problem
     yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)
     yield from ((folder / manifest.name_of(KEYS_FILE), problem) for problem in key_problems(folder, manifest))
+    index = folder / manifest.name_of(INDEX_FILE)
+    if manifest.index_sha256 is not None:
+        yield from ((index, problem) for problem in _hash_problems(index, manifest.index_sha256))
     rejects = folder / manifest.name_of(REJECTS_FILE)
     if manifest.rejected and not rejects.is_file():
         expected = f"{manifest.rejected:,} rejected rows, as the manifest says"

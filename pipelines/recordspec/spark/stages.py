@@ -38,13 +38,13 @@ from recordspec.spark.tasks import (
     assign,
     encode_frame,
     encode_parts,
-    keys_of,
     known_keys,
     move_copies,
+    piece_of,
     write_shard,
 )
 from recordspec.store import key_hashes
-from recordspec.store.manifest import LabelCounts, Shard
+from recordspec.store.manifest import INDEX, KEYS, LabelCounts, Shard
 from recordspec.store.remote_transaction import ConflictError
 from recordspec.writing.build import (
     Build,
@@ -284,16 +284,18 @@ class SparkSharding:
             yield partition, shard
 
     def _take_over(self, file: str, shard: Shard) -> None:
-        """Takes over what a task has written: where it uploads shards, the hashes of their keys alone."""
-        build = self._build
+        """Takes over what a task has written: where it uploads shards, what is known of their records."""
+        build, options = self._build, self._build.plan.options
         store = build.publication.transaction.store
         if store is None:
             build.publication.take_over(build.plan, file, shard)
-        elif build.plan.options.unique and shard.rows:
-            keys = keys_of(shard, self._jobs.id, store)
-            with open_file(keys) as there, (build.plan.folder / f"{shard.file}.keys").open("wb") as here:
+            return
+        pieces = [KEYS] * (options.unique and shard.rows > 0) + [INDEX] * (options.compression == "none")
+        for suffix in pieces:
+            piece = piece_of(shard, suffix, self._jobs.id, store)
+            with open_file(piece) as there, (build.plan.folder / f"{shard.file}{suffix}").open("wb") as here:
                 shutil.copyfileobj(there, here)
-            keys.unlink()
+            piece.unlink()
 
     def _cut(self, partitions: list[ShardPartition]) -> tuple[Bounds, list[ShardPartition]]:
         """The first rows of the shards."""

@@ -36,7 +36,7 @@ from recordspec.locations import Location, sync_file
 from recordspec.remote import RemotePath
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.manifest import LabelCounts, Shard
+from recordspec.store.manifest import INDEX, KEYS, PIECES, LabelCounts, Shard
 from recordspec.store.remote_transaction import ConflictError
 from recordspec.wire import native
 from recordspec.wire.arrays import (
@@ -384,21 +384,22 @@ def _output_folder(plan: BuildPlan, store: RemotePath | None) -> Iterator[Path]:
 
 
 def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) -> None:
-    """Uploads a shard and the hashes of its keys. Another attempt has the same bytes. Raises StoreError."""
-    keys = folder / f"{file}.keys"
+    """Uploads a shard, and the hashes of its keys and its index. Another attempt has the same bytes. Raises
+    StoreError."""
     try:
         free = (store / shard.file).upload(folder / file, shard.sha256)
-        if keys.exists():
-            keys_of(shard, job, store).upload(keys, sha256_of(keys))
+        for suffix in PIECES:
+            if (piece := folder / f"{file}{suffix}").exists():
+                piece_of(shard, suffix, job, store).upload(piece, sha256_of(piece))
     except StoreError as error:  # another attempt may have more luck
         raise DiskError(error.problems) from None
     if not free:
         raise ConflictError(State(where=str(store / shard.file), got="was written by another writer"))
 
 
-def keys_of(shard: Shard, job: str, store: RemotePath) -> RemotePath:
-    """The file of the key hashes of a shard until the driver reads it."""
-    return store / f"{shard.file}.{job}.keys"
+def piece_of(shard: Shard, suffix: str, job: str, store: RemotePath) -> RemotePath:
+    """The file of the key hashes of a shard, or of its index, until the driver reads it."""
+    return store / f"{shard.file}.{job}{suffix}"
 
 
 def _written(
@@ -406,8 +407,8 @@ def _written(
 ) -> tuple[str, Shard]:
     name = task.shard.file
     file = f"{name}.{new_attempt()}"
-    keys = folder / f"{file}.keys"
-    writer = ShardWriter(folder / file, plan.schema, plan.options, name)
+    keys = folder / f"{file}{KEYS}"
+    writer = ShardWriter(folder / file, plan.schema, plan.options, name, folder / f"{file}{INDEX}")
     try:
         skip, left = task.skip, task.rows
         for batch in batches:

@@ -21,15 +21,19 @@ FILE = "manifest.json"
 SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
+INDEX_FILE = "index.bin"
 REPORT_FILE = "repair.json"
 # The statistics of `fit.encode`, which are taken when they are first needed.
 LAYERS_FILE = "layers.json"
 # The files of a dataset besides its manifest and its shards.
-DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE)
-# After the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
-INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
-# Format 1 has no `sha256`. Every change of the fields is a new format: unknown fields are refused.
-FORMAT = 2
+DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, INDEX_FILE)
+# After the name of a shard, while its dataset is built: the hashes of the keys of its rows, and its index.
+KEYS, INDEX = PIECES = (".keys", ".index")
+# After the name of a file: the index that recordspec uses, and those for the tfrecord package and DALI.
+INDEX_SUFFIXES = {"recordspec": ".index", "tfrecord": ".tfindex", "dali": ".idx"}
+# Format 1 has no `sha256`, 2 no `index_sha256`. Every change of the fields is a new format: unknown ones are
+# refused.
+FORMAT = 3
 _SUFFIX = re.compile(r"(-v\d{1,9})?")
 _LONGEST_NAME = 255  # bytes, of most file systems
 # Of a manifest: 500,000 shards of 200 bytes and the names of common labels. Reading one takes three times as
@@ -38,25 +42,6 @@ _MOST_BYTES = 128 << 20
 
 # By split, then by feature: how many rows of each class.
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShardIndex:
-    """The file with the offsets of a shard's records. Format 2 has a place for it; nothing writes one yet.
-
-    Attributes:
-        file: its name.
-        bytes: its size.
-        sha256: the hash of the whole file.
-    """
-
-    file: str
-    bytes: int
-    sha256: str
-
-    def __post_init__(self) -> None:
-        if not (_is_name(self.file) and _is_count(self.bytes) and _is_hash(self.sha256)):
-            raise TypeError(f"an index that is {describe(dataclasses.asdict(self))}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +54,6 @@ class Shard:
         records: the number of records.
         bytes: its size.
         sha256: the hash of the whole file, as printed by `sha256sum`.
-        index: the file of the offsets of its records, if there is one.
     """
 
     file: str
@@ -77,7 +61,6 @@ class Shard:
     records: int
     bytes: int
     sha256: str
-    index: ShardIndex | None = None
 
     def __post_init__(self) -> None:
         if not _is_name(self.file):
@@ -128,6 +111,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "rejected": _is_count,
     "division": lambda value: isinstance(value, dict),
     "keys_sha256": lambda value: value is None or _is_hash(value),
+    "index_sha256": lambda value: value is None or _is_hash(value),
     "block": lambda value: value is None or (_is_count(value) and value > 0),
     "label_counts": lambda value: all(
         isinstance(rows, list) and all(map(_is_count, rows))
@@ -160,10 +144,13 @@ class Manifest:
         division: what determines a row's split besides its key: `splits` as given, and `group_by`.
         keys_sha256: the SHA-256 of `keys.bin`, if keys are unique. That file has the 128-bit hash of the key
             of every row, in the order of the splits and shards, to which appended rows are compared.
+        index_sha256: the SHA-256 of `index.bin`, the offsets of the records of every shard; None for
+            compressed shards, which have no random access, and for a dataset of an older release.
         block: the largest number of rows per record; None in the layout `rows`.
         beside: the sidecars, files for other readers, and the SHA-256 of each.
         suffix: in an object store, where nothing is overwritten, the part of the names of `schema.yaml`,
-            `rejects.jsonl` and `keys.bin` before their suffix, such as `-v2`, if a replaced dataset exists.
+            `rejects.jsonl`, `keys.bin` and `index.bin` before their suffix, such as `-v2`, if a replaced
+            dataset exists.
         format: the version of the format that it was read from; it is written as the latest.
 
     Example:
@@ -184,13 +171,14 @@ class Manifest:
     rejected: int = 0
     division: Mapping[str, Any] = field(default_factory=dict)
     keys_sha256: str | None = None
+    index_sha256: str | None = None
     block: int | None = None
     beside: Mapping[str, str] = field(default_factory=dict)
     suffix: str = ""
     format: int = FORMAT
 
     def name_of(self, file: str) -> str:
-        """Returns the name of `schema.yaml`, `rejects.jsonl` or `keys.bin` in this dataset.
+        """Returns the name of `schema.yaml`, `rejects.jsonl`, `keys.bin` or `index.bin` in this dataset.
 
         Example:
             >>> manifest.name_of("schema.yaml")
@@ -289,26 +277,26 @@ class Manifest:
     @property
     def identity(self) -> str:
         """The SHA-256 of what determines the rows and their order: of all fields but those of sidecars and
-        indices, which commands add to a dataset later.
+        of the index, which commands add to a dataset later.
 
         Example:
             >>> manifest.identity == pipeline.manifest.identity
             True
         """
-        shards = {
-            split: tuple(replace(part, index=None) for part in many) for split, many in self.splits.items()
-        }
-        return _sha256(replace(self, splits=shards, beside={}, format=FORMAT)._fields())
+        # as it was in format 2, so that a position which was saved then is one of the same dataset
+        fields = replace(self, beside={}, format=2)._fields()
+        del fields["index_sha256"]
+        return _sha256(fields)
 
     def dump(self) -> str:
-        """The manifest as JSON of format 2, with the SHA-256 of its other fields.
+        """The manifest as JSON of format 3, with the SHA-256 of its other fields.
 
         Raises SpecError for one that is too large to be read.
 
         Example:
             >>> import json
             >>> json.loads(manifest.dump())["format"]
-            2
+            3
         """
         data = replace(self, format=FORMAT)._fields()
         text = json.dumps({**data, "sha256": _sha256(data)}, indent=1, ensure_ascii=False) + "\n"
@@ -322,9 +310,6 @@ class Manifest:
         data = dataclasses.asdict(self)
         if not self.suffix:
             del data["suffix"]
-        for shard in chain.from_iterable(data["splits"].values()):
-            if shard["index"] is None:
-                del shard["index"]
         return data
 
     @classmethod
@@ -378,11 +363,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _changes(data: dict[str, Any]) -> Problem | None:
     """The problem of a manifest that is not as it was written, or not of this format."""
-    if type(data["format"]) is not int or data["format"] not in (1, FORMAT):
+    if type(data["format"]) is not int or data["format"] not in range(1, FORMAT + 1):
         raise ValueError(f"format {json.dumps(data['format'])}")
     said = data.pop("sha256", None)
     # one of format 1 has none, unless the number of its format was changed
-    if (said is not None or data["format"] == FORMAT) and said != _sha256(data):
+    if (said is not None or data["format"] > 1) and said != _sha256(data):
         got = (
             "the manifest has no `sha256`"
             if said is None
@@ -390,14 +375,8 @@ def _changes(data: dict[str, Any]) -> Problem | None:
         )
         hint = "restore it, or build the dataset again"
         return Problem(expected="", got=f"{got}: its values cannot be trusted", hint=hint)
-    shards = [*chain.from_iterable(data["splits"].values())]
-    indices = [shard["index"] for shard in shards if isinstance(shard.get("index"), dict)]
-    known: type[Manifest | Shard | ShardIndex]
-    parts = [
-        (Manifest, data),
-        *((Shard, shard) for shard in shards),
-        *((ShardIndex, index) for index in indices),
-    ]
+    known: type[Manifest | Shard]
+    parts = [(Manifest, data), *((Shard, shard) for shard in chain.from_iterable(data["splits"].values()))]
     for known, values in parts:
         for name in sorted(values.keys() - {option.name for option in dataclasses.fields(known)}):
             hint = "a later release of recordspec may have written it"
@@ -410,7 +389,7 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     for name, fits in _FITS.items():
         if name in data and not fits(data[name]):
             raise TypeError(f"`{name}` that is {describe(data[name])}")
-    splits = {split: tuple(map(_shard, shards)) for split, shards in data["splits"].items()}
+    splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
     files = Counter(shard.file for shards in splits.values() for shard in shards)
     name, count = next(iter(files.most_common(1)), ("", 0))
     if count > 1:  # its rows would be counted twice
@@ -423,11 +402,6 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     read = {"splits": splits, "labels": labels, "label_counts": counts, "key": tuple(data["key"])}
     read["beside"] = dict(data.get("beside", {}))
     return Manifest(**{**data, **read})
-
-
-def _shard(data: dict[str, Any]) -> Shard:
-    index = data.get("index")
-    return Shard(**{**data, "index": None if index is None else ShardIndex(**index)})
 
 
 def shard_differences(folder: Location, missing: set[str], foreign: set[str]) -> Iterator[Problem]:

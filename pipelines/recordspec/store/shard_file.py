@@ -1,4 +1,4 @@
-"""A shard that is being written: compresses, hashes and counts its records."""
+"""A shard that is being written: compresses, hashes, counts and indexes its records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import naming
+from recordspec.locations import naming, sync
+from recordspec.store.index import IndexWriter
 from recordspec.store.manifest import Shard
+from recordspec.wire.arrays import Ints
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.hashes import Sha256
 
@@ -28,10 +30,15 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 class ShardFile:
     """Writes framed records. They are compressed and written in one thread and hashed in another, since all
-    three release the GIL."""
+    three release the GIL.
 
-    def __init__(self, path: Path, compression: Compression) -> None:
+    Args:
+        index: the file of its index, which only a shard that is not compressed has.
+    """
+
+    def __init__(self, path: Path, compression: Compression, index: Path) -> None:
         self._path = path
+        self._index = (index, IndexWriter()) if compression == "none" else None
         self._file = path.open("xb", buffering=0)
         self._compressor = CODECS[compression].compressor()
         self._hash, self._sha256 = Sha256(), ""
@@ -41,16 +48,24 @@ class ShardFile:
         self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._ahead = 0
 
-    def write(self, frames: memoryview | bytes, records: int, rows: int) -> None:
-        """Appends framed records, which must not change afterwards; `rows` is the number of rows in them."""
+    def write(self, frames: memoryview | bytes, sizes: Ints, rows: int) -> None:
+        """Appends framed records, which must not change afterwards.
+
+        Args:
+            sizes: the bytes of each frame, int64 `[n]`.
+            rows: the number of rows in them.
+        """
         while self._waiting and (self._ahead > _AHEAD or self._waiting[0][1].done()):
             self._wait()
         self._submit(len(frames), self._compress, frames)
-        self._records += records
+        if self._index is not None:
+            self._index[1].add(sizes)
+        self._records += len(sizes)
         self._rows += rows
 
     def close(self, name: str) -> Shard:
-        """Flushes the file to the disk, and returns its entry in the manifest, as the shard `name`.
+        """Flushes the file and its index to the disk, and returns its entry in the manifest, as the shard
+        `name`.
 
         Raises StoreError if the file has another size than was written, OSError if the disk is full.
         """
@@ -65,6 +80,11 @@ class ShardFile:
             raise StoreError(
                 Problem(where=str(self._path), expected=f"{self._bytes:,} bytes", got=f"{size:,}")
             )
+        if self._index is not None:
+            path, index = self._index
+            with naming(path), path.open("wb") as file:
+                file.write(index.close(size, self._sha256))
+                sync(file)
         return Shard(file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._sha256)
 
     def abandon(self) -> None:

@@ -10,14 +10,14 @@ from datetime import timedelta
 
 from recordspec.locations import Location, in_store
 from recordspec.remote import ObjectStat, RemotePath
-from recordspec.store.manifest import DATASET_FILES, FILE, INDEX_SUFFIXES, manifest_in
+from recordspec.store.manifest import DATASET_FILES, FILE, INDEX_SUFFIXES, PIECES, manifest_in
 from recordspec.store.shard_names import parse_name
 
 _DAY = timedelta(days=1)
 _STEMS = "|".join(re.escape(file.partition(".")[0]) for file in DATASET_FILES)
 _OWN = re.compile(rf"({_STEMS})(-v\d+)?\.\w+")
-# The hashes of the keys of a shard, which a build on Spark leaves with it until its driver has them.
-_KEYS = re.compile(r"\.[0-9a-f]{12}\.keys")
+# What is known of the records of a shard, which a build on Spark leaves with it until its driver has it.
+_PIECE = re.compile(rf"\.[0-9a-f]{{12}}({'|'.join(map(re.escape, PIECES))})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ def _orphans(folder: RemotePath, files: dict[str, ObjectStat], seconds: float) -
 
 
 def _is_ours(path: RemotePath) -> bool:
-    if parse_name(_KEYS.sub("", path.name)) is None and not _OWN.fullmatch(path.name):
+    if parse_name(_PIECE.sub("", path.name)) is None and not _OWN.fullmatch(path.name):
         return False
     there = path.uploaded()
     return there is not None and there[0] is not None

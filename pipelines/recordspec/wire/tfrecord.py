@@ -133,6 +133,11 @@ class Chunk:
         return self.buffer.data[int(self.starts[index]) : int(self.stops[index])]
 
     @property
+    def sizes(self) -> Ints:
+        """The bytes of each framed record, int64 `[n]`."""
+        return self.stops - self.starts + FRAME_BYTES
+
+    @property
     def frames(self) -> memoryview:
         """The framed records, as the file has them."""
         return self.buffer.data[int(self.starts[0]) - HEADER_BYTES : int(self.stops[-1]) + FOOTER_BYTES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from recordspec.errors import Problem, StoreError
 from recordspec.locations import Location, open_file
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
+from recordspec.store.index import FileIndex, of_bytes, of_dataset, of_shard
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shard_names import parse_name
 from recordspec.writing.label_counts import summed_counts
@@ -40,6 +41,7 @@ class ExistingDataset:
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
         if problems:
             raise StoreError(problems)
+        of_dataset(base.folder, base.manifest)  # which is damaged before rows are encoded, not after
         return base
 
     def _differences(self, schema: Schema, options: Write) -> Iterator[Problem]:
@@ -73,6 +75,16 @@ class ExistingDataset:
     def keys(self) -> Location:
         """The hashes of the keys of all its rows."""
         return self.folder / self.manifest.name_of(KEYS_FILE)
+
+    def indices(self) -> Mapping[str, FileIndex]:
+        """The index of each shard, by file; made again where an older release has written none.
+
+        Raises StoreError if it was changed; RecordError if a shard is corrupt.
+        """
+        known = of_dataset(self.folder, self.manifest)
+        if known:
+            return known
+        return {one.file: of_bytes(of_shard(self.folder, one)) for one in self.manifest.all_shards}
 
     def suffix(self, version: str) -> str:
         """The suffix of the split in the names of new shards: `-add1`, then `-add2`, ..., after `version`."""

@@ -14,7 +14,7 @@ from recordspec.schema.options import to_builtins
 from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
-from recordspec.store.manifest import Shard
+from recordspec.store.manifest import PIECES, Shard
 from recordspec.writing.plan import BuildPlan
 from recordspec.writing.sorter import SortedRun
 from recordspec.writing.sources import base
@@ -58,7 +58,7 @@ class Checkpoint:
             sum(1 for _ in takewhile(lambda entry: self._take_over(entry, plan, partial), journal.entries))
         )
         known = {name for part in self.parts for name in part.files}
-        known |= {JOURNAL, *(f"{file}.keys" for file in self.shards)}
+        known |= {JOURNAL, *(f"{file}{suffix}" for file in self.shards for suffix in PIECES)}
         for path in plan.folder.iterdir():
             if path.name not in known:
                 path.unlink()
@@ -75,9 +75,11 @@ class Checkpoint:
                 self.parts.append(part)
             return whole
         shard = Shard(**entry["shard"])
-        path, keys = partial / shard.file, plan.folder / f"{shard.file}.keys"
+        path = partial / shard.file
+        keys, index = (plan.folder / f"{shard.file}{suffix}" for suffix in PIECES)
         keyed = not plan.options.unique or key_hashes.rows(keys) == shard.rows
-        if keyed and path.exists() and path.stat().st_size == shard.bytes:
+        indexed = plan.options.compression != "none" or index.exists()
+        if keyed and indexed and path.exists() and path.stat().st_size == shard.bytes:
             self.shards[shard.file] = shard
         return True
 

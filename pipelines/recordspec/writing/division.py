@@ -7,14 +7,14 @@ another split, and the order of the source does not matter.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
-from recordspec.wire.arrays import Ints, bytes_in, is_arrow, is_text, numbers_array, to_binary, views_of
+from recordspec.errors import Problem, RecordError, describe
+from recordspec.store.key_hashes import hashes, key_bytes
+from recordspec.wire.arrays import Ints, views_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.writing.encoded_rows import EncodedRows
@@ -89,12 +89,6 @@ class Division:
         return np.fromiter((index[name] for name in names), np.int64, len(names))
 
 
-def hashes(keys: Iterable[Any]) -> Words:
-    """128-bit hashes of keys (bytes), uint64 `[n, 2]`."""
-    digests = b"".join([hashlib.blake2b(key, digest_size=16).digest() for key in keys])
-    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
-
-
 def split_of(hashed: Words, splits: Mapping[str, float]) -> Ints:
     """The index of each row's split, int64 `[n]`."""
     total = sum(splits.values())
@@ -107,47 +101,3 @@ def order_of(hashed: Words, seed: int) -> Words:
     """The sort keys of rows with these hashes for a seed, uint64 `[n]`; equal hashes are adjacent."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
     return splitmix64(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
-
-
-def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]:
-    """The key of each row, from the columns that make it up; 7 and "7" are one key.
-
-    Raises SpecError if there is no such column, RecordError if a row has no value in it, or one
-    that is neither text nor a whole number.
-    """
-    parts = [_key_column(columns, name) for name in names]
-    if len(parts) == 1:
-        return parts[0]
-    # each part with its length before it, so that ("ab", "c") is not ("a", "bc")
-    return [b"".join(len(part).to_bytes(4, "big") + part for part in row) for row in zip(*parts, strict=True)]
-
-
-def _key_column(columns: Mapping[str, Any], name: str) -> list[bytes]:
-    values = columns.get(name)
-    if values is None:
-        hint = nearest(name, columns)
-        raise SpecError(Problem(path=("key",), expected="a column of the rows", got=f"`{name}`", hint=hint))
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
-        values = numbers_array(values)
-    if is_arrow(values):
-        if hasattr(values, "dictionary"):  # of which an entry may be null
-            values = values.dictionary_decode()
-        if not values.null_count and arrow().types.is_integer(values.type):
-            values = values.cast(arrow().large_string())
-        if not values.null_count and is_text(values):
-            return bytes_in(to_binary(values))
-        values = values.to_pylist()
-    values = values.tolist() if isinstance(values, np.ndarray) else values
-    return [_key_part(row, value, name) for row, value in enumerate(values)]
-
-
-def _key_part(row: int, value: Any, name: str) -> bytes:
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    if isinstance(value, bytes):
-        return value
-    short = isinstance(value, (int, np.integer)) and int(value).bit_length() < 4096
-    if short and not isinstance(value, bool):
-        return str(int(value)).encode()
-    problem = Problem(path=(name,), expected="a key: text or a whole number", got=describe(value))
-    raise RecordError(problem.at(f"row {row}"), row)

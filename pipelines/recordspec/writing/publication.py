@@ -13,7 +13,16 @@ from recordspec.errors import StoreError, show_text
 from recordspec.locations import sync_file
 from recordspec.progress import Progress
 from recordspec.store import key_hashes
-from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest, Shard
+from recordspec.store.index import indexed
+from recordspec.store.manifest import (
+    INDEX,
+    KEYS,
+    KEYS_FILE,
+    PIECES,
+    REJECTS_FILE,
+    Manifest,
+    Shard,
+)
 from recordspec.store.remote_transaction import ConflictError
 from recordspec.store.transaction import Transaction
 from recordspec.wire.hashes import Words
@@ -64,12 +73,12 @@ class Publication:
         return replace(plan, suffix=self.transaction.shard_suffix)
 
     def take_over(self, plan: BuildPlan, file: str, shard: Shard) -> None:
-        """Takes over a shard, and the hashes of its keys, which a task has written as `file` and `file.keys`
-        into the plan's folder."""
+        """Takes over a shard, and the hashes of its keys and its index, which a task has written as `file`,
+        `file.keys` and `file.index` into the plan's folder."""
         (plan.folder / file).rename(self.transaction.partial / shard.file)
-        keys = plan.folder / f"{file}.keys"
-        if keys.exists():
-            keys.rename(plan.folder / f"{shard.file}.keys")
+        for suffix in PIECES:
+            if (piece := plan.folder / f"{file}{suffix}").exists():
+                piece.rename(plan.folder / f"{shard.file}{suffix}")
 
     def list_rejects(self, plan: BuildPlan, lines: Iterable[tuple[Mapping[str, Any], int]]) -> Path:
         """Lists the invalid rows, after those that the dataset had before; returns the file."""
@@ -114,6 +123,7 @@ class Publication:
                 parts = _key_hashes(manifest, plan.folder, plan.base)
                 sha256 = key_hashes.write(self.transaction.partial / KEYS_FILE, parts)
                 manifest = replace(manifest, keys_sha256=sha256)
+            manifest = self._indexed(plan, manifest)
             sync_file(self.transaction.partial / REJECTS_FILE)
             schema = None if plan.schema is None else plan.schema.dump()
             try:
@@ -127,6 +137,17 @@ class Publication:
         if not self._is_sample:
             self._warn(written, manifest)
         return manifest
+
+    def _indexed(self, plan: BuildPlan, manifest: Manifest) -> Manifest:
+        """The manifest with the index of old shards as it was, and of new ones as they were written."""
+        old = {} if plan.base is None or manifest.compression != "none" else plan.base.indices()
+
+        def part(shard: Shard) -> bytes | memoryview:
+            if shard.file in old:
+                return old[shard.file].data
+            return (plan.folder / f"{shard.file}{INDEX}").read_bytes()
+
+        return indexed(manifest, self.transaction.partial, part)
 
     def _warn(self, written: Manifest, manifest: Manifest) -> None:
         if written.rejected:
@@ -146,4 +167,4 @@ def _key_hashes(manifest: Manifest, folder: Path, existing: ExistingDataset | No
             for shard in shards[:old]:
                 yield key_hashes.read(existing.keys, starts[shard.file], shard.rows)
         for shard in shards[old:]:
-            yield key_hashes.read(folder / f"{shard.file}.keys", 0, shard.rows)
+            yield key_hashes.read(folder / f"{shard.file}{KEYS}", 0, shard.rows)

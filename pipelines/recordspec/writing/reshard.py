@@ -19,6 +19,7 @@ from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand
+from recordspec.store.key_hashes import hashes
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
 from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import block_in, check_size, listed_shards, stored_schema
@@ -28,7 +29,6 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
 from recordspec.writing.append import ExistingDataset
-from recordspec.writing.division import hashes
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.encoder import PART_BITS, Advance, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
@@ -232,6 +232,7 @@ class StoredRecords:
             block=made.block,
             suffix="",
             keys_sha256=None,  # if there are keys, those of the new order
+            index_sha256=None,  # nor is the index that of the new shards
             shuffle_seed=old.shuffle_seed if made.shuffle_seed is None else made.shuffle_seed,
         )
 

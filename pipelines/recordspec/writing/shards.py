@@ -11,10 +11,10 @@ from recordspec.errors import RecordError
 from recordspec.progress import Progress
 from recordspec.schema.blocks import blocks_of
 from recordspec.schema.schema import Schema
-from recordspec.store.manifest import LabelCounts, Shard
+from recordspec.store.manifest import INDEX, LabelCounts, Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shard_names import ShardName
-from recordspec.wire.arrays import Ints, buffer_of
+from recordspec.wire.arrays import Ints, buffer_of, sizes_of
 from recordspec.wire.hashes import Words
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.options import ShardSize, Write
@@ -61,10 +61,11 @@ class ShardWriter:
 
     Args:
         name: the name of the shard in messages.
+        index: the file of its index.
     """
 
-    def __init__(self, path: Path, schema: Schema | None, options: Write, name: str) -> None:
-        self._file = ShardFile(path, options.compression)
+    def __init__(self, path: Path, schema: Schema | None, options: Write, name: str, index: Path) -> None:
+        self._file = ShardFile(path, options.compression, index)
         self._schema, self._block, self._name = schema, options.block, name
         self._waiting: list[EncodedRows] = []  # rows that no block has yet
         self._written = 0  # rows that are framed
@@ -72,7 +73,7 @@ class ShardWriter:
     def add(self, rows: EncodedRows) -> None:
         """Adds rows. Raises RecordError if they cannot form a block."""
         if self._block is None:
-            self._file.write(buffer_of(rows.records).data, len(rows), len(rows))
+            self._file.write(buffer_of(rows.records).data, sizes_of(rows.records), len(rows))
             return
         step = max(1, len(rows)) if rows.is_decoded else _DECODED_ROWS
         for start in range(0, len(rows), step):
@@ -105,7 +106,7 @@ class ShardWriter:
             first = self._written + (error.row or 0) * size
             placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
             raise RecordError(placed.problems) from None  # its row is none of the source
-        self._file.write(buffer_of(blocks).data, len(blocks), len(rows))
+        self._file.write(buffer_of(blocks).data, sizes_of(blocks), len(rows))
         self._written += len(rows)
 
 
@@ -155,7 +156,8 @@ class DirectShards:
 
     def _open(self) -> ShardWriter:
         file = self._planned[len(self._done)].file
-        return ShardWriter(self._folder / file, self._plan.schema, self._plan.options, file)
+        index = self._plan.folder / f"{file}{INDEX}"
+        return ShardWriter(self._folder / file, self._plan.schema, self._plan.options, file, index)
 
     def _close(self) -> None:
         self._done.append(self._writer.close(self._planned[len(self._done)].file))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recordspec.locations import sync_file
 from recordspec.store import key_hashes
-from recordspec.store.manifest import LabelCounts, Shard
+from recordspec.store.manifest import INDEX, KEYS, LabelCounts, Shard
 from recordspec.writing.encoder import Advance, Encoder, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.plan import BuildPlan
@@ -134,9 +134,9 @@ def write_shard(
 ) -> tuple[ShardTask, str, Shard]:
     """Writes a shard; the name of its file in the plan's folder, and what is in it. Raises StoreError."""
     file = f"{task.shard.file}.{attempt}"
-    keys = plan.folder / f"{file}.keys"
+    keys, index_file = plan.folder / f"{file}{KEYS}", plan.folder / f"{file}{INDEX}"
     with disk_errors(plan.name):
-        writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.shard.file)
+        writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.shard.file, index_file)
         try:
             for rows, index in read_rows(plan.folder, plan.schema, runs, task.rows):
                 writer.add(rows)

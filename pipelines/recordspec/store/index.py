@@ -1,0 +1,373 @@
+"""The offsets of the records of shards: `index.bin` of a dataset, and `FILE.index` beside another file.
+
+The index of a file is a header, groups of records, and residuals. Of each GROUP records the first offset, and
+the size of the smallest frame, are a group; what an offset exceeds `first + number * smallest` by is its
+residual, in 0, 1, 2, 4 or 8 bytes, the same for CHUNK records. So any offset is computed of one group and one
+residual, and records of one size take no residuals. The index of a dataset is those of its shards, in the
+order of the splits and shards; all integers are little-endian.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import stat
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from crc32c import crc32c
+
+from recordspec.errors import Problem, RecordError, State, StoreError, system_errors
+from recordspec.locations import Location, atomic_file, open_file, read_bytes
+from recordspec.store.manifest import INDEX, INDEX_FILE, Manifest, Shard
+from recordspec.wire.arrays import Bytes, Ints
+from recordspec.wire.file_types import compression_of
+from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, length_in
+from recordspec.wire.tfrecord import RecordRange, record_ends
+
+log = logging.getLogger("recordspec")
+
+# Records of a group, and records whose residuals have the same width: smaller groups have smaller residuals,
+# and a group takes 21 bytes. Records of 1.3 KB that vary by a third take 2.2 bytes each.
+GROUP, CHUNK = 128, 4096
+# Of an index that is read: two bytes a record are a billion records.
+_MOST_BYTES = 4 << 30
+
+# magic, with the version; bytes of the file, its SHA-256, or zeros, and its time of modification, or 0; the
+# number of records, and of bytes of residuals
+_HEADER = struct.Struct("<8sQ32sqQQ")
+_FOOTER = struct.Struct("<I")  # CRC32C of all before
+_MAGIC = b"rsindex\x01"
+_GROUP = np.dtype([("first", "<u8"), ("place", "<u8"), ("smallest", "<u4"), ("width", "u1")])
+_ONE_GROUP = struct.Struct("<QQIB")
+_WIDTHS = (0, 1, 2, 4, 8)
+
+OffsetGroups = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileIndex:
+    """The offsets of the records of a file.
+
+    Attributes:
+        bytes: the size of the file.
+        sha256: the hash of the file; empty if it is not known.
+        mtime_ns: its time of modification; 0 if it is known by its hash.
+        records: the number of records.
+        data: the index as it is stored.
+    """
+
+    bytes: int
+    sha256: str
+    mtime_ns: int
+    records: int
+    data: memoryview
+
+    def offsets(self, numbers: Ints) -> Ints:
+        """The byte where each of these records begins, int64 `[n]`; of the number after the last, where that
+        ends. In constant time and memory for each."""
+        offsets = np.full(len(numbers), self.bytes, np.int64)
+        inside = np.flatnonzero(numbers < self.records)
+        groups, within = self.groups[numbers[inside] // GROUP], numbers[inside] % GROUP
+        values = groups["first"].astype(np.int64) + within * groups["smallest"].astype(np.int64)
+        residuals = self.residuals
+        for width in _WIDTHS[1:]:
+            wide = np.flatnonzero(groups["width"] == width)
+            places = groups["place"][wide].astype(np.int64) + within[wide] * width
+            parts = residuals[places[:, None] + np.arange(width)]
+            values[wide] += parts.view(f"<u{width}")[:, 0].astype(np.int64)
+        offsets[inside] = values
+        return offsets
+
+    def frame(self, number: int) -> tuple[int, int]:
+        """The byte where a record begins, and the one after it."""
+        return self._offset(number), self._offset(number + 1)
+
+    def _offset(self, number: int) -> int:
+        """What `offsets` returns, of one number: NumPy takes ten times as long."""
+        if number == self.records:
+            return self.bytes
+        group, within = divmod(number, GROUP)
+        first, place, smallest, width = _ONE_GROUP.unpack_from(
+            self.data, _HEADER.size + group * _GROUP.itemsize
+        )
+        at = _HEADER.size + -(-self.records // GROUP) * _GROUP.itemsize + place + within * width
+        return int(first + within * smallest + int.from_bytes(self.data[at : at + width], "little"))
+
+    @property
+    def groups(self) -> OffsetGroups:
+        """The groups, `[g]`."""
+        return np.frombuffer(self.data, _GROUP, -(-self.records // GROUP), _HEADER.size)
+
+    @property
+    def residuals(self) -> Bytes:
+        """The residuals, uint8 `[r]`."""
+        return np.frombuffer(self.data, np.uint8)[_HEADER.size + self.groups.nbytes : -_FOOTER.size]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every residual is there, so that no other memory is read."""
+        groups = self.groups
+        counts = np.minimum(GROUP, self.records - GROUP * np.arange(len(groups)))
+        stops = groups["place"] + (counts * groups["width"]).astype(np.uint64)
+        within = (groups["place"] <= stops) & (stops <= len(self.residuals))
+        return bool((within & np.isin(groups["width"], _WIDTHS)).all())
+
+    def is_of(self, shard: Shard) -> bool:
+        """Whether it is the index of this shard."""
+        return (self.bytes, self.sha256, self.records) == (shard.bytes, shard.sha256, shard.records)
+
+
+class IndexWriter:
+    """Makes the index of a file of its frames, in their order; in memory, with about two bytes for each."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._offset = 0
+        self._waiting: list[Ints] = []  # offsets of records that are in no chunk yet
+        self._number_waiting = 0
+        self._groups: list[bytes] = []
+        self._residuals: list[bytes] = []
+        self._place = 0
+
+    def add(self, sizes: Ints) -> None:
+        """Adds frames of these sizes in bytes, int64 `[n]`."""
+        ends = np.cumsum(sizes) + self._offset
+        self._waiting.append(ends - sizes)
+        self.records += len(sizes)
+        self._number_waiting += len(sizes)
+        self._offset = int(ends[-1]) if len(ends) else self._offset
+        if self._number_waiting >= CHUNK:
+            starts = np.concatenate(self._waiting)
+            whole = len(starts) - len(starts) % CHUNK
+            for first in range(0, whole, CHUNK):
+                self._add_chunk(starts[first : first + CHUNK])
+            self._waiting, self._number_waiting = [starts[whole:]], len(starts) - whole
+
+    def _add_chunk(self, starts: Ints) -> None:
+        """Adds a chunk of records, of which only the last of a file may be smaller than the others."""
+        count = -(-len(starts) // GROUP)
+        padded = np.full(count * GROUP, self._offset, np.int64)
+        padded[: len(starts)] = starts
+        table = padded.reshape(count, GROUP)
+        sizes = np.diff(table, axis=1)
+        real = np.arange(1, count * GROUP + 1).reshape(count, GROUP)[:, :-1] < len(starts)
+        smallest = np.where(real, sizes, np.iinfo(np.int64).max).min(axis=1)
+        smallest[~real.any(axis=1)] = 0
+        residuals = (table - table[:, :1] - np.arange(GROUP) * smallest[:, None]).ravel()[: len(starts)]
+        largest = int(residuals.max())
+        width = next(width for width in _WIDTHS if largest < 1 << 8 * width)
+        groups = np.empty(count, _GROUP)
+        groups["first"], groups["smallest"], groups["width"] = table[:, 0], smallest, width
+        groups["place"] = self._place + np.arange(count) * GROUP * width
+        self._groups.append(groups.tobytes())
+        if width:
+            self._residuals.append(residuals.astype(f"<u{width}").tobytes())
+            self._place += len(starts) * width
+
+    def close(self, size: int, sha256: str = "", mtime_ns: int = 0) -> bytes:
+        """Returns the index of the file, of which these are the size, and the hash or the time."""
+        rest = np.concatenate([np.zeros(0, np.int64), *self._waiting])
+        if len(rest):
+            self._add_chunk(rest)
+        self._waiting, self._number_waiting = [], 0
+        hashed = bytes.fromhex(sha256) if sha256 else bytes(32)
+        head = _HEADER.pack(_MAGIC, size, hashed, mtime_ns, self.records, self._place)
+        data = b"".join([head, *self._groups, *self._residuals])
+        return data + _FOOTER.pack(crc32c(data))
+
+
+def of_bytes(data: bytes) -> FileIndex:
+    """The index of a file, of a copy of its `data`."""
+    return next(parse(memoryview(data), "an index"))
+
+
+def parse(data: memoryview, where: str) -> Iterator[FileIndex]:
+    """The indices of files, one after another. Raises StoreError if one is not whole, or was changed."""
+    while data:
+        index = _parsed(data, where)
+        yield index
+        data = data[len(index.data) :]
+
+
+def _parsed(data: memoryview, where: str) -> FileIndex:
+    if len(data) >= _HEADER.size + _FOOTER.size:
+        magic, size, hashed, mtime_ns, records, residuals = _HEADER.unpack_from(data)
+        stop = _HEADER.size + -(-records // GROUP) * _GROUP.itemsize + residuals
+        if magic == _MAGIC and data[stop : stop + _FOOTER.size] == _FOOTER.pack(crc32c(data[:stop])):
+            sha256 = hashed.hex() if any(hashed) else ""
+            data = data[: stop + _FOOTER.size]
+            index = FileIndex(bytes=size, sha256=sha256, mtime_ns=mtime_ns, records=records, data=data)
+            if index.is_sound:
+                return index
+    raise _unusable(where, "is no index, or was changed after it was written")
+
+
+def _unusable(where: str, got: str) -> StoreError:
+    return StoreError(State(where=where, got=got, hint="`recordspec index` makes it again"))
+
+
+def _bytes_of(path: Location) -> memoryview:
+    """The bytes of a file, which is mapped where it is on this machine. Raises StoreError."""
+    with system_errors("read", path):
+        status = path.peek()
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_size:
+            return np.memmap(str(path), np.uint8, "r").data
+    return memoryview(read_bytes(path, _MOST_BYTES))
+
+
+def of_file(path: Location, sha256: str = "") -> tuple[bytes, int]:
+    """The index of an uncompressed file, made of the lengths of its records, with its hash if that is known,
+    else with its time; and the number of records. Raises RecordError at the first invalid length."""
+    writer, status, start = IndexWriter(), path.stat(), 0
+    for _, ends in record_ends(path):
+        writer.add(np.diff(ends, prepend=start))
+        start = int(ends[-1])
+    return writer.close(status.st_size, sha256, 0 if sha256 else status.st_mtime_ns), writer.records
+
+
+def made_again(path: Location) -> FileIndex:
+    """The index of a file that has none. Raises RecordError at the first invalid length."""
+    return of_bytes(of_file(path)[0])
+
+
+def check_uncompressed(path: Location) -> None:
+    """Raises RecordError for a compressed file."""
+    compression = compression_of(path)
+    if compression != "none":
+        hint = "`recordspec reshard --compression none` makes one"
+        got = f"{compression}, which has no random access"
+        raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
+
+
+def check_records(path: Location, shard: Shard, index: FileIndex) -> None:
+    """Raises StoreError for a file of another number of records than the manifest says."""
+    if index.records != shard.records:
+        expected = f"{shard.records:,} records, as the manifest says"
+        raise StoreError(Problem(where=str(path), expected=expected, got=f"{index.records:,}"))
+
+
+def of_shard(folder: Location, shard: Shard) -> bytes:
+    """The index of a shard. Raises RecordError at the first invalid length, StoreError if the shard is not
+    the one that the manifest names."""
+    data, _ = of_file(folder / shard.file, shard.sha256)
+    check_records(folder / shard.file, shard, of_bytes(data))
+    return data
+
+
+def of_dataset(folder: Location, manifest: Manifest) -> Mapping[str, FileIndex]:
+    """The index of each shard, by file; empty for a dataset without.
+
+    Raises StoreError if the file was changed, or is that of other shards.
+    """
+    if manifest.index_sha256 is None:
+        return {}
+    path = folder / manifest.name_of(INDEX_FILE)
+    data, shards = _bytes_of(path), manifest.all_shards
+    if hashlib.sha256(data).hexdigest() != manifest.index_sha256:
+        raise _unusable(str(path), "was changed after it was written")
+    indices = list(parse(data, str(path)))
+    if len(indices) != len(shards) or not all(map(FileIndex.is_of, indices, shards)):
+        raise _unusable(str(path), "is the index of other shards")
+    return {shard.file: index for shard, index in zip(shards, indices, strict=True)}
+
+
+class Indices:
+    """The indices of files, each read once. One that cannot be used is logged.
+
+    Args:
+        manifests: the manifests of datasets, by folder.
+    """
+
+    def __init__(self, manifests: Mapping[Location, Manifest]) -> None:
+        self._manifests = manifests
+        self._datasets: dict[Location, Mapping[str, FileIndex]] = {}
+
+    def of(self, path: Location) -> FileIndex | None:
+        """The index of a file, if there is one, and the file has not changed since."""
+        folder = path.parent
+        if folder in self._manifests and folder not in self._datasets:
+            try:
+                self._datasets[folder] = of_dataset(folder, self._manifests[folder])
+            except StoreError as error:
+                log.warning("%s", error)
+                self._datasets[folder] = {}
+        index = self._datasets.get(folder, {}).get(path.name) or _beside(path)
+        if index is None:
+            return None
+        status = path.stat()
+        # an object of a store does not change, and has another time than the file that was indexed
+        known = not index.mtime_ns or path.peek() is None or status.st_mtime_ns == index.mtime_ns
+        return index if known and status.st_size == index.bytes else None
+
+
+def _beside(path: Location) -> FileIndex | None:
+    with suppress(StoreError, ValueError):
+        path = path.with_name(f"{path.name}{INDEX}")
+        (index,) = parse(_bytes_of(path), str(path))
+        return index
+    return None
+
+
+def find_records(path: Location, wanted: Iterable[int], index: FileIndex | None) -> Iterator[RecordRange]:
+    """Yields the byte ranges of records of an uncompressed file, by ascending numbers. Ends at the first
+    number that is too large.
+
+    Without an index, or where it has an offset at which no such record begins, the lengths of those before
+    are read. Raises RecordError if a record cannot be reached.
+    """
+    walk, first, places = (
+        record_ends(path),
+        0,
+        np.zeros(1, np.int64),
+    )  # of record `first` on where each begins
+    for number in wanted:
+        if index is not None:
+            start, stop = index.offsets(np.array([number, number + 1])).tolist()
+            if _is_frame(path, number, start, stop):
+                yield RecordRange(number, start, stop)
+                continue
+        while number - first >= len(places) - 1:
+            last = places[-1:]
+            first, ends = next(walk, (0, last[:0]))
+            if not len(ends):
+                return
+            places = np.concatenate([last, ends])
+        if index is not None and number < index.records:
+            hint = "`recordspec index` makes it again"
+            log.warning("%s: its index is not used, as it is of another file (%s)", path, hint)
+            index = None
+        at = number - first
+        yield RecordRange(number, int(places[at]), int(places[at + 1]))
+
+
+def _is_frame(path: Location, number: int, start: int, stop: int) -> bool:
+    """Whether the header of a frame is there, of a record that ends where the next begins."""
+    if start < 0:
+        return False
+    with open_file(path) as file:
+        file.seek(start)
+        header = file.read(HEADER_BYTES)
+    return length_in(header) == stop - start - FRAME_BYTES
+
+
+def indexed(manifest: Manifest, folder: Path, part: Callable[[Shard], bytes | memoryview]) -> Manifest:
+    """The manifest with an index, which is written durably to a folder; without one if shards are compressed,
+    and have no random access.
+
+    Args:
+        part: the index of a shard.
+    """
+    if manifest.compression != "none":
+        return replace(manifest, index_sha256=None)
+    digest = hashlib.sha256()
+    with atomic_file(folder / manifest.name_of(INDEX_FILE)) as fresh, fresh.open("wb") as file:
+        for data in map(part, manifest.all_shards):
+            file.write(data)
+            digest.update(data)
+    return replace(manifest, index_sha256=digest.hexdigest())
