@@ -29,6 +29,14 @@
 
 namespace {
 
+// The finalizer of SplitMix64 (Steele et al. 2014), and the number of which it adds multiples.
+constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
+uint64_t splitmix64(uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
+  word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
+  return word ^ (word >> 31);
+}
+
 template <class T> T load(const uint8_t *at) {
   T value;
   memcpy(&value, at, sizeof value);
@@ -1098,6 +1106,73 @@ EXPORTED void rs_places(void *decoded, int64_t number, int32_t steps, int64_t *e
   if (part.lists) return put_places(part.lists->rows, part.lists->lengths, part.count(found.records), ends, valid);
   const Buffer<int64_t> none;
   put_places(none, none, part.count(found.records), ends, valid);
+}
+
+// The frames of records of mapped files, as `store/index.py` has their offsets, and where their data begin and end once
+// they are copied one after another: one more than `count`. `files` has six numbers: how many files there are, and the
+// addresses of the number of the first record of each and of the last, of the addresses of its groups, of those of its
+// residuals, of its size, and of where it is mapped. Stops at a record of a file that is not mapped, and returns which it
+// is; at one whose frame would not be in its file, and returns a negative number, -1 for the first.
+EXPORTED int64_t rs_locate(const int64_t *files, const int64_t *numbers, int64_t count, const uint8_t **frames,
+                           int64_t *offsets) {
+  constexpr int kGroup = 21, kRecords = 128;  // bytes and records of a group
+  auto at = [&](int i) { return reinterpret_cast<const int64_t *>(files[i]); };
+  const int64_t *first = at(1), *groups = at(2), *residuals = at(3), *sizes = at(4), *mapped = at(5), last = files[0];
+  auto offset = [&](int64_t file, int64_t record) {
+    if (record == first[file + 1] - first[file]) return uint64_t(sizes[file]);
+    const uint8_t *group = reinterpret_cast<const uint8_t *>(groups[file]) + kGroup * (record / kRecords);
+    int64_t within = record % kRecords, width = group[20];
+    uint64_t residual = 0;
+    const uint8_t *from = reinterpret_cast<const uint8_t *>(residuals[file]) + load<int64_t>(group + 8);
+    memcpy(&residual, from + within * width, size_t(width));
+    return load<uint64_t>(group) + uint64_t(within) * load<uint32_t>(group + 16) + residual;
+  };
+  offsets[0] = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t file = std::upper_bound(first, first + last + 1, numbers[i]) - first - 1;
+    if (!mapped[file]) return i;
+    uint64_t start = offset(file, numbers[i] - first[file]), stop = offset(file, numbers[i] - first[file] + 1);
+    if (stop > uint64_t(sizes[file]) || start > stop || stop - start < kHeader + kFooter) return -1 - i;
+    frames[i] = reinterpret_cast<const uint8_t *>(mapped[file]) + start;
+    offsets[i + 1] = offsets[i] + int64_t(stop - start - kHeader - kFooter);
+  }
+  return count;
+}
+
+// Copies the data of framed records, which are anywhere in memory, to `out`, each where `offsets` says. Stops at the
+// first whose length is not the one between its offsets, or that does not match its CRCs, and returns its number.
+EXPORTED int64_t rs_gather(const uint8_t *const *frames, const int64_t *offsets, int64_t count, uint8_t *out) {
+  constexpr int64_t kAhead = 8;  // frames whose lines are fetched while others are copied
+  for (int64_t i = 0; i < count; i++) {
+    if (i + kAhead < count) __builtin_prefetch(frames[i + kAhead]);
+    const uint8_t *frame = frames[i];
+    size_t size = size_t(offsets[i + 1] - offsets[i]);
+    if (load<uint64_t>(frame) != size || !is_header(frame)) return i;
+    if (masked_crc(frame + kHeader, size) != load<uint32_t>(frame + kHeader + size)) return i;
+    memcpy(out + offsets[i], frame + kHeader, size);
+  }
+  return count;
+}
+
+// The numbers at some places of a permutation of those below `count`, in at most 64 rounds: `permutation.py` says which.
+EXPORTED void rs_permute(const int64_t *places, int64_t many, int64_t count, int64_t a, int64_t b, int32_t rounds,
+                         uint64_t key, int64_t *numbers) {
+  uint64_t keys[64], sizes[2] = {uint64_t(a), uint64_t(b)};
+  for (int round = 0; round < rounds; round++)
+    keys[round] = splitmix64(splitmix64(key + kGolden) + uint64_t(round) + kGolden);
+  for (int64_t i = 0; i < many; i++) {
+    uint64_t number = uint64_t(places[i]);
+    do {
+      uint64_t pair[2] = {number / sizes[1], number % sizes[1]};
+      for (int round = 0; round < rounds; round++) {
+        uint64_t size = sizes[round % 2], &moved = pair[round % 2];
+        moved += (splitmix64(pair[1 - round % 2] ^ keys[round]) >> 32) * size >> 32;
+        moved -= size & -uint64_t(moved >= size);  // a branch would be mispredicted half of the time
+      }
+      number = pair[0] * sizes[1] + pair[1];
+    } while (number >= uint64_t(count));
+    numbers[i] = int64_t(number);
+  }
 }
 
 EXPORTED void rs_free(void *decoded) { delete static_cast<Decoded *>(decoded); }

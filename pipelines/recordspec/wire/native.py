@@ -40,6 +40,9 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "rs_parts": (_POINTER, (_POINTER, ctypes.POINTER(_COUNT))),
     "rs_places": (None, (_POINTER, _COUNT, ctypes.c_int32, _POINTER, _POINTER)),
+    "rs_locate": (_COUNT, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER)),
+    "rs_gather": (_COUNT, (_POINTER, _POINTER, _COUNT, _POINTER)),
+    "rs_permute": (None, (_POINTER, *[_COUNT] * 4, ctypes.c_int32, ctypes.c_uint64, _POINTER)),
     "rs_free": (None, (_POINTER,)),
 }
 
