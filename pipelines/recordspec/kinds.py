@@ -5,6 +5,7 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.base import READING, WRITING, ValueType
 from recordspec.schema.features.geometry import Coordinates, Pictures, Resize, Turn
 from recordspec.schema.lists import items, rows_of, strings
+from recordspec.schema.ragged_array import RaggedArray, SparseArray, dense, ragged
 from recordspec.schema.tensors import ragged_spec
 from recordspec.schema.values import BadValue, numbers
 from recordspec.wire.arrays import to_arrow
@@ -23,14 +24,18 @@ __all__ = [
     "Pictures",
     "Problem",
     "Ragged",
+    "RaggedArray",
     "Resize",
     "Sequence",
     "Sparse",
+    "SparseArray",
     "Turn",
     "ValueType",
     "VarLen",
+    "dense",
     "items",
     "numbers",
+    "ragged",
     "ragged_spec",
     "rows_of",
     "strings",

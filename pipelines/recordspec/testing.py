@@ -22,14 +22,15 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import RecordError
-from recordspec.schema import tensors
-from recordspec.schema.blocks import block_of_records, records_of_block
+from recordspec.errors import RecordError, SpecError
+from recordspec.schema import numpy_decoder, tensors
+from recordspec.schema.blocks import block_of_records, records_of_block, rows_of_blocks
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.wire.arrays import bytes_in
+from recordspec.wire.arrays import bytes_in, offsets
 from recordspec.wire.columns import Section, VarLen
 from recordspec.wire.proto import entries
 
@@ -43,8 +44,8 @@ class Case:
     Attributes:
         feature: an instance of the kind.
         section: its section: `features`, or `context` or `sequence` of a SequenceExample.
-        tolerance: the largest change of a value that is stored again, in its own units; 0 except
-            for lossy codecs.
+        tolerance: the largest change of a value that is stored again, or decoded without TensorFlow, in its
+            own units; 0 except for lossy codecs and resampled sounds.
         seed: the seed of the generated rows.
         shared: the graphs of a schema that has this feature among others; see `trace_together`.
     """
@@ -302,6 +303,47 @@ def a_graph_does_as_eager(case: Case) -> None:
         _assert_same(value, graph[name], 0)
 
 
+def numpy_does_as_tensorflow(case: Case) -> None:
+    """A batch, and the rows of a block, decode without TensorFlow to the same values, also row by row.
+
+    Those of resized images differ by 1 at most. A kind that has no `decode_numpy` for its `decode` says so.
+    """
+    kind = type(case.feature)
+    if kind.decode is not Feature.decode and kind.decode_numpy is Feature.decode_numpy:
+        _assert_needs_tensorflow(case)
+        return
+    batch = case.schema.decode_numpy(case.records)
+    block = np.frombuffer(case.block, np.uint8)
+    sections, counts = rows_of_blocks(case.schema, block, np.array([0]), np.array([len(block)]))
+    assert counts.tolist() == [ROWS]
+    of_block = numpy_decoder.decode_sections(case.schema, sections, ROWS)
+    assert list(batch) == list(of_block) == list(case.decoded_batch)
+    images = case.feature.pictures
+    tolerance = max(case.tolerance, images is not None and images.resizing is not None)
+    for name, expected in case.decoded_batch.items():
+        for value in (batch[name], of_block[name]):
+            _assert_same(expected, value, tolerance, each=True)
+            if isinstance(value, SparseArray):
+                assert value.shape == tuple(expected.dense_shape.numpy())
+        for place, record in enumerate(case.decoded):
+            alone, row = record[name], batch[name][place]
+            assert isinstance(row, RaggedArray) == isinstance(alone, tf.RaggedTensor), name
+            if isinstance(row, np.ndarray):  # without the padding
+                row = row[tuple(slice(size) for size in alone.shape)]
+            _assert_same(alone, row, tolerance, each=True)
+
+
+def _assert_needs_tensorflow(case: Case) -> None:
+    try:
+        case.schema.decode_numpy(case.records)
+    except SpecError as refused:
+        error = refused
+    else:
+        raise AssertionError("it was decoded")
+    expected = f"{case.feature.name}: expected a kind with `decode_numpy`, got {case.feature.kind} ("
+    assert expected in str(error), str(error)
+
+
 def nothing_is_refused(case: Case) -> None:
     """None is an error that names the row and the feature, or decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
@@ -343,6 +385,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     a_block_is_its_records,
     padding_is_not_data,
     a_graph_does_as_eager,
+    numpy_does_as_tensorflow,
     nothing_is_refused,
     its_yaml_is_itself,
     it_pickles,
@@ -373,17 +416,23 @@ def _rows(batch: Any) -> Iterable[Any]:
     return [tf.sparse.reshape(tf.sparse.slice(batch, start, size), shape) for start in starts]
 
 
-def _assert_same(expected: Any, actual: Any, tolerance: float) -> None:
+def _assert_same(expected: Any, actual: Any, tolerance: float, *, each: bool = False) -> None:
+    """The mean difference of numbers is at most the tolerance, or with `each` every difference."""
     wanted, other = _plain(expected), _plain(actual)
-    assert _equal(wanted, other, tolerance), f"{actual!r} is not {expected!r}"
+    assert _equal(wanted, other, tolerance, each), f"{actual!r} is not {expected!r}"
 
 
 def _plain(value: Any) -> Any:
-    """The value as a NumPy array, or of a ragged tensor as a list of arrays; arrays are left as they are."""
+    """The value as a NumPy array, or of a ragged one as a list of arrays; arrays are left as they are."""
     if isinstance(value, list | np.ndarray | np.generic | bytes):
         return value
     if isinstance(value, tf.sparse.SparseTensor):
         return [value.indices.numpy(), value.values.numpy()]
+    if isinstance(value, SparseArray):
+        return [value.indices, value.values]
+    if isinstance(value, RaggedArray):
+        rows = _plain(value.values)
+        return [rows[start:stop] for start, stop in pairwise(offsets(value.lengths))]
     if isinstance(value, tf.RaggedTensor):
         rows = value.flat_values.numpy()
         for splits in reversed(value.nested_row_splits):
@@ -392,14 +441,16 @@ def _plain(value: Any) -> Any:
     return value.numpy()
 
 
-def _equal(wanted: Any, other: Any, tolerance: float) -> bool:
+def _equal(wanted: Any, other: Any, tolerance: float, each: bool) -> bool:
     if isinstance(wanted, list) and isinstance(other, list):
         return len(wanted) == len(other) and all(
-            _equal(left, right, tolerance) for left, right in zip(wanted, other, strict=True)
+            _equal(left, right, tolerance, each) for left, right in zip(wanted, other, strict=True)
         )
     wanted, other = np.asarray(wanted), np.asarray(other)
     if wanted.shape != other.shape or wanted.dtype != other.dtype:
         return False
     if tolerance:
-        return bool(np.mean(np.abs(wanted.astype(float) - other.astype(float))) <= tolerance)
-    return bool((wanted == other).all()) or wanted.tobytes() == other.tobytes()
+        apart = np.abs(wanted.astype(float) - other.astype(float))
+        return bool((apart.max(initial=0) if each else np.mean(apart)) <= tolerance)
+    same = (wanted == other).all() if wanted.dtype == object else wanted.tobytes() == other.tobytes()
+    return bool(same)

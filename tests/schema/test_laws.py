@@ -24,6 +24,7 @@ DECODING = {
     testing.a_batch_is_its_records,
     testing.a_block_is_a_batch,
     testing.a_graph_does_as_eager,
+    testing.numpy_does_as_tensorflow,
 }
 MARKED_LAWS = [
     pytest.param(law, id=law.__name__, marks=[pytest.mark.tensorflow] * (law in DECODING)) for law in LAWS

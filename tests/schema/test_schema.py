@@ -376,6 +376,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "columns",
         "coordinates",
         "decode",
+        "decode_numpy",
         "description",
         "encode",
         "encode_one",

@@ -103,16 +103,24 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
     sequence = schema.record == "sequence_example"
     decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=sequence)
     check_structure(schema.placed, decoded)
-    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
     for section in schema.sections:
         columns = placed_columns(schema, section)
         stored = decoded.sequence if section == "sequence" else decoded.features
         blocks.check_known(stored, {column.key for column in columns}, f"keys of the schema in {section}")
+    sections = stored_sections(schema, decoded)
+    check_counts(schema, sections, decoded.rows)
+    return sections
+
+
+def stored_sections(schema: FeatureSet, decoded: RecordBatch) -> Sections:
+    """The columns of records that have the structure of the schema; a key of no feature is left out."""
+    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
+    for section in schema.sections:
+        stored = decoded.sequence if section == "sequence" else decoded.features
         sections[section] = {
             column.key: _stored(column, section, stored.get(column.key, ()), decoded.rows)
-            for column in columns
+            for column in placed_columns(schema, section)
         }
-    check_counts(schema, sections, decoded.rows)
     return sections
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from one_feature import decoded, stored
 from one_feature import image_schema as schema
 from recordspec._tf import tf
 from recordspec.schema.features.image import Image as ImageFeature
+from recordspec.schema.media import images
 from recordspec.schema.values import BadValue
 from recordspec.wire.arrays import bytes_in
 
@@ -293,3 +296,118 @@ def test_sides_that_are_too_long_are_refused(encoding, shape, expected):
     with pytest.raises(rs.RecordError) as caught:
         given.encode({"x": np.zeros(shape, np.uint8)})
     assert str(caught.value).startswith(f"row 0: features.x: {expected}")
+
+
+COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by the number of channels
+PASSES = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+KEYED = (77, 78, 79)  # the colour without alpha
+
+
+def png(pixels: np.ndarray, *, interlaced: bool = False, keyed: bool = False, first_filter: int = 0) -> bytes:
+    """A PNG of 8 or 16 bits, in three chunks, whose lines have all filters in turn; `keyed` has a colour that
+    is transparent."""
+    (height, width, channels), depth = pixels.shape, 8 * pixels.dtype.itemsize
+    lines = b""
+    for left, top, right, down in PASSES if interlaced else [(0, 0, 1, 1)]:
+        some = np.ascontiguousarray(pixels[top::down, left::right])
+        if some.size:
+            stored = some.astype(some.dtype.newbyteorder(">")).view(np.uint8).reshape(len(some), -1)
+            lines += filtered(stored, channels * depth // 8, first_filter)
+    data = zlib.compress(lines)
+    header = struct.pack(">IIBBBBB", width, height, depth, COLOUR_TYPES[channels], 0, 0, interlaced)
+    key = [(b"tRNS", struct.pack(f">{channels}H", *KEYED[:channels]))] if keyed else []
+    parts = [(b"IDAT", data[at : at + len(data) // 3 + 1]) for at in range(0, len(data), len(data) // 3 + 1)]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in [(b"IHDR", header), *key, *parts, (b"IEND", b"")]
+    )
+
+
+def filtered(lines: np.ndarray, width: int, first: int) -> bytes:
+    """The bytes of lines, uint8 `[rows, bytes]`, each less what its filter predicts of the pixels before."""
+    around = np.pad(lines.astype(int), [(1, 0), (width, 0)])
+    left, up, corner = around[1:, :-width], around[:-1, width:], around[:-1, :-width]
+    near = np.argmin(np.abs([up - corner, left - corner, left + up - 2 * corner]), axis=0)
+    predicted = [0 * up, left, up, (left + up) // 2, np.choose(near, [left, up, corner])]
+    kinds = [(first + row) % 5 for row in range(len(lines))]
+    rows = [
+        (line - predicted[kind][row]) % 256 for row, (line, kind) in enumerate(zip(lines, kinds, strict=True))
+    ]
+    return b"".join(bytes([kind, *row.tolist()]) for kind, row in zip(kinds, rows, strict=True))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("stored", ["uint8", "uint16"])
+def test_png_files_of_any_form_are_read_without_tensorflow(stored, interlaced, keyed):
+    """Of any channels and filters, in the channels and the dtype of any schema."""
+    rng = np.random.default_rng(0)
+    for (height, width), channels in [
+        ((7, 9), 1),
+        ((7, 9), 2),
+        ((7, 9), 3),
+        ((7, 9), 4),
+        ((1, 1), 3),
+        ((6, 1), 4),
+    ]:
+        if keyed and channels in (2, 4):
+            continue
+        pixels = rng.integers(0, np.iinfo(stored).max, (height, width, channels), stored, endpoint=True)
+        pixels[0, 0] = KEYED[:channels] if keyed else 5
+        for first in range(5):
+            data = png(pixels, interlaced=interlaced, keyed=keyed, first_filter=first)
+            for wanted, dtype in [(1, "uint8"), (1, "uint16"), (3, "uint16"), (4, "uint8"), (4, "uint16")]:
+                feature = ImageFeature(name="x", shape=(None, None, wanted), dtype=dtype)
+                found, expected = images.decoded(feature, 0, data), tf.io.decode_png(data, wanted, dtype)
+                assert found.dtype == dtype
+                np.testing.assert_array_equal(found, expected.numpy(), f"{pixels.shape} {feature}")
+
+
+def reason_of(feature: ImageFeature, data: bytes) -> str:
+    with pytest.raises(BadValue) as caught:
+        images.decoded(feature, 3, data)
+    assert caught.value.index == 3
+    return str(caught.value.problem)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_a_damaged_png_is_not_read(dtype):
+    """Not wherever it is cut, nor where a bit of its pixels is another."""
+    data, feature = png(noise(3, dtype)), ImageFeature(name="x", dtype=dtype)
+    last = data.rindex(b"IDAT")
+    for place in (40, data.index(b"IDAT") + 5, last + 5, last + 20):
+        assert reason_of(feature, data[:place]).startswith(
+            "expected png data that decodes, got a PNG image: "
+        )
+        damaged = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        assert reason_of(feature, damaged).startswith("expected png data that decodes, got a PNG image: ")
+    assert reason_of(feature, b"<html>") == (
+        "expected png data that decodes, got an HTML page: Pillow cannot open it"
+    )
+    assert reason_of(ImageFeature(name="x", shape=(7, 6, 3), dtype=dtype), data) == (
+        f"expected an image {dtype} [7, 6, 3], got shape [7, 5, 3]"
+    )
+
+
+def test_an_unknown_filter_of_a_png_is_an_error():
+    (line,) = noise(3, "uint16")[:1].astype(">u2")
+    data = png(np.zeros((1, 5, 3), np.uint16))
+    lines = zlib.compress(b"\5" + line.tobytes())
+    chunk = struct.pack(">I", len(lines)) + b"IDAT" + lines + struct.pack(">I", zlib.crc32(b"IDAT" + lines))
+    reason = reason_of(ImageFeature(name="x", dtype="uint16"), data[:33] + chunk + data[-12:])
+    assert reason == "expected png data that decodes, got a PNG image: it has a filter 5"
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "options", [{"subsampling": 0}, {"subsampling": 2}, {"progressive": True, "quality": 30}]
+)
+def test_jpeg_files_are_read_as_the_exact_transform_of_tensorflow_reads_them(options):
+    rng = np.random.default_rng(0)
+    for shape in [(1, 1, 3), (17, 33, 3), (16, 5)]:
+        data = image_bytes(rng.integers(0, 256, shape, np.uint8), "jpeg", **options)
+        for channels in (1, 3):
+            feature = ImageFeature(name="x", shape=(None, None, channels), encoding="jpeg")
+            exact = tf.io.decode_jpeg(data, channels, dct_method="INTEGER_ACCURATE").numpy()
+            np.testing.assert_array_equal(images.decoded(feature, 0, data), exact)

@@ -14,10 +14,12 @@ from recordspec.schema.features.base import READING, WRITING, Feature, Invalid, 
 from recordspec.schema.features.options import check_positive, check_value, problem
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media.decoders import decode_sound
-from recordspec.schema.media.resampling import MOST_WEIGHTS, resampled, weights
-from recordspec.schema.media.sounds import SoundEncoding, encoded
+from recordspec.schema.media.resampling import MOST_WEIGHTS, resampled, resampled_array, weights
+from recordspec.schema.media.sounds import SoundEncoding, decoded, encoded
+from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, split_raw
-from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.schema.values import Array, BadValue
+from recordspec.wire.arrays import ArrowArray, bytes_in, flat_of, lengths_of, to_arrow
 from recordspec.wire.columns import Column, Fixed
 
 _LOSSY = ("mp3", "ogg")
@@ -121,6 +123,25 @@ class Audio(Feature):
         else:
             samples = decode_sound(self.encoding, data)
         return converted_samples(samples, self.channels, self.dtype)
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> RaggedArray:
+        stored = bytes_in(flat_of(columns[self.stored]))
+        if self.encoding == "raw":
+            sounds = [self._raw(row, data) for row, data in enumerate(stored)]
+        else:
+            sounds = [decoded(self, row, data) for row, data in enumerate(stored)]
+        if self.resample not in (None, self.sample_rate):
+            sounds = [resampled_array(sound, self.sample_rate, self.resample) for sound in sounds]
+        empty = np.zeros((0, self.channels), self.dtype)
+        return RaggedArray(np.concatenate([empty, *sounds]), lengths_of(sounds))
+
+    def _raw(self, row: int, data: bytes) -> Array:
+        try:
+            check_bytes(len(data), self.channels * np.dtype(self.dtype).itemsize, varies=True)
+        except BadValue as bad:
+            raise bad.moved(row) from None
+        samples: Array = self.restored({self.stored: [data]})
+        return samples
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, self.channels), self.dtype)

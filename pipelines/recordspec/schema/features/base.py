@@ -12,6 +12,7 @@ import numpy as np
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.schema.options import freeze
+from recordspec.schema.ragged_array import parsed
 from recordspec.schema.tensors import Tensor, TypeSpec
 from recordspec.schema.values import DTYPES, nested, unpacked
 from recordspec.wire.arrays import ArrowArray, Ints, is_arrow, is_number
@@ -415,6 +416,35 @@ class Feature(abc.ABC):
             [0.5]
         """
         return columns[self.stored]
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        """Converts the stored columns, by key, to the values of a batch as NumPy's, without TensorFlow.
+
+        They are those of `decode`: an array `[n, ...]`; a RaggedArray or a SparseArray where rows differ; or
+        a dict of these, by name, of a feature with several tensors. By default, the first column as
+        `tf.io` parses it.
+
+        Args:
+            columns: an array of Arrow for each of `columns()`, in which a row without the key is null.
+
+        Raises BadValue, with the index of the first row that does not decode; SpecError if the kind has a
+        `decode` of its own, and none for NumPy.
+
+        Example:
+            >>> import pyarrow
+            >>> schema.names["x"].decode_numpy({"x": pyarrow.array([0.5], pyarrow.float32())}).tolist()
+            [0.5]
+        """
+        if type(self).decode is not Feature.decode:
+            raise self._needs_tensorflow("decode", "decode_numpy")
+        return parsed(self.columns()[0], columns)
+
+    def _needs_tensorflow(self, method: str, wanted: str) -> SpecError:
+        """The error for a kind that has a method for TensorFlow, and not the one for NumPy."""
+        hint = f"it has `{method}`, which needs TensorFlow: `rs.read` reads it"
+        return SpecError(
+            Problem(path=(self.name,), expected=f"a kind with `{wanted}`", got=self.kind, hint=hint)
+        )
 
     @abc.abstractmethod
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:

@@ -15,9 +15,11 @@ from recordspec.schema.features.geometry import Coordinates, Resize, Turn, resiz
 from recordspec.schema.features.options import check_positive, check_value, problem
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import by_row, items
+from recordspec.schema.media import resizing
+from recordspec.schema.ragged_array import RaggedArray, ragged
 from recordspec.schema.tensors import Tensor, TypeSpec, lengths_of, ragged_spec
 from recordspec.schema.values import Array, BadValue
-from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.arrays import ArrowArray, Ints, Mask, to_arrow
 from recordspec.wire.columns import Column, Ragged
 
 # Tolerance, relative to 1 or to the size of the image: float32 has 24 bits, and x + w is rounded.
@@ -197,6 +199,35 @@ class Box(Coordinates):
     def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
         return resized_boxes(value, sides, self.format, resize.size, resize.aspect, self.pad or 0)
 
+    def resized_numpy(self, value: Any, sides: Ints, resize: Resize) -> tuple[Any, Mask | None]:
+        each, zero = np.repeat(sides, value.lengths, axis=0), np.float32(0)
+        boxes: Array = np.ascontiguousarray(value.values)
+        old = each[:, ::-1].astype(np.float32)
+        corners = [corner * old if self._relative else corner for corner in corners_of(boxes, self.format)]
+        moved = [resizing.points(corner, each, resize) for corner in corners]
+        kept = None
+        if self.drop is not None:
+
+            def area(slack: float) -> Array:
+                around = [np.float32(slack) * (end - start) for _, start, end in moved]
+                low, high = (
+                    np.maximum(np.minimum(point, end + margin), start - margin)
+                    for (point, start, end), margin in zip(moved, around, strict=True)
+                )
+                return np.asarray(np.prod(np.maximum(high - low, zero), axis=1))
+
+            whole = np.prod(moved[1][0] - moved[0][0], axis=1)
+            kept = (area(0) > 0) & (area(_SLACK) >= whole * np.float32(self.drop.below))
+        if self._relative and resize.aspect == "stretch":
+            return value, kept
+        low, high = (np.clip(point, start, end) for point, start, end in moved)
+        left = (low < high).all(axis=1, keepdims=True)
+        if self._relative:
+            new = np.array([1 / side for side in resize.size[::-1]], np.float32)
+            low, high = low * new, high * new
+        both = np.concatenate(halves_of(low, high, self.format), axis=1)
+        return RaggedArray(np.where(left, both, np.float32(self.pad or 0)), value.lengths), kept
+
     def among(self, names: Container[str]) -> Coordinates:
         if self.drop is None or all(name in names for name in self.drop.with_):
             return super().among(names)
@@ -222,6 +253,12 @@ class Box(Coordinates):
         # a box that ends where the image does may end a bit after it once both are scaled
         whole = tf.reduce_prod(moved[1][0] - moved[0][0], 1)
         return (area(0) > 0) & (area(_SLACK) >= whole * (self.drop.below if self.drop else 0))
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> RaggedArray:
+        if not self.keys:
+            return ragged(columns[self.stored], (4,))
+        sides = [ragged(columns[key]) for key in self.keys]
+        return RaggedArray(np.column_stack([side.values for side in sides]), sides[0].lengths)
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, 4), "float32")

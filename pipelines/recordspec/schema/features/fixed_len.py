@@ -24,6 +24,7 @@ from recordspec.schema.features.options import (
     value_item,
 )
 from recordspec.schema.lists import cells
+from recordspec.schema.ragged_array import dense
 from recordspec.schema.tensors import Tensor, TypeSpec, with_default
 from recordspec.schema.values import encode_list, encode_scalar
 from recordspec.wire.arrays import ArrowArray, to_arrow
@@ -118,6 +119,10 @@ class FixedLen(Feature):
         if not self.with_missing:
             return value
         return dict(zip(self.outputs, with_default(value, self.default, static(self.shape)), strict=True))
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        values, missing = dense(columns[self.stored], static(self.shape), self.default)
+        return dict(zip(self.outputs, (values, missing), strict=True)) if self.with_missing else values
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         values = tf.TensorSpec(self.shape, self.dtype)

@@ -16,6 +16,7 @@ from recordspec.schema.features.base import READING, Feature
 from recordspec.schema.features.options import problem
 from recordspec.schema.tensors import Tensor
 from recordspec.schema.values import Array
+from recordspec.wire.arrays import ArrowArray, Ints, Mask
 
 Aspect = Literal["stretch", "crop", "pad"]
 
@@ -113,6 +114,10 @@ class Pictures(Feature):
         It is called if there is a `resizing`, and like `decode` for one record at a time if `per_example`.
         """
 
+    def decode_numpy_with_sides(self, columns: Mapping[str, ArrowArray]) -> tuple[Any, Ints]:
+        """The same in NumPy: what `decode_numpy` returns, and the sides, int64 `[n, 2]`."""
+        raise self._needs_tensorflow("decode_with_sides", "decode_numpy_with_sides")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Coordinates(Feature):
@@ -166,6 +171,18 @@ class Coordinates(Feature):
             value: what `decode` returns, of one record or of a batch.
             sides: height and width of the images before, int32 `[2]` or `[n, 2]`.
         """
+
+    def resized_numpy(self, value: Any, sides: Ints, resize: Resize) -> tuple[Any, Mask | None]:
+        """The same in NumPy: what `resized` and `kept` return.
+
+        Args:
+            value: what `decode_numpy` returns.
+            sides: height and width of the image of each row, int64 `[n, 2]`.
+
+        Returns:
+            The value, and which of its items stay, bool `[m]`; None if all do.
+        """
+        raise self._needs_tensorflow("resized", "resized_numpy")
 
 
 def sides_of(pixels: Tensor, data: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -15,10 +15,12 @@ from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
 from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, sides_of
 from recordspec.schema.features.options import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
+from recordspec.schema.media import resizing
 from recordspec.schema.media.decoders import decode_webp
-from recordspec.schema.media.images import ImageEncoding, encoded, header_of
+from recordspec.schema.media.images import ImageEncoding, decoded, encoded, header_of
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, reshaped
-from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.schema.values import Array, BadValue
+from recordspec.wire.arrays import ArrowArray, Ints, bytes_in, flat_of, to_arrow
 from recordspec.wire.columns import Column, Fixed
 
 # Channels that the codecs of TensorFlow and of Pillow both support.
@@ -171,6 +173,29 @@ class Image(Pictures):
         else:
             pixels = tf.io.decode_png(data, self.channels, tf.as_dtype(self.dtype))
         return tf.ensure_shape(pixels, self.shape)
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        return self.decode_numpy_with_sides(columns)[0]
+
+    def decode_numpy_with_sides(self, columns: Mapping[str, ArrowArray]) -> tuple[Any, Ints]:
+        images = self.images(bytes_in(flat_of(columns[self.stored])))
+        sides = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
+        if self.resizing is not None:
+            images = [resizing.resized(image, self.resizing, self.pad or 0) for image in images]
+        return resizing.stacked(images, self.decoded_shape, self.dtype), sides
+
+    def images(self, stored: Sequence[bytes]) -> list[Array]:
+        """The pixels of stored images as they are before they are resized, each `[h, w, c]`.
+
+        Raises BadValue for one that does not decode, or has another shape.
+        """
+        if self.encoding == "raw":
+            size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
+            for row, data in enumerate(stored):
+                if len(data) != size:
+                    raise BadValue(row, f"{size} bytes", str(len(data)))
+            return [self.restored({self.stored: [data]}) for data in stored]
+        return [decoded(self, row, data) for row, data in enumerate(stored)]
 
     def spec(self) -> TypeSpec:
         if None in self.decoded_shape:

@@ -19,15 +19,20 @@ from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
 from recordspec.schema.features.options import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
+from recordspec.schema.ragged_array import dense, ragged
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.schema.values import BadValue, is_within, unpacked
 from recordspec.wire.arrays import (
     ArrowArray,
     Ints,
     bytes_in,
+    counts_of,
+    flat_of,
     is_arrow,
     is_list,
     is_number,
+    offsets,
+    part,
     present_in,
     strings_array,
     take,
@@ -274,6 +279,24 @@ class Label(Feature):
         if len(self.names) > _MOST_NAMES_SHOWN:
             return f"one of {len(self.names)} names, or an index"
         return f"{one_of(self.names)}, or an index"
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        array = columns[self.stored]
+        if self._by_name:
+            counts = counts_of(array)
+            array = to_arrow(self._stored_names(flat_of(array), counts), counts if self.shape else 1)
+        return ragged(array) if self._varies else dense(array, static(self.shape))[0]
+
+    def _stored_names(self, names: ArrowArray, counts: Ints) -> Ints:
+        """The indices of stored names, of which each row has so many. Raises BadValue for an unknown one."""
+        indices = self._in_arrow(names)
+        unknown = np.flatnonzero(indices == _UNKNOWN)
+        if len(unknown) and self.oov == "error":
+            row = int(np.searchsorted(offsets(counts), unknown[0], "right")) - 1
+            name = bytes_in(part(to_binary(names), int(unknown[0]), int(unknown[0]) + 1))[0]
+            raise BadValue(row, self._expected(), f"`{name.decode(errors='replace')}`", _OOV_HINT)
+        indices[unknown] = len(self.names)
+        return indices
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None,), "int64") if self._varies else tf.TensorSpec(self.shape, "int64")

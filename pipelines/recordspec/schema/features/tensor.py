@@ -16,9 +16,21 @@ from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
 from recordspec.schema.features.options import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, each_refused, outside
 from recordspec.schema.lists import items
+from recordspec.schema.ragged_array import RaggedArray, dense, ragged
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
 from recordspec.schema.values import DTYPES, Array, BadValue, dtype_range, is_integer, numbers, numpy_dtype
-from recordspec.wire.arrays import ArrowArray, binary_array, offsets, storage_of, to_arrow, views_of
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    binary_array,
+    bytes_in,
+    flat_of,
+    lengths_of,
+    offsets,
+    storage_of,
+    to_arrow,
+    views_of,
+)
 from recordspec.wire.columns import Column, Fixed, Layout, Ragged, Storage
 
 # Bytes of a compressed tensor that are inflated at once; only their number is kept.
@@ -167,6 +179,27 @@ class AnyTensor(Feature):
             return tf.io.decode_raw(data, self.dtype)
         return tf.bitcast(tf.io.decode_raw(data, twin), self.dtype)
 
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        array, dtype = columns[self.stored], numpy_dtype(self.dtype)
+        if self._is_list:
+            values = ragged(array, self._cell) if self._varies else dense(array, self._cell)[0]
+            if isinstance(values, RaggedArray):
+                return RaggedArray(_cast(values.values, dtype, values.lengths), values.lengths)
+            return _cast(values, dtype, np.ones(len(values), np.int64))
+        data = bytes_in(flat_of(array))
+        if self.encoding == "zlib":
+            data = [_inflated(row, one) for row, one in enumerate(data)]
+        size, cell = math.prod(self._cell) * dtype.itemsize, self._cell
+        for row, one in enumerate(data):
+            try:
+                check_bytes(len(one), size, varies=self._varies)
+            except BadValue as bad:
+                raise bad.moved(row) from None
+        numbers = np.frombuffer(b"".join(data), dtype.newbyteorder("<")).astype(dtype, copy=False)
+        if not self._varies:
+            return numbers.reshape(len(data), *cell)
+        return RaggedArray(numbers.reshape(-1, *cell), lengths_of(data) // size)
+
     def spec(self) -> TypeSpec:
         if self._varies:
             return ragged_spec(self.shape, self.dtype)
@@ -186,6 +219,17 @@ class AnyTensor(Feature):
         return np.asarray(real + imaginary).astype(numpy_dtype(dtype))
 
 
+def _cast(values: Array, dtype: np.dtype[Any], lengths: Ints) -> Array:
+    """Numbers of a list as `dtype`. Raises BadValue, with the row, for an integer that overflows."""
+    cast = values.astype(dtype)
+    wrong = cast != values if dtype.kind in "iu" else np.zeros(0, bool)
+    if wrong.any():
+        item = int(np.argmax(wrong.reshape(len(values), -1).any(axis=1)))
+        row = int(np.searchsorted(np.cumsum(lengths), item, "right"))
+        raise BadValue(row, f"numbers that {dtype} holds", str(values[wrong][0]))
+    return cast
+
+
 def narrowed(value: Tensor, dtype: str) -> Tensor:
     """Casts the numbers of a list to `dtype`. A number of another writer that overflows is an error."""
     narrow = tf.cast(value, dtype)
@@ -196,6 +240,13 @@ def narrowed(value: Tensor, dtype: str) -> Tensor:
     same = tf.debugging.assert_equal(tf.cast(cast, value.dtype), numbers, message)
     with tf.control_dependencies([same]):
         return tf.identity(narrow)
+
+
+def _inflated(row: int, data: bytes) -> bytes:
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise BadValue(row, "whole zlib data", str(error)) from None
 
 
 def _inflated_size(data: bytes) -> int:

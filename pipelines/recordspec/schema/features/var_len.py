@@ -10,6 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
+from recordspec.schema import ragged_array
 from recordspec.schema.features.base import READING, Feature, Invalid, ListForm, ValueType
 from recordspec.schema.features.options import (
     STORAGE,
@@ -112,6 +113,14 @@ class VariableLen(WithLength, Feature):
         if self.as_ == "ragged":
             return value
         return self._with_length(padded(value, self.pad, self.max_length), lambda: lengths_of(value))
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        values = ragged_array.ragged(columns[self.stored])
+        if self.as_ == "sparse":
+            return ragged_array.listed(values)
+        if self.as_ == "ragged":
+            return values
+        return self._with_length(values.to_dense(self.pad, self.max_length), lambda: values.lengths)
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         if self.as_ == "sparse":

@@ -19,9 +19,10 @@ from recordspec.schema.features.options import check_sizes, problem
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
 from recordspec.schema.media.images import ImageEncoding, encoded, pillow
+from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.tensors import Tensor, TypeSpec, mapped, one_by_one, ragged_spec
 from recordspec.schema.values import BadValue
-from recordspec.wire.arrays import ArrowArray, Ints, to_arrow
+from recordspec.wire.arrays import ArrowArray, Ints, counts_of, flat_of, offsets, to_arrow
 from recordspec.wire.columns import Column, Fixed, Ragged
 
 
@@ -158,6 +159,20 @@ class Video(Pictures):
             lambda: tf.zeros([0, *(size or 0 for size in shape)], self.dtype),
         )
         return tf.ensure_shape(pixels, self._decoded_shape)
+
+    def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        return self.decode_numpy_with_sides(columns)[0]
+
+    def decode_numpy_with_sides(self, columns: Mapping[str, ArrowArray]) -> tuple[Any, Ints]:
+        array = columns[self.stored]
+        counts = counts_of(array)
+        with by_row(counts):
+            frames, sides = self.frame.decode_numpy_with_sides({self.frame.stored: flat_of(array)})
+        first = np.ones((len(counts), 2), np.int64)  # of a video without frames
+        first[counts > 0] = sides[offsets(counts)[:-1][counts > 0]]
+        if self.shape[0] is None or isinstance(frames, RaggedArray):
+            return RaggedArray(frames, counts, dense_rows=True), first
+        return frames.reshape(len(counts), self.shape[0], *frames.shape[1:]), first
 
     def spec(self) -> TypeSpec:
         if None in self._decoded_shape:

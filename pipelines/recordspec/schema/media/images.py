@@ -48,6 +48,7 @@ _CONVERTED = {1: "L", 3: "RGB", 4: "RGBA"}
 # The colour types of PNG (ISO/IEC 15948, 11.2.2), at 16 bits.
 _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
+_GREY_WEIGHTS = (9797, 19234, 3737)  # of red, green and blue, in 2^-15
 # The options of Pillow's encoders without a quality.
 _USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
@@ -82,6 +83,58 @@ def encoded(target: Image, row: int, value: Any) -> bytes:
     if isinstance(value, pillow("images").Image):
         return _from_image(target, row, value, "")
     raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
+
+
+def decoded(target: Image, row: int, data: bytes) -> Array:
+    """The pixels of stored bytes, `[h, w, c]`, as TensorFlow's decoders give them; of jpeg within 2 of 255.
+
+    Raises BadValue for bytes that do not decode, or an image of another shape.
+    """
+    library = pillow("images")
+    try:
+        image = library.open(io.BytesIO(data))
+        mode = _mode(data, image)
+        if image.format == "JPEG" and target.channels == 1:
+            image.draft("L", image.size)  # the luminance, which is stored
+        if mode.endswith(";16") or mode == "I":
+            pixels = _deep_pixels(data, image, mode, target.channels)
+            pixels = pixels if target.dtype == "uint16" else (pixels >> 8).astype(np.uint8)
+        else:
+            grey = target.channels == 1 and image.format == "PNG" and mode not in ("1", "L", "LA")
+            pixels = np.asarray(image.convert("RGB" if grey else _CONVERTED[target.channels]))
+            pixels = _grey(pixels) if grey else pixels
+            # 257 makes 65535 of 255, as libpng does
+            pixels = pixels.astype(np.uint16) * np.uint16(257) if target.dtype == "uint16" else pixels
+    except Exception as error:  # Pillow's decoders raise many types for bad data
+        reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
+        expected, got = f"{target.encoding} data that decodes", f"{describe_type(data)}: {reason}"
+        raise BadValue(row, expected, got) from None
+    pixels = pixels.reshape(*pixels.shape[:2], target.channels)
+    _check_shape(target, row, pixels.shape, "")
+    return pixels
+
+
+def _deep_pixels(data: bytes, image: Any, mode: str, channels: int) -> Array:
+    """The pixels of an image with 16 bits, uint16 `[h, w, channels]`."""
+    stored = np.asarray(image).astype(np.uint16)[:, :, None] if mode.startswith("I") else _from_png_16(data)
+    colours = stored[:, :, : stored.shape[2] - (stored.shape[2] in (2, 4))]
+    if colours.shape[2] == 3 and channels == 1:
+        return _grey(colours)
+    transparent = image.info.get("transparency")  # one grey or colour, of which the pixels have no alpha
+    alpha = np.full_like(colours[:, :, :1], 0xFFFF)
+    if stored.shape[2] in (2, 4):
+        alpha = stored[:, :, -1:]
+    elif transparent is not None:
+        alpha[(colours == transparent).all(axis=2)] = 0
+    colours = np.repeat(colours, 3, axis=2) if colours.shape[2] < min(channels, 3) else colours
+    return colours if channels < 4 else np.concatenate([colours, alpha], axis=2)
+
+
+def _grey(colours: Array) -> Array:
+    """The pixels of a PNG in grey, as libpng makes them: Pillow rounds those of 8 bits."""
+    half = 1 << 14 if colours.dtype == np.uint16 else 0
+    grey = colours.astype(np.int64) @ _GREY_WEIGHTS + half >> 15
+    return np.asarray(grey.astype(colours.dtype)[:, :, None])
 
 
 def _expected(target: Image) -> str:
@@ -412,6 +465,68 @@ def _png_16(pixels: Array) -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks
     )
+
+
+# The first column and row of each pass of an interlaced PNG, and the steps to the next (ISO/IEC 15948, 8.2).
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+
+
+def _from_png_16(data: bytes) -> Array:
+    """The pixels of a 16-bit PNG file, uint16 `[h, w, c]`: Pillow gives only 8 bits of colours."""
+    width, height, _, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", data, 16)
+    channels = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
+    parts, at = [], 8
+    while at + 8 <= len(data):
+        size, kind = struct.unpack_from(">I4s", data, at)
+        if kind == b"IDAT":
+            parts.append(data[at + 8 : at + 8 + size])
+            if struct.pack(">I", zlib.crc32(kind + parts[-1])) != data[at + 8 + size : at + 12 + size]:
+                raise ValueError("it is damaged")
+        at += 12 + size
+    passes = _ADAM7 if interlaced else ((0, 0, 1, 1),)
+    shapes = [(-(-(height - top) // down), -(-(width - left) // right)) for left, top, right, down in passes]
+    sizes = [rows * (1 + 2 * channels * columns) if columns > 0 < rows else 0 for rows, columns in shapes]
+    raw = np.frombuffer(zlib.decompressobj().decompress(b"".join(parts), sum(sizes)), np.uint8)
+    if len(raw) < sum(sizes):
+        raise ValueError("it is truncated")
+    pixels = np.empty((height, width, channels), np.uint16)
+    for (left, top, right, down), (rows, columns), size in zip(passes, shapes, sizes, strict=True):
+        if size:
+            lines = _unfiltered(raw[:size].reshape(rows, -1), 2 * channels)
+            pixels[top::down, left::right] = lines.view(">u2").reshape(rows, columns, channels)
+            raw = raw[size:]
+    return pixels
+
+
+def _unfiltered(lines: Array, width: int) -> Array:
+    """The bytes of the lines of a PNG, of which each begins with its filter; `width` is that of a pixel
+    (ISO/IEC 15948, 9)."""
+    done = np.zeros((len(lines) + 1, lines.shape[1] - 1), np.uint8)
+    for number, line in enumerate(lines):
+        above, own, kind = done[number], done[number + 1], line[0]
+        own[:] = line[1:]
+        if kind == 1:
+            own[:] = np.cumsum(own.reshape(-1, width), axis=0, dtype=np.uint8).reshape(-1)
+        elif kind == 2:
+            own += above
+        elif kind in (3, 4):
+            _add_predicted(own.reshape(-1, width), above.reshape(-1, width).astype(np.int32), paeth=kind == 4)
+        elif kind:
+            raise ValueError(f"it has a filter {kind}")
+    return done[1:]
+
+
+def _add_predicted(line: Array, above: Array, *, paeth: bool) -> None:
+    """Adds to each pixel, `[w, bytes]`, what is predicted of those on the left and above."""
+    left, corner = np.zeros_like(above[0]), np.zeros_like(above[0])
+    for place, pixel in enumerate(line):
+        up = above[place]
+        predicted = (left + up) // 2
+        if paeth:
+            away = np.abs([up - corner, left - corner, left + up - 2 * corner])
+            predicted = np.choose(np.argmin(away, axis=0), [left, up, corner])
+        pixel += predicted.astype(np.uint8)
+        left, corner = pixel.astype(np.int32), up
 
 
 @cache

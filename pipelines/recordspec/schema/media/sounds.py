@@ -204,6 +204,21 @@ def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> by
     return _with_serial_0(stream.getvalue()) if format_ == "OGG" else stream.getvalue()
 
 
+def decoded(target: Audio, row: int, data: bytes) -> Array:
+    """The samples of stored bytes, `[n, channels]`, as TensorFlow's decoders give them; of mp3 and ogg, which
+    other libraries decode there, within 1e-4 of full scale. Raises BadValue.
+    """
+    sound = _opened(row, data, "")
+    if sound.samplerate != target.sample_rate:
+        raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", f"{sound.samplerate} Hz")
+    _check_whole(row, data, sound, "")
+    samples = _samples(target, row, sound, "")
+    if samples.shape[1] != target.channels or not len(samples):
+        expected = f"samples {show_shape((None, target.channels))}, at least one"
+        raise BadValue(row, expected, f"shape {show_shape(samples.shape)}")
+    return samples
+
+
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 

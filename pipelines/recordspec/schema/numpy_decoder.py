@@ -1,0 +1,137 @@
+"""Decodes records, and the rows of blocks, to values of NumPy, without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import RecordError
+from recordspec.schema.blocks import Sections, check_counts, stored_sections
+from recordspec.schema.feature_set import FeatureSet
+from recordspec.schema.features.base import Feature
+from recordspec.schema.ragged_array import RaggedArray
+from recordspec.schema.validate import check_structure
+from recordspec.schema.values import BadValue
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    Mask,
+    counts_of,
+    flat_of,
+    items_of,
+    list_array,
+    offsets,
+    values_array,
+)
+from recordspec.wire.columns import Section
+from recordspec.wire.record_batch import decode as decode_records
+
+
+def decode(schema: FeatureSet, buffer: Bytes, places: Ints) -> dict[str, Any]:
+    """The values of records, by name: what `Schema.decode` returns of a batch, in NumPy.
+
+    Args:
+        buffer: the records, one after another, uint8 `[bytes]`.
+        places: where each begins and the last ends, int64 `[n + 1]`.
+
+    Raises RecordError, with the row, for a record that does not decode.
+    """
+    keys = {column.key for _, feature in schema.placed for column in feature.columns()}
+    sequence = schema.record == "sequence_example"
+    batch = decode_records(buffer, places[:-1], places[1:], sequence=sequence, keys=keys)
+    check_structure(schema.placed, batch)
+    return decode_sections(schema, stored_sections(schema, batch), batch.rows)
+
+
+def decode_sections(schema: FeatureSet, sections: Sections, rows: int) -> dict[str, Any]:
+    """The values of rows of these columns. Raises RecordError, with the row."""
+    check_counts(schema, sections, rows)
+    decoded: dict[str, Any] = {}
+    sides: dict[str, Ints] = {}  # height and width before an image is resized
+    resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
+    for section, feature in schema.placed:
+        columns = {column.key: sections[section][column.key] for column in feature.columns()}
+        make = feature.decode_numpy
+        if feature.name in resized:
+            make = resized[feature.name].decode_numpy_with_sides
+        value = _made(schema, section, feature, columns, make)
+        if feature.name in resized:
+            value, sides[feature.name] = value
+        decoded |= value if isinstance(value, dict) else {feature.name: value}
+    kept: dict[str, Mask] = {}  # by the names of all features that lose items
+    for name, image in schema.images.items():
+        follow = schema.names[name].coordinates
+        if follow is None or image.resizing is None:
+            continue
+        value, each = decoded[name], sides[image.name]
+        steps = None
+        if name in schema.steps:
+            steps, value = value.lengths, value.values
+            each = each.values if isinstance(each, RaggedArray) else np.repeat(each, steps, axis=0)
+        value, mask = follow.resized_numpy(value, each, image.resizing)
+        decoded[name] = value if steps is None else RaggedArray(value, steps)
+        if mask is not None and follow.dropped_with is not None:
+            kept |= dict.fromkeys((name, *follow.dropped_with), mask)
+    for name, mask in kept.items():
+        decoded[name] = _masked(decoded[name], mask, in_steps=name in schema.steps)
+    return {name: _writable(value) for name, value in decoded.items()}
+
+
+def _writable(value: Any) -> Any:
+    """The value in memory of its own: a view of Arrow's cannot be changed, and PyTorch warns of it."""
+    if isinstance(value, RaggedArray):
+        return replace(value, values=_writable(value.values))
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value.copy()
+    return value
+
+
+def _made(
+    schema: FeatureSet,
+    section: Section,
+    feature: Feature,
+    columns: Mapping[str, ArrowArray],
+    make: Callable[[Mapping[str, ArrowArray]], Any],
+) -> Any:
+    """The values of a feature. Raises RecordError for the first row that does not decode."""
+    steps = None
+    if section == "sequence":
+        steps = counts_of(next(iter(columns.values())))
+        if feature.name in schema.steps:
+            columns = {key: items_of(array) for key, array in columns.items()}
+        else:
+            columns = {key: _joined_steps(array) for key, array in columns.items()}
+    try:
+        value = make(columns)
+    except BadValue as bad:
+        row = bad.index
+        if feature.name in schema.steps and steps is not None:
+            row = int(np.searchsorted(np.cumsum(steps), row, "right"))
+        raise RecordError(bad.problem.under(section, feature.name), row) from None
+    return value if steps is None or feature.name not in schema.steps else _in_steps(value, steps)
+
+
+def _joined_steps(array: ArrowArray) -> ArrowArray:
+    """The values of all steps of each row."""
+    steps, each = counts_of(array), counts_of(items_of(array))
+    places = offsets(each)[offsets(steps)]
+    return list_array(values_array(flat_of(items_of(array))), places)
+
+
+def _in_steps(value: Any, steps: Ints) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_in_steps(one, steps) for one in value)
+    if isinstance(value, dict):
+        return {name: _in_steps(one, steps) for name, one in value.items()}
+    return RaggedArray(value, steps)
+
+
+def _masked(value: RaggedArray, kept: Mask, *, in_steps: bool) -> RaggedArray:
+    """The items of lists that are kept: of each row, or of each step."""
+    if in_steps:
+        return RaggedArray(value.values.masked(kept), value.lengths)
+    return value.masked(kept)
