@@ -576,6 +576,8 @@ TRIED_ELSEWHERE = {
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
+    *("reading.random_access:open:files", "reading.random_access:Rows.__init__:files"),  # the test of rows
+    "reading.iterate:iterate:files",  # the same
     "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
 }
 
@@ -657,6 +659,20 @@ def test_a_url_without_the_package_of_stores_is_told(place, dataset, empty, monk
     got = "import of obstore halted; None in sys.modules"
     hint = "pip install 'recordspec[remote]'; see `recordspec docs installing`"
     assert said(place, dataset, URL) == f"expected obstore for data in object stores, got {got} ({hint})"
+
+
+def test_rows_by_number_are_those_of_this_machine(dataset, empty, stores, refused):
+    for path in dataset.iterdir():
+        (locations.location(URL) / path.name).put_file(path, overwrite=True)
+    for call in (rs.open, lambda url: rs.iterate(url, batch=1)):
+        with pytest.raises(rs.StoreError) as caught:
+            call(URL)
+        where = f"`{URL}/train-00000-of-00001.tfrecord`"
+        hint = "copy it to this machine, or read it with `rs.read`"
+        assert str(caught.value) == f"{where} is in an object store, without random access: {hint}"
+        with pytest.raises(rs.SpecError) as refusal:
+            call(refused[0])
+        assert str(refusal.value) == refused[1]
 
 
 def test_local_work_imports_no_package_of_stores(tmp_path):
@@ -992,7 +1008,7 @@ def test_a_vocabulary_is_a_regular_file(tmp_path, command, monkeypatch, no_waiti
 @pytest.mark.parametrize("special", [pipe, device])
 def test_an_index_that_is_no_file_is_none(special, tmp_path, command, no_waiting):
     in_folder(tmp_path)
-    special(tmp_path / f"{SHARD}.index.json")
+    special(tmp_path / f"{SHARD}.index")
     status, out, err = command("show", tmp_path / SHARD, "--record", 0)
     assert (status, json.loads(out)["features"], err) == (0, {"a": 1}, "")
 
@@ -1078,6 +1094,7 @@ OPENERS = {
     "inspect/media.py: wave.open": "bytes in memory",
     "config.py: form.open": "a source, of a path that is checked",
     "pipeline.py: section.open": "the same",
+    "pipeline.py: self.open": "a dataset",
     "config.py: source.open": "the same",
     "config.py: one.open": "the same",
     "writing/sources/tfrecord.py: super().open": "the same",
@@ -1089,6 +1106,8 @@ OPENERS = {
     "locations.py: _Named": "the one that opens",
     "remote.py: self.open": "an object in a store",
     "store/remote_transaction.py: (self.remote / FILE).read_bytes": "the same",
+    "inspect/repair.py: (transaction.work / f'{shard.file}{INDEX}').read_bytes": "in the partial folder",
+    "writing/publication.py: (plan.folder / f'{shard.file}{INDEX}').read_bytes": "the same",
     "remote.py: data.open": "a file that is uploaded",
     "remote.py: path.read_bytes": "the same",
 }
@@ -1118,7 +1137,7 @@ WRITERS = {
     "inspect/repair.py: (target / name).open": "the same",
     "locations.py: path.open": "flushes a file",
     "reading/corrupt_records.py: copy.open": "in a temporary folder",
-    "spark/stages.py: (build.plan.folder / f'{shard.file}.keys').open": "in the partial folder",
+    "spark/stages.py: (build.plan.folder / f'{shard.file}{suffix}').open": "in the partial folder",
     "store/journal.py: self._path.open": "the same",
     "store/key_hashes.py: path.open": "the same",
     "store/shard_file.py: path.open": "the same",
@@ -1135,7 +1154,11 @@ TEMPORARY = {
     *("cli/check.py: begun.write_text", "cli/infer.py: fresh.write_text", "cli/plot.py: figure.savefig"),
     *("cli/schemas.py: fresh.write_bytes", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
     *("inspect/export_writers.py: path.open", "language.py: begun.write_text"),
-    *("locations.py: fresh.write_bytes", "reading/encoding.py: file.write_text"),
+    *(
+        "locations.py: fresh.write_bytes",
+        "reading/encoding.py: file.write_text",
+        "store/index.py: fresh.open",
+    ),
 }
 
 

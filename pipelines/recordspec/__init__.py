@@ -21,16 +21,21 @@ _HOMES = {
     "StoreError": "errors",
     "Feature": "schema.features",
     "KINDS": "schema.features",
+    "RaggedArray": "schema.ragged_array",
+    "Rows": "reading.random_access",
     "Schema": "schema.schema",
+    "SparseArray": "schema.ragged_array",
     "WriteError": "errors",
     "Manifest": "store.manifest",
     "ShardedWriter": "writing.writer",
     "write": "writing.write",
     "reshard": "writing.reshard",
     "infer": "scaffold",
+    "iterate": "reading.iterate",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
     "mix": "reading.mixture",
+    "open": "reading.random_access",
     "Backup": "reading.resume",
     "Position": "reading.order",
     "Pipeline": "pipeline",
@@ -46,17 +51,22 @@ __all__ = [
     "Pipeline",
     "Position",
     "Problem",
+    "RaggedArray",
     "RecordError",
     "RecordspecError",
+    "Rows",
     "Schema",
     "ShardedWriter",
+    "SparseArray",
     "SpecError",
     "StoreError",
     "WriteError",
     "__version__",
     "infer",
+    "iterate",
     "locating",
     "mix",
+    "open",
     "read",
     "reshard",
     "write",
@@ -76,11 +86,14 @@ if TYPE_CHECKING:
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read
+    from recordspec.reading.iterate import iterate
     from recordspec.reading.mixture import mix
     from recordspec.reading.order import Position
+    from recordspec.reading.random_access import Rows, open
     from recordspec.reading.resume import Backup
     from recordspec.scaffold import infer
     from recordspec.schema.features import KINDS, Feature
+    from recordspec.schema.ragged_array import RaggedArray, SparseArray
     from recordspec.schema.schema import Schema
     from recordspec.store.manifest import Manifest
     from recordspec.writing.reshard import reshard

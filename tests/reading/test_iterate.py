@@ -1,0 +1,124 @@
+"""`rs.iterate`: the same global batches for any number of workers, from any step on, of rows and of blocks."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordspec as rs
+from recordspec import SpecError
+
+SCHEMA = rs.Schema.loads("""
+schema: s
+features:
+  a: int64
+  b: {kind: var_len, dtype: int64}
+  c: {kind: var_len, dtype: int64, as: sparse}
+""")
+SIZES = (1, 2, 3, 5, 17, 997)
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory) -> dict[tuple[int, str], rs.Rows]:
+    folder, made = tmp_path_factory.mktemp("iterate"), {}
+    for rows in SIZES:
+        lists = pa.array([[number] * (number % 3) for number in range(rows)], pa.list_(pa.int64()))
+        table = pa.table({"a": np.arange(rows), "b": lists, "c": lists})
+        for layout in ("rows", {"blocks": 7}):
+            path = folder / f"{rows}{str(layout)[:3]}"
+            rs.write(SCHEMA, table, path, layout=layout, shards=min(3, rows), progress=False)
+            made[rows, str(layout)[:3]] = rs.open(path)
+    return made
+
+
+def check(batch: dict) -> np.ndarray:
+    """The values are those of their rows."""
+    wanted = np.repeat(batch["a"], batch["a"] % 3)
+    values, lengths = batch["b"]
+    assert lengths.tolist() == (batch["a"] % 3).tolist()
+    assert values.tolist() == batch["c"].values.tolist() == wanted.tolist()
+    assert batch["c"].shape[0] == len(batch["a"])
+    assert batch["c"].indices[:, 0].tolist() == np.repeat(np.arange(len(batch["a"])), batch["a"] % 3).tolist()
+    return batch["a"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_global_batches_are_the_same_wherever_workers_come_and_go(datasets, seed):
+    chance = random.Random(seed)
+    (size, _), rows = chance.choice(sorted(datasets.items(), key=lambda item: item[0]))
+    batch, shuffle, drop = chance.randint(1, min(size, 40)), chance.random() < 0.8, chance.random() < 0.3
+    how = {
+        "batch": batch,
+        "shuffle": shuffle,
+        "seed": seed,
+        "epoch": chance.randint(0, 3),
+        "drop_remainder": drop,
+    }
+    whole = [check(each) for each in rs.iterate(rows, **how)]
+    every = [int(row) for each in whole for row in each]
+    assert len(every) == len(set(every)) == (size // batch * batch if drop else size)
+    step, last = 0, len(whole[-1])
+    while step < len(whole):
+        workers, stop = chance.randint(1, min(batch, last, 5)), chance.randint(step + 1, len(whole))
+        parts = [rs.iterate(rows, start=step, worker=one, workers=workers, **how) for one in range(workers)]
+        for wanted in whole[step:stop]:
+            together = np.empty(len(wanted), int)
+            for worker, part in enumerate(parts):
+                together[worker::workers] = check(next(part))
+            assert together.tolist() == wanted.tolist()
+        step = stop
+
+
+def test_epochs_differ_and_seeds_do(datasets):
+    def order(**how) -> list[int]:
+        return [int(row) for each in rs.iterate(datasets[997, "row"], batch=50, **how) for row in each["a"]]
+
+    assert order() == list(range(997))
+    orders = [order(shuffle=True, seed=seed, epoch=epoch) for seed in (1, 2, -1) for epoch in (0, 1)]
+    assert len(set(map(tuple, orders))) == 6
+    assert all(sorted(one) == list(range(997)) for one in orders)
+
+
+def test_padding_is_that_of_the_batch(tmp_path):
+    schema = rs.Schema.loads("{schema: s, features: {a: {kind: var_len, dtype: int64, as: dense}}}")
+    rs.write(schema, [{"a": [1] * number} for number in range(12)], tmp_path / "data", progress=False)
+    batches = list(rs.iterate(tmp_path / "data", batch=4))
+    assert [batch["a"].shape for batch in batches] == [(4, 3), (4, 7), (4, 11)]
+
+
+def test_arguments_are_checked_before_anything_is_read(datasets):
+    rows = datasets[17, "row"]
+    for wrong, message in {
+        ("batch", 0): "batch: expected a whole number of at least 1, got 0",
+        ("batch", 2.0): "batch: expected a whole number of at least 1, got 2.0",
+        ("epoch", -1): "epoch: expected a whole number of at least 0, got -1",
+        ("start", -1): "start: expected a whole number of at least 0, got -1",
+        ("shuffle", True): "seed: expected a seed to shuffle by, got none",
+        ("worker", 1): "worker: expected a number from 0 to 0, got 1",
+        ("worker", 0.5): "worker: expected a whole number of at least 0, got 0.5",
+        ("batch", 1 << 70): f"batch: expected a whole number of at least 1, got {1 << 70}",
+        (
+            "workers",
+            3,
+        ): "workers: expected a row of every batch for each worker, got 1 for 3 (drop_remainder drops it)",
+    }.items():
+        with pytest.raises(SpecError) as caught:
+            rs.iterate(rows, **{"batch": 4, wrong[0]: wrong[1]})
+        assert str(caught.value) == message
+    for seed in (1 << 63, 1.5, "a"):
+        with pytest.raises(SpecError, match="seed: expected a whole number of 64 bits, got"):
+            rs.iterate(rows, batch=4, shuffle=True, seed=seed)
+    integers = {"batch": np.int32(4), "seed": np.int64(17), "epoch": np.uint8(1)}
+    assert len(list(rs.iterate(rows, shuffle=True, **integers))) == 5
+    assert list(rs.iterate(rows, batch=4, start=5)) == []
+    assert list(rs.iterate(rows, batch=4, start=500)) == []
+
+
+def test_files_are_opened_as_rs_open_does(datasets, tmp_path):
+    folder = Path(next(iter(datasets[17, "row"].places([0])))[0]).parent
+    assert [len(batch["a"]) for batch in rs.iterate(folder, batch=5)] == [5, 5, 5, 2]
+    assert [len(batch["a"]) for batch in rs.iterate(f"{folder}/train-*", SCHEMA, batch=17)] == [17]

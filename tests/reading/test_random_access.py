@@ -1,0 +1,265 @@
+"""`rs.open`: rows by number, as NumPy has them, from rows and from blocks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from frames_by_hand import frame
+from recordspec import RecordError, SpecError, StoreError
+from recordspec.locations import location
+
+SCHEMA = rs.Schema.loads("""
+schema: rides
+features:
+  id: int64
+  fare: {dtype: float32, default: 2.5}
+  company: {kind: label, names: [a, b, c]}
+  note: text
+  tags: {kind: var_len, dtype: string}
+  stops: {kind: ragged, dtype: int64, shape: [null, null]}
+""")
+ROWS = [
+    {
+        "id": number,
+        **({} if number % 3 else {"fare": number / 2}),
+        "company": "abc"[number % 3],
+        "note": f"é{number}",
+        "tags": ["x" * number] * (number % 4),
+        "stops": [[number], [], [1, 2]][: number % 4],
+    }
+    for number in range(100)
+]
+
+
+@pytest.fixture(scope="module", params=["rows", "blocks"])
+def data(request, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("open") / request.param
+    layout = "rows" if request.param == "rows" else {"blocks": 7}
+    split = {"train": 0.8, "test": 0.2}
+    rs.write(SCHEMA, ROWS, folder, key="id", split=split, shards=3, layout=layout, progress=False)
+    return folder
+
+
+def ids(data: Path) -> list[int]:
+    return [int(row["id"]) for row in rs.open(data)]
+
+
+def test_a_row_is_what_was_written(data):
+    rows = rs.open(data)
+    assert sorted(ids(data)) == list(range(100))
+    for number, row in enumerate(rows):
+        wanted = ROWS[int(row["id"])]
+        assert float(row["fare"]) == wanted.get("fare", 2.5)
+        assert row["company"] == "abc".index(wanted["company"])
+        assert row["note"].decode() == wanted["note"]
+        assert [tag.decode() for tag in row["tags"]] == wanted["tags"]
+        assert [row["stops"][at].tolist() for at in range(len(row["stops"]))] == wanted["stops"]
+        assert rows[number]["id"] == rows[number - 100]["id"] == row["id"]
+
+
+def test_batches_are_rows(data):
+    rows, order = rs.open(data), ids(data)
+    picked = [5, 99, 5, -1, 0]
+    for numbers in (picked, np.array(picked), np.array(picked, np.int32), tuple(picked)):
+        assert rows[numbers]["id"].tolist() == [order[number] for number in picked]
+    assert rows[10:20:3]["id"].tolist() == order[10:20:3]
+    assert rows[-3:]["id"].tolist() == order[-3:]
+    assert rows[3:3]["id"].tolist() == rows[[]]["id"].tolist() == []
+    assert rows[np.int64(4)]["id"] == order[4]
+    assert [row["id"] for row in rows.__getitems__([7, 2])] == [order[7], order[2]]
+    values, lengths = rows[picked]["tags"]
+    assert lengths.tolist() == [order[number] % 4 for number in picked]
+    assert len(values) == lengths.sum()
+    batch = rows[picked]
+    batch["id"][0] = 3  # and it is not the file that is changed
+    assert rows[picked]["id"][0] == order[5]
+
+
+def test_records_are_those_of_single_rows(data):
+    rows, order = rs.open(data), ids(data)
+    assert rows.records([3, 98, 3]) == [SCHEMA.encode(ROWS[order[number]]) for number in (3, 98, 3)]
+    assert rows.records([]) == []
+
+
+def test_numbers_that_there_are_not_are_errors(data):
+    rows = rs.open(data)
+    for wrong in (100, -101, [0, 100], np.uint64(2**64 - 1), np.array([2**64 - 1], np.uint64), 2**70):
+        with pytest.raises(IndexError, match=r"row -?\d+: there are 100"):
+            rows[wrong]
+    for wrong in (1.5, "a", [True, False], [[1]], None):
+        with pytest.raises(TypeError, match="expected numbers of rows, got"):
+            rows[wrong]
+
+
+def test_a_row_is_found_by_its_key(data):
+    rows = rs.open(data)
+    assert [int(rows.by_key(key)["id"]) for key in (0, 57, "99")] == [0, 57, 99]
+    with pytest.raises(KeyError):
+        rows.by_key(100)
+    test = rs.open(f"{data}/test-*")
+    there = {int(row["id"]) for row in test}
+    assert int(test.by_key(min(there))["id"]) == min(there)
+    with pytest.raises(KeyError):
+        test.by_key(min(set(range(100)) - there))
+    with pytest.raises(SpecError, match="key: expected a value for each of id"):
+        rows.by_key((1, 2))
+
+
+def test_keys_of_several_names_are_given_together(tmp_path):
+    rs.write(SCHEMA, ROWS, tmp_path / "data", key=["id", "note"], progress=False)
+    assert int(rs.open(tmp_path / "data").by_key((7, "é7"))["id"]) == 7
+    rs.write(SCHEMA, ROWS, tmp_path / "without", progress=False)
+    with pytest.raises(StoreError, match="has no unique keys: `write: "):
+        rs.open(tmp_path / "without").by_key(1)
+
+
+def test_it_works_in_threads_in_forks_and_pickled(data):
+    rows = rs.open(data)
+    wanted, order = rows.records(range(100)), np.random.default_rng(1).permutation(100)
+    shuffled = [wanted[number] for number in order]
+    again = pickle.loads(pickle.dumps(rows))
+    assert again.records(order) == shuffled
+    assert again[3]["note"] == rows[3]["note"]
+    results: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(rows.records(order) == shuffled)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 4
+    child = os.fork()
+    if not child:
+        os._exit(0 if rows.records(order) == shuffled else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_places_say_where_a_row_is(data):
+    rows = rs.open(data)
+    for number, (path, record, within) in enumerate(rows.places(range(100))):
+        file = rs.open(path)
+        assert file[record * (7 if rows.block_sizes is not None else 1) + within]["id"] == rows[number]["id"]
+
+
+def test_files_of_others_are_indexed_when_they_are_opened(tmp_path):
+    for name, part in (("a", ROWS[:60]), ("b", ROWS[60:])):
+        (tmp_path / name).write_bytes(b"".join(frame(SCHEMA.encode(row)) for row in part))
+    rows = rs.open([tmp_path / "a", tmp_path / "b"], SCHEMA)
+    assert [int(row["id"]) for row in rows] == list(range(100))
+    without = rs.open([tmp_path / "a", tmp_path / "b"])
+    assert without.records([61]) == [SCHEMA.encode(ROWS[61])]
+    with pytest.raises(StoreError, match=r"has no schema: `rs.open\(files, schema\)` reads them with one"):
+        without[0]
+
+
+def test_what_cannot_be_read_is_named(data, tmp_path):
+    other = rs.Schema.loads("{schema: s, features: {id: float32}}")
+    with pytest.raises(StoreError, match=r"features\.id\.dtype: expected `int64`, as the data was written"):
+        rs.open(data, other)
+    (tmp_path / "x").write_bytes(frame(SCHEMA.encode(ROWS[0])) + frame(SCHEMA.encode(ROWS[1])[:-4]))
+    rows = rs.open(tmp_path / "x", SCHEMA)
+    with pytest.raises(RecordError, match=r"/x: record 1 at byte \d+: "):
+        rows[1]
+    assert rows[0]["id"] == 0
+    rs.write(SCHEMA, ROWS, tmp_path / "zipped", compression="gzip", progress=False)
+    with pytest.raises(
+        RecordError, match="expected an uncompressed file, got gzip, which has no random access"
+    ):
+        rs.open(tmp_path / "zipped")
+    with pytest.raises(StoreError, match="does not exist"):
+        rs.open(tmp_path / "nothing")
+
+
+def test_blocks_without_a_manifest_are_refused(data, tmp_path):
+    if rs.Manifest.load(data).block is None:
+        pytest.skip("rows")
+    shard = next(iter(sorted(data.glob("train-*"))))
+    (tmp_path / "x").write_bytes(shard.read_bytes())
+    with pytest.raises(StoreError, match="has blocks of rows, which only a manifest counts"):
+        rs.open(tmp_path / "x", SCHEMA)
+
+
+def test_a_pipeline_opens_a_split(data, tmp_path):
+    SCHEMA.dump(tmp_path / "spec.yaml")
+    (tmp_path / "config.yaml").write_text(f"{{schema: spec.yaml, data: {data}}}")
+    pipeline = rs.Pipeline.load(tmp_path / "config.yaml")
+    assert len(pipeline.open("test")) == pipeline.manifest.rows("test")
+    assert len(pipeline.open(["train", "test"])) == 100
+    assert rs.open(location(data)).manifest == pipeline.manifest
+
+
+def changed(data: Path, folder: Path) -> Path:
+    """A copy of a dataset, to be damaged."""
+    shutil.copytree(data, folder / "data")
+    return folder / "data"
+
+
+def test_a_shard_that_was_cut_at_a_record_is_refused(data, tmp_path):
+    copy = changed(data, tmp_path)
+    shard = min(copy.glob("train-*"))
+    frames = shard.read_bytes()
+    last = rs.open(shard)._files.place(len(rs.open(shard)._files) - 1)
+    os.truncate(shard, int(last.rpartition(" ")[2].replace(",", "")))
+    with pytest.raises(StoreError, match=f"{shard}: expected {len(frames):,} bytes, as the manifest says"):
+        rs.open(copy)
+    shard.write_bytes(frame(b"x" * (len(frames) - 16)))  # of the size, and of fewer records
+    (copy / "index.bin").write_bytes(b"")
+    with pytest.raises(StoreError, match=r"expected \d+ records, as the manifest says, got 1"):
+        rs.open(copy)
+
+
+@pytest.mark.parametrize("number", [3, 40])
+def test_a_corrupt_record_is_the_one_that_is_named(data, tmp_path, number):
+    copy = changed(data, tmp_path)
+    rows = rs.open(copy)
+    path, record, _ = rows.places([number])[0]
+    place = rs.open(path)._files.place(record)
+    damaged = bytearray(Path(path).read_bytes())
+    damaged[int(place.rpartition(" ")[2].replace(",", "")) + 14] ^= 1
+    Path(path).write_bytes(damaged)
+    others = [each for each in range(100) if rows.places([each])[0][:2] != (path, record)]
+    rows = rs.open(copy)
+    assert len(rows[others]["id"]) == len(others)
+    for numbers in (number, [number], [*others, number], range(number, number + 1)):
+        with pytest.raises(RecordError, match=f"{path}: record {record} at byte .* matches its CRCs"):
+            rows[numbers]
+
+
+def test_keys_are_not_those_of_a_dataset_that_came_after(data, tmp_path):
+    rs.write(SCHEMA, ROWS, tmp_path / "data", key="id", progress=False)
+    rows = rs.open(tmp_path / "data")
+    assert rows.by_key(7)["id"] == 7
+    rs.write(SCHEMA, ROWS[::-1], tmp_path / "data", key="id", force=True, progress=False)
+    with pytest.raises(StoreError, match="was replaced, or added to, since it was opened: open it again"):
+        rows.by_key(7)
+    again = rs.open(tmp_path / "data")
+    rs.write(SCHEMA, ROWS, tmp_path / "data", key="id", force=True, progress=False)
+    with pytest.raises(StoreError, match="was replaced since it was opened"):
+        again[0]
+
+
+def test_threads_that_open_files_at_once_read_them(tmp_path):
+    rs.write(SCHEMA, ROWS, tmp_path / "data", key="id", shards=50, progress=False)
+    wanted = rs.open(tmp_path / "data").records(range(100))
+    for _ in range(20):
+        rows, results = rs.open(tmp_path / "data"), []
+        threads = [
+            threading.Thread(
+                target=lambda rows=rows, results=results: results.append(rows.records(range(100)))
+            )
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [wanted] * 8
