@@ -59,7 +59,7 @@ def measure(
     """Writes the files and measures reading them, by the size of the shuffle buffer."""
     rows = max(2, int(dataset.rows * options.scale))
     names = [name for name in options.ways if not dataset.ways or name in dataset.ways]
-    write(dataset, rows, folder, tfds="tfds" in names)
+    write(dataset, rows, folder, tfds="tfds" in names, parquet="parquet" in names)
     os.sync()
     found = expected(dataset, rows)
     by_shuffle = {}
@@ -77,7 +77,9 @@ def measure(
 
 def takes_part(way: str, shuffle: int) -> bool:
     """Whether a variant is measured; records that are not parsed are not shuffled."""
-    return way != "cat" or shuffle == 0
+    if way.startswith("global"):
+        return shuffle > 0
+    return way not in ("cat", "parquet") or shuffle == 0
 
 
 def start(way: str, dataset: Dataset, folder: Path, shuffle: int) -> Worker:
@@ -112,7 +114,7 @@ def check(way: str, run: dict[str, Any], found: tuple[int, int]) -> None:
 
 def size(folder: Path) -> int:
     """The bytes of the shards in a folder and its subfolders."""
-    return sum(path.stat().st_size for path in folder.rglob("*.tfrecord*"))
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.suffix != ".json")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,7 @@ RUNS = {
     + ("stats data --html {evil}/x.html",),
     "sweep": ("sweep {evil}", "sweep s3://bucket/{evil}", "sweep hdfs://host/{evil}"),
     "verify": ("verify data", "verify cut-{evil}", "verify data cut-{evil} changed", "verify {evil}"),
+    "which": ("which config.yaml --step 0 --split {evil}", "which {evil} --step 0"),
 }  # fmt: skip
 
 

@@ -100,16 +100,27 @@ def _shape(values: Any) -> tuple[int | None, ...]:
     return () if isinstance(values[0], bytes) else (None,)
 
 
-def write(dataset: Dataset, rows: int, folder: Path, *, tfds: bool) -> None:
-    """Writes the rows in each format, with recordspec, and with TFDS if it is measured."""
+def write(dataset: Dataset, rows: int, folder: Path, *, tfds: bool, parquet: bool = False) -> None:
+    """Writes the rows in each format, with recordspec, and with TFDS and as Parquet if these are measured."""
     import recordspec as rs
 
     schema, columns = rs.Schema.loads(dataset.schema), dataset.make(rows)
     layouts: dict[str, Any] = {"rows": "rows", "blocks": {"blocks": BLOCK}}
     for name, layout in layouts.items():
         rs.write(schema, columns, folder / name, shards=SHARDS, layout=layout, progress=False)
+    if parquet:
+        _write_parquet(columns, folder / "parquet")
     if tfds:
         _write_tfds(dataset, columns, rows, folder / "tfds")
+
+
+def _write_parquet(columns: Columns, folder: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    folder.mkdir()
+    arrays = {name: list(values) if values.ndim > 1 else values for name, values in columns.items()}
+    parquet.write_table(pyarrow.table(arrays), folder / "rows.parquet", compression="none")
 
 
 def _write_tfds(dataset: Dataset, columns: Columns, rows: int, folder: Path) -> None:

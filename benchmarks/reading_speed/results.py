@@ -24,6 +24,8 @@ rows.
 - TFDS reads the output of its `SequentialWriter`, and parses rows individually. Without shuffling, it
   caches datasets below 250 MiB in memory (its `try_autocache`): timed runs then read the cached, decoded
   rows.
+- "All permuted" is `shuffle: {{global: true}}`, which has no buffer; "to NumPy" is `rs.iterate`, without
+  TensorFlow, which permutes all rows where the others have a buffer. Parquet is not compressed.
 - The tfrecord package yields dicts of arrays, which are not batched.
 - The limits are batches of the same records without parsing, and the bytes of the files, read into one
   buffer.

@@ -22,9 +22,11 @@ from recordspec.reading import encoding, serving
 from recordspec.reading.corrupt_records import locating
 from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.reading.fit import Fit, check_arguments, check_parts, naming_features
-from recordspec.reading.options import Read, Staging
+from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
+from recordspec.reading.options import Batch, Read, Staging
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
+from recordspec.reading.random_access import Rows
 from recordspec.reading.transformations import without_autograph
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
@@ -277,7 +279,11 @@ class Pipeline:
         def make(context: Any = None) -> Dataset:
             if context is None:
                 return self._dataset(split, read, mapped, filter, start=begin)
-            share = WorkerShard(context.num_input_pipelines, context.input_pipeline_id)
+            workers, number = context.num_input_pipelines, context.input_pipeline_id
+            if read.shuffle is not None and read.shuffle.global_:
+                worker = reading.global_worker(read, workers, number, context.num_replicas_in_sync)
+                return self._dataset(split, read, mapped, filter, start=begin, worker=worker)
+            share = WorkerShard(workers, number)
             divided = reading.per_replica(read, context.num_replicas_in_sync)
             return self._dataset(split, divided, mapped, filter, start=begin, share=share)
 
@@ -309,10 +315,88 @@ class Pipeline:
             4
         """
         read = self._read(options)
-        if workers > 1 or replicas is not None:
+        if read.shuffle is not None and read.shuffle.global_:
+            workers = 1  # for any number of them, a step is the same global batch
+        elif workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
         batch = 1 if read.batch is None else read.batch.size
         return Position(epoch=epoch, step=step, workers=workers, batch=batch, manifest=self.manifest.identity)
+
+    def which(
+        self,
+        epoch: int,
+        step: int,
+        split: str | Sequence[str] = "train",
+        *,
+        worker: int = 0,
+        workers: int = 1,
+        **options: Unpack[DatasetOptions],
+    ) -> list[dict[str, Any]]:
+        """Returns the rows that a step of training saw, of a dataset that is read with `global: true`, or in
+        the order of its files.
+
+        Args:
+            epoch, step: the numbers of the pass, and of the global batch in it, both from 0.
+            split: the name of a split, or the names of several.
+            worker, workers: only the rows of one of several workers.
+            options: as for `dataset`, of the training.
+
+        Returns:
+            For each row, in order, `file`, `record`, its number there, in blocks `row`, its place in the
+            record, and the features that are its key.
+
+        Raises what `dataset` raises, and SpecError for a shuffle with a buffer and other options with which
+        values decide what a batch is, or a step that there is not.
+
+        Example:
+            >>> pipeline.which(epoch=0, step=1)[0]["record"]
+            4
+        """
+        read, rows = self._read(options), self.open(split)
+        batch = read.batch or Batch(size=1)
+        if read.shuffle is not None and not read.shuffle.global_:
+            hint = "with a buffer, a row depends on all before it"
+            expected = "`global: true`, or the order of the files"
+            raise SpecError(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
+        epoch, step, workers = whole_numbers(epoch=(epoch, 0), step=(step, 0), workers=(workers, 1))
+        usual = Read()
+        for option in ("interleave", "bucket", "balance", "corrupt"):
+            if (value := getattr(read, option)) != getattr(usual, option):
+                hint = "with it, a step has other rows than those of its positions"
+                raise SpecError(Problem(path=("read", option), expected="none", got=str(value), hint=hint))
+        if read.shuffle is None and workers > 1:
+            expected, hint = "1 in the order of the files", "each worker reads files, or ranges, of its own"
+            raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
+        share = Share(
+            rows=len(rows),
+            batch=batch.size,
+            drop_remainder=batch.drop_remainder,
+            worker=worker,
+            workers=workers,
+        )
+        check_share(share, ("workers",))
+        if step >= share.steps:
+            expected = f"a number below {share.steps}, the batches of an epoch"
+            raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
+        seed = None if read.shuffle is None else read.shuffle.seed
+        order = epoch_order(len(rows), seed, epoch, rows.block_sizes)
+        numbers = order.rows_at(share.positions(step, step + 1))
+        keys = [name for name in self.manifest.key if name in self.schema.names]
+        values = rows[numbers] if keys else {}
+        return [
+            {"file": str(path), "record": record, **({} if rows.block_sizes is None else {"row": row})}
+            | {name: _plain(values[name][place]) for name in keys}
+            for place, (path, record, row) in enumerate(rows.places(numbers))
+        ]
+
+    def open(self, split: str | Sequence[str]) -> Rows:
+        """Opens a split for random access to its rows by number, without TensorFlow: see `recordspec.open`.
+
+        Example:
+            >>> len(pipeline.open("train"))
+            15
+        """
+        return Rows(self._paths(split), self.schema)
 
     def bench(
         self,
@@ -493,9 +577,12 @@ class Pipeline:
         *,
         start: Position | None,
         share: WorkerShard | None = None,
+        worker: reading.GlobalWorker | None = None,
     ) -> Any:
         plan = self._plan(split, read, share)
-        return reading.build(read, self.schema, plan, map=mapped, predicate=predicate, start=start)
+        return reading.build(
+            read, self.schema, plan, map=mapped, predicate=predicate, start=start, worker=worker
+        )
 
     def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
         """Returns the Keras layers of the inputs in `fit.encode`, by name, with the statistics of a split.
@@ -586,6 +673,11 @@ class Pipeline:
             return self.layers()
         fit.check_layers(layers)
         return layers
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy as Python has it; bytes as text."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value.item()
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:

@@ -48,6 +48,8 @@ _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
     re.IGNORECASE,
 )
+# The other shuffle, which a comment names.
+_GLOBAL = "or `global: true`, in place of a buffer: all rows, the same batches for any number of workers"
 # The number of classes that a note names.
 _MOST_NAMED = 5
 # The number of texts with their own index in a vector.
@@ -479,7 +481,7 @@ def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: 
         "fit": fit,
     }
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
-    comments = {"  inputs:": guess.without, "  targets:": guess.reason}
+    comments = {"  inputs:": guess.without, "  targets:": guess.reason, "    buffer:": _GLOBAL}
     if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
         comments = {}
     for number, line in enumerate(lines):

@@ -203,7 +203,6 @@ _VARIES = (
     ("", r"In \S+\.mplstyle: .*\n", ""),
     # click before 8.2 names the shorter option
     ("", r"Try '(.*) -h' for help", r"Try '\1 --help' for help"),
-    ("index.json", r'"mtime_ns": \d+', '"mtime_ns": #'),
     ("export", r'(parquet", "rows".*"bytes": )\d+', r"\1#"),
     ("export", r"(parquet, )[\d.,]+ \w+", r"\1# bytes"),
 )

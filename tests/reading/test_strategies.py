@@ -71,7 +71,7 @@ def build(folder: Path, rows: int, shards: int, config: str = CONFIG) -> None:
     x = rng.random((rows, 2), np.float32)
     pipeline = rs.Pipeline.load(folder / "c.yaml")
     given = {"n": np.arange(rows), "x": x, "y": x @ np.float32([2, 1])}
-    rs.write(pipeline.schema, given, pipeline.data, shards=shards)
+    rs.write(pipeline.schema, given, pipeline.data, shards=shards, layout=pipeline.config.write.layout)
 
 
 MIRRORED = """
@@ -181,6 +181,57 @@ def test_a_loop_of_two_processes_sees_every_row(tmp_path, rows, shards, dropped)
         else:
             assert set(seen) == set(range(rows))
             assert sum(seen.values()) - rows < 16
+
+
+ELASTIC = """
+import json, os
+import tensorflow as tf
+weights, first, stop = json.loads(os.environ["AT"])
+strategy = tf.distribute.MultiWorkerMirroredStrategy() if "TF_CONFIG" in os.environ else tf.distribute.get_strategy()
+import recordspec as rs
+with strategy.scope():
+    weights = tf.Variable(weights, aggregation=tf.VariableAggregation.MEAN)
+    make = rs.Pipeline.load("c.yaml").input_fn("train", start=(1, first))
+    data = strategy.distribute_datasets_from_function(lambda context: make(context).take(stop - first))
+
+def step(row):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum((tf.linalg.matvec(row["x"], weights) - row["y"]) ** 2) / 16
+    gradient = tf.distribute.get_replica_context().all_reduce("sum", tape.gradient(loss, weights))
+    weights.assign_sub(0.3 * gradient)
+    return row["n"]
+
+run = tf.function(lambda row: strategy.run(step, [row]))
+batches = [strategy.experimental_local_results(run(row))[0].numpy().tolist() for row in data]
+print(json.dumps([weights.numpy().tolist(), batches]))
+"""
+
+
+@pytest.mark.parametrize("layout", ["rows", "{blocks: 7}"])
+def test_a_training_of_two_processes_goes_on_as_one_and_as_three(tmp_path, layout):
+    config = CONFIG.replace("{buffer: 40, seed: 3}", "{global: true, seed: 3}")
+    build(
+        tmp_path, 97 + 13, 3, config.replace("splits: {train: 1}", f"splits: {{train: 1}}, layout: {layout}")
+    )
+    steps = list(rs.iterate(tmp_path / "data", batch=16, shuffle=True, seed=3, epoch=1))
+    wanted = [batch["n"].tolist() for batch in steps]
+
+    def trained(workers: int, weights: list[float], first: int, stop: int) -> list[float]:
+        parts = [
+            json.loads(line)
+            for line in run(ELASTIC, tmp_path, workers, AT=json.dumps([weights, first, stop]))
+        ]
+        for number, batch in enumerate(wanted[first:stop]):
+            assert [part[1][number] for part in parts] == [
+                batch[worker::workers] for worker in range(workers)
+            ]
+        assert all(part[0] == parts[0][0] for part in parts)
+        return parts[0][0]
+
+    whole = trained(1, [0.0, 0.0], 0, len(wanted))
+    stopped = trained(2, [0.0, 0.0], 0, 3)
+    for workers in (1, 3):
+        np.testing.assert_allclose(trained(workers, stopped, 3, len(wanted)), whole, rtol=1e-5)
 
 
 TF_KERAS = """

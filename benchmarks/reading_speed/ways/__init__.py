@@ -39,6 +39,40 @@ WAYS = {
         packages=_OURS,
         side="ours",
     ),
+    "global": Way(
+        title="recordspec, rows, all permuted",
+        module=f"{_HERE}.ours",
+        function="all_rows",
+        packages=_OURS,
+        side="ours",
+    ),
+    "global_blocks": Way(
+        title="recordspec, blocks of 256, all permuted",
+        module=f"{_HERE}.ours",
+        function="all_blocks",
+        packages=_OURS,
+        side="ours",
+    ),
+    "iterate": Way(
+        title="recordspec, rows, to NumPy",
+        module=f"{_HERE}.to_numpy",
+        function="rows",
+        packages=("recordspec", "numpy"),
+        side="ours",
+    ),
+    "iterate_blocks": Way(
+        title="recordspec, blocks of 256, to NumPy",
+        module=f"{_HERE}.to_numpy",
+        function="blocks",
+        packages=("recordspec", "numpy"),
+        side="ours",
+    ),
+    "parquet": Way(
+        title="Parquet, columns of Arrow to NumPy",
+        module=f"{_HERE}.to_numpy",
+        function="parquet",
+        packages=("pyarrow", "numpy"),
+    ),
     "make_batched": _batched("defaults", "defaults"),
     "make_batched_tuned": _batched("tuned", "tuned"),
     "make_batched_one": _batched("tuned, one reader", "tuned_with_one_reader"),
@@ -68,4 +102,10 @@ WAYS = {
 }
 
 # The files that a way reads, unless they are those of recordspec's rows.
-FORMS = {"blocks": "blocks", "tfds": "tfds"}
+FORMS = {
+    "blocks": "blocks",
+    "global_blocks": "blocks",
+    "iterate_blocks": "blocks",
+    "parquet": "parquet",
+    "tfds": "tfds",
+}

@@ -1,4 +1,4 @@
-"""recordspec: `rs.read` with its defaults, of rows and of blocks."""
+"""recordspec: `rs.read` with its defaults, of rows and of blocks, and with a permutation of all rows."""
 
 from __future__ import annotations
 
@@ -22,3 +22,17 @@ def _reading(given: Given, form: Form) -> Run:
     schema = rs.Schema.loads(given.dataset.schema)
     shuffle: dict[str, Any] = {"shuffle": given.shuffle, "seed": 1} if given.shuffle else {}
     return passes(rs.read(schema, given.folder / form, batch=BATCH, **shuffle), given)
+
+
+def all_rows(given: Given) -> Run:
+    return _permuted(given, "rows")
+
+
+def all_blocks(given: Given) -> Run:
+    return _permuted(given, "blocks")
+
+
+def _permuted(given: Given, form: Form) -> Run:
+    schema = rs.Schema.loads(given.dataset.schema)
+    shuffle = {"global": True, "seed": 1}
+    return passes(rs.read(schema, given.folder / form, batch=BATCH, shuffle=shuffle), given)

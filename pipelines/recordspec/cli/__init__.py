@@ -46,6 +46,7 @@ _MODULES = {
     "stats": "stats",
     "sweep": "integrity",
     "verify": "integrity",
+    "which": "records",
 }
 # Commands whose exit code says what they found, or that they did something; which is not so before they end.
 # The others show as much as the reader of a pipe asks for.
@@ -77,6 +78,7 @@ PAGES = {
     "stats": "statistics",
     "sweep": "stores",
     "verify": "integrity",
+    "which": "reading",
 }
 
 

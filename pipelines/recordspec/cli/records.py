@@ -199,3 +199,42 @@ def _fields(fields: list[Shown], indent: str) -> Iterator[str]:
         else:
             text = str(value) if isinstance(value, int) else shown("" if value is None else value)
             yield f"{indent}{field['field']} {field['type']}  {text}".rstrip()
+
+
+@click.command(short_help="List the rows that a step of training saw.")
+@click.argument("config", type=PATH)
+@click.option("--epoch", type=click.IntRange(0), default=0, show_default=True, help="The pass, from 0.")
+@click.option("--step", type=click.IntRange(0), required=True, help="The global batch, from 0.")
+@click.option("--split", default="train", show_default=True, help="The split that was trained on.")
+@click.option("--seed", type=int, help="Of a global shuffle that was asked for in Python.")
+@click.option("--worker", type=click.IntRange(0), default=0, show_default=True, help="The worker, from 0.")
+@click.option(
+    "--workers", type=click.IntRange(1), default=1, show_default=True, help="The number of workers."
+)
+@json_option
+def which(
+    config: Location,
+    epoch: int,
+    step: int,
+    split: str,
+    seed: int | None,
+    worker: int,
+    workers: int,
+    as_json: bool,
+) -> None:
+    """List the rows that a step of training saw: file, record and key.
+
+    \b
+      recordspec which configs/digits.yaml --epoch 1 --step 3 --seed 17
+      recordspec which configs/digits.yaml --step 0 --seed 17 --worker 1 --workers 2
+
+    CONFIG reads with `shuffle: {global: true}`, or in the order of the files: then the rows of a step are a
+    function of the seed, the epoch and the step, and nothing is read but their keys.
+    """
+    from recordspec.pipeline import Pipeline
+    from recordspec.reading.options import Shuffle
+
+    pipeline = Pipeline.load(config)
+    shuffle = pipeline.config.read.shuffle if seed is None else Shuffle(seed=seed, global_=True)
+    rows = pipeline.which(epoch, step, split, worker=worker, workers=workers, shuffle=shuffle)
+    print_rows(rows, as_json, lambda: counted(len(rows), "row"))

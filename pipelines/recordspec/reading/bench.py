@@ -248,7 +248,7 @@ def _trials(options: Read, plan: Plan, limit: str) -> Iterator[tuple[str, Read]]
     mixed = options.interleave or Interleave()
     if limit == "read" and mixed.parallel is not None:
         yield "interleave: {parallel: null}", replace(options, interleave=replace(mixed, parallel=None))
-    elif limit == "read" and len(plan.pieces) > 1:
+    elif limit == "read" and len(plan.pieces) > 1 and not (options.shuffle and options.shuffle.global_):
         yield "interleave: {parallel: auto}", replace(options, interleave=replace(mixed, parallel="auto"))
     if limit in ("decode", "map") and options.deterministic:
         yield "deterministic: false", replace(options, deterministic=False)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import local
-from recordspec.reading import filtering, memory, stages, staging
+from recordspec.reading import filtering, global_shuffle, memory, stages, staging
+from recordspec.reading.global_order import Share
+from recordspec.reading.global_shuffle import GlobalShuffle
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
 from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, pass_seed, passes
 from recordspec.reading.plan import Plan, plan_files
+from recordspec.reading.random_access import Rows
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.schema import decoder
@@ -100,9 +103,17 @@ def build(
     map: Callable[..., Any] | None = None,  # noqa: A002
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
+    worker: GlobalWorker | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`."""
-    recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, start=start)
+    recipe = Recipe(
+        options=options,
+        schema=schema,
+        plan=plan,
+        predicate=predicate,
+        start=start,
+        worker=worker or GlobalWorker(),
+    )
     elements = recipe.batches()
     if not recipe.decoded:
         elements = map_elements(elements, recipe.decode, CALLS, deterministic=options.deterministic)
@@ -116,6 +127,15 @@ def build(
 
 
 @dataclass(frozen=True, kw_only=True)
+class GlobalWorker:
+    """A worker of a global shuffle: which of how many, and the replicas of each."""
+
+    worker: int = 0
+    workers: int = 1
+    replicas: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How the batches of one dataset are read.
 
@@ -125,6 +145,7 @@ class Recipe:
         plan: the files.
         predicate: the filter, a function of a decoded batch; None for no filter.
         start: the first position to read; None for the first batch of the first pass.
+        worker: the worker that reads, of a global shuffle.
     """
 
     options: Read
@@ -132,11 +153,15 @@ class Recipe:
     plan: Plan
     predicate: Callable[..., Any] | None = None
     start: Position | None = None
+    worker: GlobalWorker = field(default_factory=GlobalWorker)
 
     def batches(self) -> Dataset:
         """The rows of all passes, in batches, before decoding."""
         options = self.options
-        memory.check(options, self.plan)
+        if options.shuffle is not None and options.shuffle.global_:
+            global_shuffle.check(options, self.plan)
+        else:
+            memory.check(options, self.plan)
         self._check()
         kept = None
         if options.cache != "none":
@@ -148,6 +173,28 @@ class Recipe:
         else:
             rows = self._numbered_passes(kept)
         return self._counted(rows)
+
+    @cached_property
+    def share(self) -> Share | None:
+        """The part of this worker in each global batch; None without a global shuffle."""
+        shuffle, batch = self.options.shuffle, self.options.batch or Batch(size=1)
+        if shuffle is None or not shuffle.global_:
+            return None
+        return Share(
+            rows=len(self._rows), batch=batch.size, drop_remainder=batch.drop_remainder, **vars(self.worker)
+        )
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows([piece.path for piece in self.plan.pieces], self.schema)
+
+    @cached_property
+    def order(self) -> GlobalShuffle:
+        """The rows in the order of a global shuffle."""
+        shuffle, share = self.options.shuffle, self.share
+        assert shuffle is not None
+        assert share is not None
+        return GlobalShuffle(self._rows, self._layout.schema, shuffle.seed, share, self.plan.chunk)
 
     @property
     def interleave(self) -> Interleave | None:
@@ -176,6 +223,12 @@ class Recipe:
         if self._shapes and several and self.options.passes is not None:
             expected = "`forever`, where a filter or buckets decide how many batches each worker has"
             raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
+        share = self.share
+        if share is not None and self._shapes and share.parts > 1:
+            expected = "none for several workers, as they decide batches by the values of rows"
+            named = {"filter": self.predicate, "bucket": self.options.bucket, "balance": self.options.balance}
+            got = ", ".join(name for name, value in named.items() if value is not None)
+            raise SpecError(Problem(path=global_shuffle.PATH, expected=expected, got=got))
         if self.start is not None:
             batch = 1 if self.options.batch is None else self.options.batch.size
             self.start.begin(workers=self.plan.workers, batch=batch, manifest=self.plan.manifest_identity)
@@ -188,7 +241,10 @@ class Recipe:
     @property
     def steps(self) -> int | None:
         """The batches of a pass; None if their number depends on values, or rows were not counted."""
-        return None if self._shapes else self.plan.batches(self.options.batch)
+        if self._shapes:
+            return None
+        share = self.share
+        return self.plan.batches(self.options.batch) if share is None else share.steps * share.replicas
 
     @property
     def decoded(self) -> bool:
@@ -272,6 +328,8 @@ class Recipe:
             seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, of_pass)
             if choice is not None:
                 seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
+            if self.share is not None:
+                return self._global_pass(of_pass, seeds, skip if first.step else 0)
             return self._one_pass(kept, seeds, skip if first.step else None)
 
         return flat_map(passes(first.epoch, self.options.passes), one_pass)
@@ -288,6 +346,17 @@ class Recipe:
         else:
             return self._layout.rows(records, options.batch, shuffle, skip)
         return rows if skip is None else rows.skip(skip)
+
+    def _global_pass(self, of_pass: Any, seeds: Seeds, skip: Any) -> Dataset:
+        """A pass in the order of a global shuffle, which begins at any batch."""
+        options, share = self.options, self.share
+        assert share is not None
+        if self._shapes:
+            some = Batch(size=min(_SHAPED, self.plan.chunk))
+            rows = self._layout.rows(self.order.records(of_pass, 0), some, None, None)
+            return self._shaped(rows, seeds).skip(skip)
+        batch = None if options.batch is None else Batch(size=share.size)
+        return self._layout.rows(self.order.records(of_pass, skip), batch, None, None)
 
     def _shaped(self, rows: Dataset, seeds: Seeds) -> Dataset:
         """Rows balanced, filtered and bucketed by length, as the options say."""
@@ -307,6 +376,8 @@ class Recipe:
         """The same batches with a known cardinality."""
         steps, repeated = self.steps, self.options.passes
         missing = 0 if self.start is None else self.start.step
+        if self.share is not None:  # steps are those of global batches
+            missing *= self.share.replicas
         if steps is not None and missing > steps:
             expected = f"at most {steps}, as one epoch has so many"
             hint = "" if not steps else f"over all epochs, it is ({missing // steps}, {missing % steps})"
@@ -343,3 +414,12 @@ def per_replica(options: Read, replicas: int) -> Read:
         expected = f"a batch that {replicas} replicas divide"
         raise SpecError(Problem(path=("read", "batch", "size"), expected=expected, got=str(size)))
     return replace(options, batch=replace(options.batch, size=size // replicas))
+
+
+def global_worker(options: Read, workers: int, number: int, replicas: int) -> GlobalWorker:
+    """A worker of a global shuffle. Raises SpecError for a batch that its replicas cannot divide."""
+    if options.batch is None:
+        raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
+    if replicas > workers:  # each worker has batches of one size
+        per_replica(options, replicas)
+    return GlobalWorker(worker=number, workers=workers, replicas=replicas // workers)

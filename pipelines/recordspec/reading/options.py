@@ -41,18 +41,27 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
-    """A shuffle of files and, within a buffer, of rows. The order is a function of the seed and the epoch.
+    """A shuffle of files and, within a buffer, of rows; or of all rows, without a buffer. The order is a
+    function of the seed and the epoch.
 
     Attributes:
         buffer: the number of rows that are permuted together, or their stored bytes, such as `64MiB`. Up to
             four times as much memory is used; for rows of 8 KiB or more, as much.
         seed: the seed of the order.
+        global_: whether all rows are permuted, and not files and the rows within a buffer. The same global
+            batches come for every number of workers, a training resumes at any step at once, and a pass holds
+            no rows in memory. It takes uncompressed files of this machine, and Python in the graph.
     """
 
     seed: int
     buffer: int | str = 10_000
+    global_: bool = False
 
     def __post_init__(self) -> None:
+        if self.global_ and self.buffer != Shuffle.buffer:
+            raise SpecError(
+                Problem(path=("buffer",), expected="none with `global: true`", got=str(self.buffer))
+            )
         if isinstance(self.buffer, str):
             parse_bytes(self.buffer, "buffer")
         else:

@@ -64,8 +64,11 @@ def neighbours(recipe: Recipe) -> Neighbours | None:
     total = recipe.plan.rows
     if total is None or total < 2:
         return None
-    batches = places(recipe).rebatch(1 << 16).take(-(-_MOST_ROWS >> 16)).as_numpy_iterator()
-    seen = np.concatenate(list(batches))
+    if recipe.share is not None:
+        seen = recipe.order.rows_at(0, np.arange(min(total, _MOST_ROWS)))
+    else:
+        batches = places(recipe).rebatch(1 << 16).take(-(-_MOST_ROWS >> 16)).as_numpy_iterator()
+        seen = np.concatenate(list(batches))
     apart = np.abs(np.diff(seen))
     return Neighbours(
         rows=len(seen),

@@ -7,15 +7,13 @@ hashed; one with other bytes is deleted, the object is copied again, and the pas
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import logging
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -35,7 +33,7 @@ from recordspec.errors import (
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import LocalPath, Location
 from recordspec.reading.plan import Piece
-from recordspec.reading.transformations import flat_map, tfrecord_dataset
+from recordspec.reading.transformations import drop_iterators_at_exit, flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
 from recordspec.schema.tensors import Tensor
@@ -116,7 +114,7 @@ def records_of_copies(
     Where TensorFlow cannot read a record, the rest comes from a new copy. That is noticed by the number of
     records, which costs nothing else: where that is not known, the error is TensorFlow's.
     """
-    _forget_errors_at_exit()
+    drop_iterators_at_exit()
 
     def one_pass(number: Tensor) -> Dataset:
         return mixed(_copies(pieces, number, order, folder), partial(_records_of, pieces, folder))
@@ -208,18 +206,6 @@ def _unless(problem: Tensor, value: Tensor) -> Tensor:
     """The value; a problem that is not empty is raised."""
     with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
         return tf.identity(value)
-
-
-@cache
-def _forget_errors_at_exit() -> None:
-    """The frames of an error that ends the process have the iterator. Its threads call Python: if it is
-    deleted when the interpreter no longer lets them, the process never ends."""
-
-    def forget() -> None:
-        for name in ("last_value", "last_traceback", "last_exc"):
-            setattr(sys, name, None)
-
-    atexit.register(forget)
 
 
 def _readings_ahead(

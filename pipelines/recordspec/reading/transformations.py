@@ -9,8 +9,12 @@ function that has the attribute `experimental_ints_on_device`, which only raw op
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
+import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from recordspec._tf import Dataset, tf
@@ -96,6 +100,24 @@ def tfrecord_dataset(path: Tensor, compression: Tensor) -> Dataset:
         filenames=path, compression_type=compression, buffer_size=tf.constant(READ_BUFFER, tf.int64)
     )
     return tf.data.experimental.from_variant(made, tf.TensorSpec([], tf.string))
+
+
+@cache
+def drop_iterators_at_exit() -> None:
+    """Ends the iterators that are left when the process ends, before Python is finalized.
+
+    Threads of tf.data that call Python prefetch until their iterator is deleted, which waits for them. If it
+    is deleted when the interpreter no longer lets them, the process never ends.
+    """
+
+    def drop() -> None:
+        for name in ("last_value", "last_traceback", "last_exc"):  # whose frames have one
+            setattr(sys, name, None)
+        kind = type(iter(tf.data.Dataset.range(0)))
+        for left in [one for one in gc.get_objects() if isinstance(one, kind)]:
+            vars(left).pop("_iterator_resource", None)
+
+    atexit.register(drop)
 
 
 def _is_dense(spec: Any) -> bool:

@@ -1,0 +1,128 @@
+"""The order of an epoch as a tf.data.Dataset: Python fetches records, many at once, which a graph parses."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from recordspec._tf import Dataset, tf
+from recordspec.errors import Problem, SpecError
+from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order
+from recordspec.reading.options import Read
+from recordspec.reading.order import passes
+from recordspec.reading.plan import Plan
+from recordspec.reading.random_access import Rows
+from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor
+from recordspec.wire.arrays import Ints
+
+PATH = ("read", "shuffle", "global")
+
+
+def check(options: Read, plan: Plan) -> None:
+    """Raises SpecError, with the way out, for what a global shuffle does not go with."""
+    hints = {
+        "service": "its workers run no Python: shuffle with a buffer",
+        "interleave": "the order says which row comes next",
+        "cache": "files are mapped into memory",
+        "corrupt": "`recordspec repair` writes the intact records",
+    }
+    usual = Read()
+    expected = "none with a global shuffle"
+    problems = [
+        Problem(path=("read", option), expected=expected, got=f"`{getattr(options, option)}`", hint=hint)
+        for option, hint in hints.items()
+        if getattr(options, option) != getattr(usual, option)
+    ]
+    piece = next((one for one in plan.pieces if one.remote is not None or one.compression != "none"), None)
+    if piece is not None and piece.remote is not None:
+        expected, hint = "files of this machine", "copy them, or shuffle with a buffer"
+        problems.append(Problem(path=PATH, expected=expected, got=f"`{piece.path}`", hint=hint))
+    elif piece is not None:
+        hint = "`recordspec reshard --compression none` writes such, or shuffle with a buffer"
+        expected, got = "files that are not compressed", f"{piece.compression}: `{piece.path}`"
+        problems.append(Problem(path=PATH, expected=expected, got=got, hint=hint))
+    if problems:
+        raise SpecError(problems)
+
+
+class GlobalShuffle:
+    """The rows of one worker, in the order of each epoch.
+
+    Args:
+        rows: all rows.
+        schema: of what is read of them.
+        seed: of the order.
+        share: the part of this worker.
+        chunk: rows that are fetched together, about.
+    """
+
+    def __init__(self, rows: Rows, schema: Schema, seed: int, share: Share, chunk: int) -> None:
+        check_share(share, PATH)
+        drop_iterators_at_exit()
+        self._rows, self._schema, self._seed, self._share = rows, schema, seed, share
+        self._together = max(1, chunk * share.workers // share.batch)
+        self._epochs = _EpochNumbers()
+        self._last: tuple[int, EpochOrder] | None = None
+
+    def records(self, of_pass: Tensor, skip: Tensor | int) -> Dataset:
+        """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them.
+
+        Args:
+            of_pass: the seeds of the pass, of `order.passes`, by which its number is known.
+        """
+        first = tf.cast(skip, tf.int64)
+        count = -(-(self._share.steps - first) // self._together)
+
+        def fetched(number: Tensor) -> Tensor:
+            step = first + number * self._together
+            # not stateful: the same arguments give the same records, so iterators can be in checkpoints
+            records = tf.numpy_function(self._fetch, [of_pass, step], tf.string, stateful=False)
+            return tf.ensure_shape(records, [None])
+
+        return map_elements(tf.data.Dataset.range(count), fetched, CALLS)
+
+    def _fetch(self, of_pass: Any, step: Any) -> Any:
+        epoch, first = self._epochs.of(of_pass), int(step)
+        positions = self._share.positions(first, min(first + self._together, self._share.steps))
+        records = self._rows.stored(self._schema, self.rows_at(epoch, positions))
+        array = np.empty(len(records), object)
+        array[:] = records
+        return array
+
+    def rows_at(self, epoch: int, positions: Ints) -> Ints:
+        """The rows at some positions of an epoch, int64 `[n]`."""
+        return self._order(epoch).rows_at(positions)
+
+    def _order(self, epoch: int) -> EpochOrder:
+        last = self._last
+        if last is None or last[0] != epoch:
+            order = epoch_order(len(self._rows), self._seed, epoch, self._rows.block_sizes)
+            last = self._last = epoch, order
+        return last[1]
+
+
+class _EpochNumbers:
+    """The numbers of passes, by their seeds.
+
+    A dataset cannot count its iterations, of which Keras makes some that it does not use. It can only draw a
+    pair of random numbers for each that it does: those of pass n are always the same, and are found here.
+    """
+
+    def __init__(self) -> None:
+        with tf.init_scope():
+            self._seeds: Iterator[Any] = iter(passes(0, None))
+        self._known: dict[bytes, int] = {}
+        self._lock = threading.Lock()
+
+    def of(self, seeds: Any) -> int:
+        """The number of a pass."""
+        key = seeds.tobytes()
+        with self._lock:
+            while key not in self._known:
+                self._known[next(self._seeds).numpy().tobytes()] = len(self._known)
+        return self._known[key]
