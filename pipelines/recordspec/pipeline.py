@@ -382,7 +382,7 @@ class Pipeline:
         order = epoch_order(len(rows), seed, epoch, rows.block_sizes)
         numbers = order.rows_at(share.positions(step, step + 1))
         keys = [name for name in self.manifest.key if name in self.schema.names]
-        values = rows[numbers] if keys else {}
+        values = rows.only(keys)[numbers] if keys else {}
         return [
             {"file": str(path), "record": record, **({} if rows.block_sizes is None else {"row": row})}
             | {name: _plain(values[name][place]) for name in keys}

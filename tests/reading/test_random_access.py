@@ -83,6 +83,14 @@ def test_batches_are_rows(data):
     assert rows[picked]["id"][0] == order[5]
 
 
+def test_only_some_features_are_decoded(data):
+    rows = rs.open(data)
+    some = rows.only(["tags", "id"])
+    assert sorted(some[3]) == ["id", "tags"]
+    assert some[3]["id"] == rows[3]["id"]
+    assert some[[7, 2]]["id"].tolist() == rows[[7, 2]]["id"].tolist()
+
+
 def test_records_are_those_of_single_rows(data):
     rows, order = rs.open(data), ids(data)
     assert rows.records([3, 98, 3]) == [SCHEMA.encode(ROWS[order[number]]) for number in (3, 98, 3)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, SupportsIndex
 
@@ -120,6 +120,17 @@ class Rows:
             batch = self[start : start + _AT_ONCE]
             for row in range(min(_AT_ONCE, len(self) - start)):
                 yield {name: value[row] for name, value in batch.items()}
+
+    def only(self, names: Iterable[str]) -> Rows:
+        """The same rows, of which only these features are decoded.
+
+        Example:
+            >>> list(rs.open("data/points").only(["x"])[3])
+            ['x']
+        """
+        made = object.__new__(Rows)
+        vars(made).update(vars(self), schema=None if self.schema is None else self.schema.only(names))
+        return made
 
     def records(self, rows: Sequence[int] | Ints) -> list[bytes]:
         """The serialized records of rows: of the rows of blocks, those that the layout `rows` would have.
