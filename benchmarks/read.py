@@ -59,7 +59,7 @@ def measure(
     """Writes the files and measures reading them, by the size of the shuffle buffer."""
     rows = max(2, int(dataset.rows * options.scale))
     names = [name for name in options.ways if not dataset.ways or name in dataset.ways]
-    write(dataset, rows, folder, tfds="tfds" in names, parquet="parquet" in names)
+    write(dataset, rows, folder, names)
     os.sync()
     found = expected(dataset, rows)
     by_shuffle = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -100,17 +101,19 @@ def _shape(values: Any) -> tuple[int | None, ...]:
     return () if isinstance(values[0], bytes) else (None,)
 
 
-def write(dataset: Dataset, rows: int, folder: Path, *, tfds: bool, parquet: bool = False) -> None:
-    """Writes the rows in each format, with recordspec, and with TFDS and as Parquet if these are measured."""
+def write(dataset: Dataset, rows: int, folder: Path, peers: Collection[str]) -> None:
+    """Writes the rows with recordspec, and in the formats of the measured peers."""
     import recordspec as rs
 
     schema, columns = rs.Schema.loads(dataset.schema), dataset.make(rows)
     layouts: dict[str, Any] = {"rows": "rows", "blocks": {"blocks": BLOCK}}
     for name, layout in layouts.items():
         rs.write(schema, columns, folder / name, shards=SHARDS, layout=layout, progress=False)
-    if parquet:
+    if "parquet" in peers:
         _write_parquet(columns, folder / "parquet")
-    if tfds:
+    if "grain" in peers:
+        _write_array_record(folder)
+    if "tfds" in peers:
         _write_tfds(dataset, columns, rows, folder / "tfds")
 
 
@@ -119,8 +122,23 @@ def _write_parquet(columns: Columns, folder: Path) -> None:
     from pyarrow import parquet
 
     folder.mkdir()
-    arrays = {name: list(values) if values.ndim > 1 else values for name, values in columns.items()}
+    arrays = {name: list(values) if np.ndim(values[0]) else values for name, values in columns.items()}
     parquet.write_table(pyarrow.table(arrays), folder / "rows.parquet", compression="none")
+
+
+def _write_array_record(folder: Path) -> None:
+    """The records of the rows; a group of one is what its readers of rows by number want."""
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    import recordspec as rs
+
+    (folder / "array_record").mkdir()
+    writer = ArrayRecordWriter(str(folder / "array_record/rows.array_record"), "group_size:1")
+    rows = rs.open(folder / "rows")
+    for start in range(0, len(rows), BATCH):
+        for record in rows.records(range(start, min(start + BATCH, len(rows)))):
+            writer.write(record)
+    writer.close()
 
 
 def _write_tfds(dataset: Dataset, columns: Columns, rows: int, folder: Path) -> None:

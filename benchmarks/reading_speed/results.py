@@ -26,6 +26,8 @@ rows.
   rows.
 - "All permuted" is `shuffle: {{global: true}}`, which has no buffer; "to NumPy" is `rs.iterate`, without
   TensorFlow, which permutes all rows where the others have a buffer. Parquet is not compressed.
+- Grain reads the same records from an ArrayRecord file, and parses each with `tf.train.Example.FromString`;
+  it has 16 threads, and permutes all rows.
 - The tfrecord package yields dicts of arrays, which are not batched.
 - The limits are batches of the same records without parsing, and the bytes of the files, read into one
   buffer.

@@ -73,6 +73,11 @@ WAYS = {
         function="parquet",
         packages=("pyarrow", "numpy"),
     ),
+    "grain": Way(
+        title="Grain over ArrayRecord",
+        module=f"{_HERE}.grain_loader",
+        packages=("grain", "array_record", *_TENSORFLOW),
+    ),
     "make_batched": _batched("defaults", "defaults"),
     "make_batched_tuned": _batched("tuned", "tuned"),
     "make_batched_one": _batched("tuned, one reader", "tuned_with_one_reader"),
@@ -107,5 +112,6 @@ FORMS = {
     "global_blocks": "blocks",
     "iterate_blocks": "blocks",
     "parquet": "parquet",
+    "grain": "array_record",
     "tfds": "tfds",
 }
