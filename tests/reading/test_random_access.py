@@ -83,6 +83,15 @@ def test_batches_are_rows(data):
     assert rows[picked]["id"][0] == order[5]
 
 
+def test_padded_lists_do_not_depend_on_other_rows(tmp_path):
+    schema = rs.Schema.loads("{schema: s, features: {x: {kind: var_len, dtype: int64, as: dense}}}")
+    rs.write(schema, [{"x": range(length)} for length in (1, 3, 2)], tmp_path / "d", shards=1, progress=False)
+    rows = rs.open(tmp_path / "d")
+    for some in ([rows[number] for number in range(3)], rows.__getitems__([0, 1, 2]), list(rows)):
+        assert [row["x"].tolist() for row in some] == [[0], [0, 1, 2], [0, 1]]
+    assert rows[:]["x"].shape == (3, 3)
+
+
 def test_only_some_features_are_decoded(data):
     rows = rs.open(data)
     some = rows.only(["tags", "id"])

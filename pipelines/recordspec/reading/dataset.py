@@ -13,7 +13,7 @@ from recordspec.locations import local
 from recordspec.reading import filtering, global_shuffle, memory, stages, staging
 from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
-from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
+from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
 from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, pass_seed, passes
 from recordspec.reading.plan import Plan, plan_files
@@ -278,7 +278,7 @@ class Recipe:
             asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
             by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
-        early, batch = keeps_in_any_batch(schema), self.options.batch
+        early, batch = schema.keeps_in_any_batch, self.options.batch
         if self.plan.block is not None:
             return BlockLayout(schema, self.plan.chunk, early, self.plan.block)
         # It does not pay to decode ragged rows, which are rebatched one by one, before they are batched, nor

@@ -12,9 +12,6 @@ from recordspec.schema.ragged_array import divided
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
 
-# Rows that are decoded together: fewer cost more calls, more leave the caches.
-_AT_ONCE = 4096
-
 
 def iterate(
     files: Files | Rows,
@@ -73,8 +70,7 @@ def iterate(
 
 
 def _batches(rows: Rows, share: Share, order: EpochOrder, start: int) -> Iterator[dict[str, Any]]:
-    # what is padded depends on the longest row of its batch
-    together = max(1, _AT_ONCE // -(-share.batch // share.workers)) if rows.keeps_in_any_batch else 1
+    together = max(1, rows.chunk // -(-share.batch // share.workers))
     for step in range(start, share.steps, together):
         stop = min(step + together, share.steps)
         decoded = rows[order.rows_at(share.positions(step, stop))]

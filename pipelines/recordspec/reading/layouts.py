@@ -141,18 +141,3 @@ class BlockLayout(DatasetLayout):
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:
     """The first row of batch `skip`."""
     return None if skip is None else skip * (1 if batch is None else batch.size)
-
-
-def keeps_in_any_batch(schema: Schema) -> bool:
-    """Whether rows decode to the same values in any batch, and to little more than their bytes.
-
-    Such rows are decoded before they are batched, many by one call, which costs less than one call a batch.
-    Images are larger than their bytes, and padded features depend on the longest of the batch.
-    """
-    if any(feature.may_grow for _, feature in schema.placed):
-        return False
-    return all(
-        isinstance(spec, tf.RaggedTensorSpec)
-        or (isinstance(spec, tf.TensorSpec) and None not in spec.shape.as_list()[1:])
-        for spec in decoder.batch_spec(schema).values()
-    )

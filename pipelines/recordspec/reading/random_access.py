@@ -11,6 +11,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe
 from recordspec.locations import LocalPath, Location
+from recordspec.reading.global_order import WINDOW_ROWS
 from recordspec.schema import numpy_decoder
 from recordspec.schema.blocks import Sections, blocks_of, records_with, rows_of_blocks
 from recordspec.schema.schema import Schema
@@ -20,10 +21,10 @@ from recordspec.store.index import FileIndex, Indices, check_records, check_unco
 from recordspec.store.manifest import KEYS_FILE, Manifest, manifest_in, manifest_of
 from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.shards import block_in, check_schema, check_size, listed_shards, stored_schema
-from recordspec.wire.arrays import Ints, bytes_in, offsets, take
+from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
 
-# Rows that iteration decodes at once.
-_AT_ONCE = 1024
+# Stored bytes that are decoded together, at most.
+_CHUNK_BYTES = 32 << 20
 
 
 class Rows:
@@ -112,13 +113,17 @@ class Rows:
             >>> len(rows.__getitems__([0, 3]))
             2
         """
-        batch = self._decoded(self._checked(rows))
-        return [{name: value[row] for name, value in batch.items()} for row in range(len(rows))]
+        return list(self._each(self._checked(rows)))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for start in range(0, len(self), _AT_ONCE):
-            batch = self[start : start + _AT_ONCE]
-            for row in range(min(_AT_ONCE, len(self) - start)):
+        return self._each(np.arange(len(self)))
+
+    def _each(self, numbers: Ints) -> Iterator[dict[str, Any]]:
+        """Each of these rows, not padded to the longest of others."""
+        for start in range(0, len(numbers), self.chunk):
+            some = numbers[start : start + self.chunk]
+            batch = self._decoded(some)
+            for row in range(len(some)):
                 yield {name: value[row] for name, value in batch.items()}
 
     def only(self, names: Iterable[str]) -> Rows:
@@ -240,19 +245,17 @@ class Rows:
         return sizes
 
     @property
-    def keeps_in_any_batch(self) -> bool:
-        """Whether rows have the same values in any batch, and little more bytes than stored ones.
+    def chunk(self) -> int:
+        """How many rows to decode together: a window of blocks, each of which is then decoded once in any
+        order; 1 where rows would take more memory so, or be padded otherwise.
 
         Example:
-            >>> rs.open("data/points").keeps_in_any_batch
-            True
+            >>> rs.open("data/points").chunk
+            16384
         """
-        return self.schema is not None and not any(
-            feature.may_grow
-            or feature.list_form == "sparse"
-            or (feature.longest is None and (feature.list_form == "dense" or feature.spans_steps))
-            for _, feature in self.schema.placed
-        )
+        if self.schema is None or not self.schema.keeps_in_any_batch:
+            return 1
+        return max(1, min(WINDOW_ROWS, _CHUNK_BYTES * len(self) // max(1, self._files.bytes)))
 
     def _checked(self, rows: Any) -> Ints:
         """Numbers of rows, int64 `[n]`, of which negative ones count from the end. Raises IndexError."""
@@ -311,8 +314,12 @@ class Rows:
             where = self._files.place(int(blocks[block]))
             raise RecordError(Problem(where=where, expected=expected, got=got))
         rows = offsets(counts)[of_rows] + within
+        in_order = len(rows) and bool((np.diff(rows) == 1).all())  # which are not copied
         return {
-            section: {key: take(array, rows) for key, array in table.items()}
+            section: {
+                key: part(array, int(rows[0]), int(rows[-1]) + 1) if in_order else take(array, rows)
+                for key, array in table.items()
+            }
             for section, table in sections.items()
         }
 

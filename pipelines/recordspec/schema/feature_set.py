@@ -155,6 +155,21 @@ class FeatureSet:
         """The padding of what `decode` returns, by its names: see `Feature.padding`."""
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
+    @property
+    def keeps_in_any_batch(self) -> bool:
+        """Whether rows decode to the same values in any batch, and to little more than their bytes.
+
+        Such rows are decoded many by one call, whatever the batches are. Images are larger than their bytes,
+        and what is padded, or sparse, depends on the other rows of a batch.
+        """
+        return not any(
+            feature.may_grow
+            or feature.list_form == "sparse"
+            or (feature.longest is None and (feature.list_form == "dense" or feature.spans_steps))
+            or any(isinstance(column.layout, Sparse) for column in feature.columns())
+            for _, feature in self.placed
+        )
+
     def only(self: _Set, names: Iterable[str]) -> _Set:
         """The schema of the features that decode to these names, and of those on which their values depend.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.schema.values import Array, BadValue
-from recordspec.wire.arrays import ArrowArray, Ints, Mask, bytes_in, counts_of, flat_of, offsets
+from recordspec.wire.arrays import ArrowArray, Ints, Mask, counts_of, flat_of, objects_in, offsets
 from recordspec.wire.columns import Column, Fixed, Ragged, Sparse, VarLen
 from recordspec.wire.columns import Sequence as Steps
 
@@ -180,14 +180,7 @@ def divided(value: Any, sizes: Ints) -> list[Any]:
 def values_of(array: ArrowArray) -> Array:
     """The values of all rows of a column, end to end: numbers, or an array of bytes."""
     flat = flat_of(array)
-    return flat if isinstance(flat, np.ndarray) else objects(bytes_in(flat) if len(flat) else [])
-
-
-def objects(values: Sequence[Any]) -> Array:
-    """An array of objects of Python, `[n]`."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    return flat if isinstance(flat, np.ndarray) else objects_in(flat if len(flat) else [])
 
 
 def dense(array: ArrowArray, shape: tuple[int, ...] = (), default: Any = None) -> tuple[Array, Mask]:

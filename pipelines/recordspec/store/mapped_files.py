@@ -42,6 +42,7 @@ class MappedFiles:
         self.first = offsets(_ints(index.records for index in indices))
         self._firsts: list[int] = self.first.tolist()
         self._sizes = _ints(index.bytes for index in indices)
+        self.bytes = int(self._sizes.sum())
         self._groups = _ints(native.at(index.groups) for index in indices)
         self._residuals = _ints(native.at(index.residuals) for index in indices)
         self._lock = threading.Lock()

@@ -278,7 +278,19 @@ def are_ascii(strings: ArrowArray) -> bool:
 
 def bytes_in(strings: ArrowArray) -> list[bytes]:
     """Each string."""
-    return strings if isinstance(strings, list) else list(map(bytes, views_of(strings)))
+    return strings if isinstance(strings, list) else objects_in(strings).tolist()
+
+
+def objects_in(strings: ArrowArray) -> npt.NDArray[np.object_]:
+    """Each string, as an array of `bytes`. Arrow makes them 15 times as fast as slices of a buffer are."""
+    if isinstance(strings, list):
+        array = np.empty(len(strings), object)
+        array[:] = strings
+        return array
+    if strings.null_count or str(strings.type) != "large_binary":
+        strings = binary_array(*data_of(strings))
+    made: npt.NDArray[np.object_] = strings.to_numpy(zero_copy_only=False)
+    return made
 
 
 def address_of(values: ArrowArray, start: int) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from media import decodes, image_bytes, noise, photo
 from one_feature import decoded, stored
 from one_feature import image_schema as schema
 from recordspec._tf import tf
-from recordspec.reading.layouts import keeps_in_any_batch
 from recordspec.schema.features.geometry import Resize
 from recordspec.schema.features.image import Image as ImageFeature
 from recordspec.schema.features.video import Video
@@ -137,4 +136,4 @@ def test_a_batch_of_several_sizes_is_dense():
     ],
 )
 def test_pixels_that_are_larger_than_their_bytes_are_decoded_by_the_batch(feature, grows):
-    assert keeps_in_any_batch(rs.Schema(name="s", features=(feature,))) is not grows
+    assert rs.Schema(name="s", features=(feature,)).keeps_in_any_batch is not grows
