@@ -194,7 +194,8 @@ class Recipe:
         shuffle, share = self.options.shuffle, self.share
         assert shuffle is not None
         assert share is not None
-        return GlobalShuffle(self._rows, self._layout.schema, shuffle.seed, share, self.plan.chunk)
+        chunk = self.plan.chunk if self.plan.block is None else self._rows.chunk
+        return GlobalShuffle(self._rows, self._layout.schema, shuffle.seed, share, chunk)
 
     @property
     def interleave(self) -> Interleave | None:
@@ -280,7 +281,9 @@ class Recipe:
             schema = schema.only([*names, *asked, *by])
         early, batch = schema.keeps_in_any_batch, self.options.batch
         if self.plan.block is not None:
-            return BlockLayout(schema, self.plan.chunk, early, self.plan.block)
+            # permuted rows come in blocks of those that are read together
+            size = self.plan.block if self.share is None else self._rows.chunk
+            return BlockLayout(schema, self.plan.chunk, early, size)
         # It does not pay to decode ragged rows, which are rebatched one by one, before they are batched, nor
         # large ones, of which a chunk is no more than a batch.
         dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())

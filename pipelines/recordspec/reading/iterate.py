@@ -70,7 +70,7 @@ def iterate(
 
 
 def _batches(rows: Rows, share: Share, order: EpochOrder, start: int) -> Iterator[dict[str, Any]]:
-    together = max(1, rows.chunk // -(-share.batch // share.workers))
+    together = max(1, rows.decoded_chunk // -(-share.batch // share.workers))
     for step in range(start, share.steps, together):
         stop = min(step + together, share.steps)
         decoded = rows[order.rows_at(share.positions(step, stop))]

@@ -120,8 +120,9 @@ class Rows:
 
     def _each(self, numbers: Ints) -> Iterator[dict[str, Any]]:
         """Each of these rows, not padded to the longest of others."""
-        for start in range(0, len(numbers), self.chunk):
-            some = numbers[start : start + self.chunk]
+        chunk = self.decoded_chunk
+        for start in range(0, len(numbers), chunk):
+            some = numbers[start : start + chunk]
             batch = self._decoded(some)
             for row in range(len(some)):
                 yield {name: value[row] for name, value in batch.items()}
@@ -246,16 +247,24 @@ class Rows:
 
     @property
     def chunk(self) -> int:
-        """How many rows to decode together: a window of blocks, each of which is then decoded once in any
-        order; 1 where rows would take more memory so, or be padded otherwise.
+        """How many rows to read together: a window of blocks, of which each is decoded once then, in any
+        order, and fewer where they have many bytes.
 
         Example:
             >>> rs.open("data/points").chunk
             16384
         """
-        if self.schema is None or not self.schema.keeps_in_any_batch:
-            return 1
         return max(1, min(WINDOW_ROWS, _CHUNK_BYTES * len(self) // max(1, self._files.bytes)))
+
+    @property
+    def decoded_chunk(self) -> int:
+        """How many rows to decode together: 1 where they would take more memory so, or be padded otherwise.
+
+        Example:
+            >>> rs.open("data/points").decoded_chunk
+            16384
+        """
+        return self.chunk if self.schema is not None and self.schema.keeps_in_any_batch else 1
 
     def _checked(self, rows: Any) -> Ints:
         """Numbers of rows, int64 `[n]`, of which negative ones count from the end. Raises IndexError."""
