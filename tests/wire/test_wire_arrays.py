@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +14,12 @@ from recordspec.wire.arrays import (
     bytes_in,
     joined,
     lists_in,
+    objects_in,
     offsets,
     part,
     present_in,
     spread,
+    strings_array,
     take,
     to_arrow,
 )
@@ -116,3 +119,16 @@ def test_prefixes_are_the_first_bytes(strings, size, start):
     start = min(start, len(strings))
     some = part(arrays.strings_array(strings), start, len(strings))
     assert bytes_in(arrays.prefixes(some, size)) == [one[:size] for one in strings[start:]]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[8] * 300, [*range(3)] * 200, range(300), range(40), [0] * 200, [5000] * 120, [0, 9000], []],
+    ids=["one size", "few sizes", "all sizes", "few strings", "empty", "large", "empty and large", "none"],
+)
+def test_strings_of_any_sizes_are_bytes_of_python(sizes):
+    strings = [bytes([number % 3, 0, 7] * size)[:size] for number, size in enumerate(sizes)]
+    cut = strings_array([b"before", *strings, b"after"]).slice(1, len(strings))
+    for array in (cut, strings):
+        assert bytes_in(array) == objects_in(array).tolist() == strings
+        assert set(map(type, objects_in(array))) <= {bytes}

@@ -40,6 +40,9 @@ ArrowArray = Any
 
 # Bytes of a string: to find the place of one takes ctypes 0.6 us, to copy so many as long.
 _LARGE = 4096
+# Strings of one size for which it pays to look for them: NumPy makes each in 30 ns then, a slice of a copy of
+# all takes 130, and one without a copy 470; to look for them takes 10 us a size.
+_OF_ONE_SIZE = 100
 _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 _NUMBERS = {"bool", *_FLOATS, *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 _TEXTS = {"string", "large_string", "binary", "large_binary"}
@@ -278,19 +281,35 @@ def are_ascii(strings: ArrowArray) -> bool:
 
 def bytes_in(strings: ArrowArray) -> list[bytes]:
     """Each string."""
-    return strings if isinstance(strings, list) else objects_in(strings).tolist()
+    if isinstance(strings, list):
+        return strings
+    if len(strings) < _OF_ONE_SIZE:
+        return list(map(bytes, views_of(strings)))
+    made: list[bytes] = objects_in(strings).tolist()
+    return made
 
 
 def objects_in(strings: ArrowArray) -> npt.NDArray[np.object_]:
-    """Each string, as an array of `bytes`. Arrow makes them 15 times as fast as slices of a buffer are."""
+    """Each string, as an array of `bytes`."""
+    array = np.empty(len(strings), object)
     if isinstance(strings, list):
-        array = np.empty(len(strings), object)
         array[:] = strings
         return array
-    if strings.null_count or str(strings.type) != "large_binary":
-        strings = binary_array(*data_of(strings))
-    made: npt.NDArray[np.object_] = strings.to_numpy(zero_copy_only=False)
-    return made
+    data, places = data_of(strings)
+    sizes = np.diff(places)
+    different = np.unique(sizes).tolist()
+    if len(data) > _LARGE * len(array):
+        array[:] = list(map(bytes, views_of(strings)))
+    elif len(different) == 1 and len(data):
+        array[:] = data.view(f"V{different[0]}")
+    elif len(different) * _OF_ONE_SIZE <= len(array):
+        for size in different:
+            rows = np.flatnonzero(sizes == size)
+            array[rows] = sliding_windows(data, size)[places[rows]] if size else b""
+    else:
+        joined, bounds = data.tobytes(), places.tolist()
+        array[:] = [joined[start:stop] for start, stop in pairwise(bounds)]
+    return array
 
 
 def address_of(values: ArrowArray, start: int) -> tuple[int, int]:
