@@ -118,8 +118,8 @@ def test_a_bucket(session, tmp_path, same, monkeypatch, store):
     assert manifest.rows("train") == 600
     for shard in manifest.all_shards:
         assert hashlib.sha256((place / shard.file).read_bytes()).hexdigest() == shard.sha256
-    # three times keys.bin, schema.yaml and three shards
-    assert len(names_in(place)) == 3 * 5 + 1
+    # three times index.bin, keys.bin, schema.yaml and three shards
+    assert len(names_in(place)) == 3 * 6 + 1
     with pytest.raises(rs.RecordError) as error:
         spark.write(frame_of(session, some[599:]), SCHEMA, str(place), **options, append=True)
     assert str(error.value).startswith(
