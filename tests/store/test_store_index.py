@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
@@ -33,6 +33,7 @@ def index_of(sizes: list[int], at_once: int = 1000):
     ),
     st.integers(1, 300),
 )
+@example([1 << 32, 16], 1)
 @settings(max_examples=100)
 def test_offsets_are_sums_of_sizes(sizes, at_once):
     index = index_of(sizes, at_once)

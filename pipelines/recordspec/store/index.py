@@ -46,6 +46,7 @@ _MAGIC = b"rsindex\x01"
 _GROUP = np.dtype([("first", "<u8"), ("place", "<u8"), ("smallest", "<u4"), ("width", "u1")])
 _ONE_GROUP = struct.Struct("<QQIB")
 _WIDTHS = (0, 1, 2, 4, 8)
+_LARGEST = 0xFFFFFFFF  # what `smallest` can be: a frame of another writer may have more
 
 OffsetGroups = npt.NDArray[np.void]
 
@@ -159,6 +160,7 @@ class IndexWriter:
         real = np.arange(1, count * GROUP + 1).reshape(count, GROUP)[:, :-1] < len(starts)
         smallest = np.where(real, sizes, np.iinfo(np.int64).max).min(axis=1)
         smallest[~real.any(axis=1)] = 0
+        smallest = np.minimum(smallest, _LARGEST)
         residuals = (table - table[:, :1] - np.arange(GROUP) * smallest[:, None]).ravel()[: len(starts)]
         largest = int(residuals.max())
         width = next(width for width in _WIDTHS if largest < 1 << 8 * width)
