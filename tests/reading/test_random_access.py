@@ -198,7 +198,7 @@ def test_what_cannot_be_read_is_named(data, tmp_path):
 
 def test_blocks_without_a_manifest_are_refused(data, tmp_path):
     if rs.Manifest.load(data).block is None:
-        pytest.skip("rows")
+        pytest.skip("rows need no manifest")
     shard = next(iter(sorted(data.glob("train-*"))))
     (tmp_path / "x").write_bytes(shard.read_bytes())
     with pytest.raises(StoreError, match="has blocks of rows, which only a manifest counts"):

@@ -1,4 +1,4 @@
-"""What is published is on the disk when power is cut, also what is put beside it: `store.sidecars`."""
+"""Published files survive a power failure, with the files that `store.sidecars` writes beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that every example writes anew."""
+"""A path whose file each example of hypothesis writes again."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order
@@ -18,7 +16,7 @@ from recordspec.reading.random_access import Rows
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
-from recordspec.wire.arrays import Ints
+from recordspec.wire.arrays import Ints, objects_in
 
 PATH = ("read", "shuffle", "global")
 
@@ -89,10 +87,7 @@ class GlobalShuffle:
     def _fetch(self, of_pass: Any, step: Any) -> Any:
         epoch, first = self._epochs.of(of_pass), int(step)
         positions = self._share.positions(first, min(first + self._together, self._share.steps))
-        records = self._rows.stored(self._schema, self.rows_at(epoch, positions))
-        array = np.empty(len(records), object)
-        array[:] = records
-        return array
+        return objects_in(self._rows.stored(self._schema, self.rows_at(epoch, positions)))
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:
         """The rows at some positions of an epoch, int64 `[n]`."""

@@ -1,4 +1,4 @@
-"""What `stats` says (`inspect.stats.summary`) of real data, of blocks, and of data that somebody made to harm."""
+"""The statistics of `inspect.stats.summary`: of real data, of blocks, and of adversarial data."""
 
 from __future__ import annotations
 

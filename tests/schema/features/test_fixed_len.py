@@ -1,4 +1,4 @@
-"""A fixed number of values: whether one is missing is told beside it."""
+"""Features with a fixed number of values, and the mask of those that are missing."""
 
 from __future__ import annotations
 

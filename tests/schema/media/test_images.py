@@ -1,4 +1,4 @@
-"""Images in every form they are given in: stored as they are or encoded anew; and what is no image."""
+"""Checks and conversions of encoded images, given as bytes, files or arrays, and of values that are no image."""
 
 from __future__ import annotations
 

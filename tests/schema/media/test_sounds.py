@@ -1,4 +1,4 @@
-"""Sounds in every form they are given in: stored as they are or encoded anew; and what is no sound."""
+"""Checks and conversions of encoded sounds, given as bytes, files or arrays, and of values that are no sound."""
 
 from __future__ import annotations
 
