@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ def test_offsets_are_sums_of_sizes(sizes, at_once):
     index = index_of(sizes, at_once)
     sums = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     assert index.offsets(np.arange(len(sizes) + 1)).tolist() == sums.tolist()
+    assert [index.frame(number) for number in range(len(sizes))] == [*pairwise(sums.tolist())]
     assert (index.records, index.bytes, index.sha256) == (len(sizes), sum(sizes), "ab" * 32)
 
 
@@ -47,8 +49,9 @@ def test_offsets_are_sums_of_sizes(sizes, at_once):
 )
 def test_groups_and_chunks_end_where_they_should(count):
     sizes = (16 + np.arange(count) * 7919 % 5000).tolist()
-    index = index_of(sizes)
-    assert index.offsets(np.arange(count + 1)).tolist() == [0, *np.cumsum(sizes).tolist()]
+    index, sums = index_of(sizes), [0, *np.cumsum(sizes).tolist()]
+    assert index.offsets(np.arange(count + 1)).tolist() == sums
+    assert [index.frame(number) for number in range(count)] == [*pairwise(sums)]
 
 
 def test_an_index_is_small():
