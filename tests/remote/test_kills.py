@@ -65,6 +65,7 @@ def dataset(place: RemotePath) -> dict[str, str] | None:
     manifest = rs.Manifest.load(data)
     assert rs.Schema.load(data / manifest.name_of("schema.yaml")).fingerprint == manifest.fingerprint
     assert sha256_of(data / manifest.name_of("keys.bin")) == manifest.keys_sha256
+    assert sha256_of(data / manifest.name_of("index.bin")) == manifest.index_sha256
     for shard in manifest.all_shards:
         assert sha256_of(data / shard.file) == shard.sha256
     return {
@@ -111,7 +112,7 @@ def test_a_build_that_is_killed_leaves_the_dataset_before_or_after(server, bucke
             assert dataset(place) == new
         assert forking.run("sweep", place, "--older-than", "0s", "--delete") == 0, forking.said()
         manifest = rs.Manifest.load(place / "data")
-        named = {manifest.name_of(file) for file in ("schema.yaml", "keys.bin")} | manifest.files
+        named = {manifest.name_of(file) for file in ("schema.yaml", "keys.bin", "index.bin")} | manifest.files
         assert {path.name for path in (place / "data").iterdir()} == named | {"manifest.json"}
         assert dataset(place) == new
     assert seen == {False, True}

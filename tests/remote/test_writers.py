@@ -56,6 +56,7 @@ def check_whole(place: RemotePath) -> rs.Manifest:
     for shard in manifest.all_shards:
         assert sha256_of(place / shard.file) == shard.sha256
     assert sha256_of(place / manifest.name_of("keys.bin")) == manifest.keys_sha256
+    assert sha256_of(place / manifest.name_of("index.bin")) == manifest.index_sha256
     return manifest
 
 
