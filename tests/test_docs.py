@@ -242,11 +242,13 @@ def test_the_examples_of_help_run_as_they_stand(tmp_path):
             assert "Traceback" not in done.stderr
             if command == "build" and not (tmp_path / "old").exists():
                 shutil.copytree(tmp_path / "data/digits", tmp_path / "old")
-        if (
-            command == "build"
-        ):  # the shards of the dataset that `--force` has replaced have the names of the examples
+        if command == "build":
+            # the shards of the dataset that `--force` has replaced have the names of the examples
             shutil.rmtree(tmp_path / "data/digits")
             shutil.copytree(tmp_path / "old", tmp_path / "data/digits")
+            # a file without a manifest, as another writer leaves it
+            (tmp_path / "exported").mkdir()
+            shutil.copy(tmp_path / "data/digits/train-00000-of-00002.tfrecord", tmp_path / "exported/train.tfrecord")
 
 
 def test_make_targets_are_there(root):

@@ -148,8 +148,8 @@ class Rows:
 
         Example:
             >>> rows = rs.open("data/points/train-*")
-            >>> batch = rows.schema.decode(rows.records([3]))
-            >>> batch["x"].numpy().tolist() == [rows[3]["x"]]
+            >>> batch = rows.schema.decode_numpy(rows.records([3]))
+            >>> batch["x"].tolist() == [rows[3]["x"]]
             True
         """
         if self._block is None and len(rows) == 1:
