@@ -248,7 +248,9 @@ def test_the_examples_of_help_run_as_they_stand(tmp_path):
             shutil.copytree(tmp_path / "old", tmp_path / "data/digits")
             # a file without a manifest, as another writer leaves it
             (tmp_path / "exported").mkdir()
-            shutil.copy(tmp_path / "data/digits/train-00000-of-00002.tfrecord", tmp_path / "exported/train.tfrecord")
+            shutil.copy(
+                tmp_path / "data/digits/train-00000-of-00002.tfrecord", tmp_path / "exported/train.tfrecord"
+            )
 
 
 def test_make_targets_are_there(root):
