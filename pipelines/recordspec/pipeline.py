@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -18,8 +18,9 @@ from recordspec.errors import Problem, SpecError, State, StoreError, see
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
-from recordspec.reading import encoding, serving
+from recordspec.reading import encoding, serving, staging
 from recordspec.reading.corrupt_records import locating
+from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.reading.fit import Fit, check_arguments, check_parts, naming_features
 from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
@@ -589,15 +590,15 @@ class Pipeline:
 
         They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and `Discretization` adapted
         to the stored values, before a function `map` or a filter, without those that `with_missing` marks as
-        missing. All are computed
-        in one pass, and stored in `layers.json` beside the dataset until it, a feature or `fit.encode`
-        changes. The layers encode single values, or a whole batch; `dataset` also pads, sums `multi_hot`
-        and `count`, and encodes missing values as unknown.
+        missing. All are computed in one pass, without TensorFlow, and stored in `layers.json` beside the
+        dataset until it, a feature or `fit.encode` changes. The layers encode single values, or a whole
+        batch; `dataset` also pads, sums `multi_hot` and `count`, and encodes missing values as unknown.
 
         Args:
             split: the name of the training split, or the names of several.
 
-        Raises what `dataset` raises, and SpecError for values that a layer cannot learn from.
+        Raises what `dataset` raises; RecordError for a record that cannot be read; SpecError for values that
+        a layer cannot learn from, and for a custom kind without `decode_numpy`.
 
         Example:
             >>> pipeline.layers()
@@ -615,11 +616,12 @@ class Pipeline:
         }
         if left_out := [name for name in encodes if self.schema.names[name].indicator is not None]:
             known["missing"] = left_out  # files of statistics without it include their defaults
-        whole = dict.fromkeys(("shuffle", "bucket", "balance", "service")) | {"repeat": 1, "cache": "none"}
 
-        def batches(names: tuple[str, ...]) -> Any:
-            read = self._read({**whole, "batch": encoding.ROWS, "features": names})
-            return self._dataset(split, read, None, None, start=None)
+        def batches(names: Iterable[str]) -> Iterator[dict[str, Any]]:
+            read = self._read({})
+            plan = self._plan(split, read)
+            folder = staging.folder_of(read.staging, plan.pieces)
+            return decoded_files(self.schema.only(names), plan, folder)
 
         fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
         return encoding.layers(self.schema, encodes, fingerprint, self.data / LAYERS_FILE, batches)

@@ -13,7 +13,8 @@ import tensorflow as tf
 
 import recordspec as rs
 from recordspec.reading import fit
-from recordspec.reading.encoding import ROWS
+
+ROWS = 1024  # of which Keras takes quantiles at once
 
 
 def test_single_rows_are_encoded_as_in_a_batch(small):
@@ -269,7 +270,7 @@ def test_the_statistics_are_kept_until_the_dataset_is_another(small, monkeypatch
     kept = json.loads((made.data / "layers.json").read_text())
     assert kept["layers"] == {"x": {"mean": 1.75, "variance": 1.3125}}
     with monkeypatch.context() as patched:
-        patched.setattr(rs.Pipeline, "_dataset", None)  # nothing is read
+        patched.setattr(rs.Pipeline, "_plan", None)  # nothing is read
         assert made.layers()["x"].mean.numpy() == [1.75]
     made.build([{"x": 1.0, "y": 1}, {"x": 3.0, "y": 1}], force=True)
     assert made.layers()["x"].mean.numpy() == [2.0]

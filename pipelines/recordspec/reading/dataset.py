@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, see
-from recordspec.locations import local
 from recordspec.reading import filtering, global_shuffle, memory, stages, staging
 from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
@@ -21,7 +20,7 @@ from recordspec.reading.random_access import Rows
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.schema import decoder
-from recordspec.schema.options import from_python, parse_bytes
+from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.staging import StagingFolder
@@ -317,8 +316,7 @@ class Recipe:
         if mixed is not None and mixed.parallel:
             cycle *= 3  # a parallel interleave opens this many ahead, and each holds its copy
         staging.check_room(self.plan.pieces, cycle, options.size)
-        folder = staging.default_folder() if options.folder is None else local(options.folder)
-        return StagingFolder(folder, parse_bytes(options.size))
+        return staging.folder_of(options, self.plan.pieces)
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """All passes, each with a number; of cached records, or of files that each pass reads again."""

@@ -13,18 +13,23 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, show_text
 from recordspec.locations import Location, output_file, read_text
+from recordspec.reading.statistics import (
+    UNKNOWN_INTEGER,
+    UNKNOWN_TEXT,
+    Bins,
+    Learner,
+    MeanAndVariance,
+    Vocabulary,
+)
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor, dense
-from recordspec.schema.values import Array
 
 _LOOKUPS = ("index", "one_hot", "multi_hot", "count")
 _BINS = 10
 # The largest file of statistics: it contains vocabularies.
 _MOST_BYTES = 1 << 30
-# Rows whose statistics are taken at once.
-ROWS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +122,13 @@ def apply(
     if encode.as_ == "normalize":
         flat = tf.cast(flat, _float(flat.dtype))
     if missing is not None:
-        unknown = layer.mean if encode.as_ == "normalize" else "[UNK]" if flat.dtype == tf.string else -1
+        unknown = (
+            layer.mean
+            if encode.as_ == "normalize"
+            else UNKNOWN_TEXT
+            if flat.dtype == tf.string
+            else UNKNOWN_INTEGER
+        )
         each = tf.reshape(missing, [-1, *[1] * (flat.shape.rank - 1)])
         flat = tf.where(each, tf.cast(unknown, flat.dtype), flat)
     if encode.as_ in _LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
@@ -145,98 +156,32 @@ def _float(dtype: Any) -> Any:
     return tf.float32 if dtype == tf.float32 or dtype.size < 4 else tf.float64
 
 
-class Statistics:
-    """Computes the statistics of a feature's layer from a split, batch by batch."""
+def _learner(feature: Feature, encode: Encode, batch: Any) -> Learner:
+    """What learns the state of a feature's layer. Raises SpecError for a padded or a sparse `batch`, the type
+    of one."""
+    padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
+    if padded or isinstance(batch, tf.SparseTensorSpec):
+        kind = "a padded" if padded else "a sparse"
+        raise _problem(feature, "a feature without padding", f"{kind} batch", "`as: ragged`")
+    masked = _has_padding(encode, batch)
+    if masked and encode.max_tokens == 2:
+        raise _problem(feature, "`max_tokens` of at least 3, as padding and unknown values are two", "2")
+    if encode.as_ == "normalize":
+        return MeanAndVariance()
+    if encode.as_ == "discretize":
+        return Bins(encode.bins or _BINS)
+    most = None if encode.max_tokens is None else encode.max_tokens - (2 if masked else 1)
+    is_text = feature.value_type.item == "text"
+    return Vocabulary(is_text=is_text, most=most, mask="" if masked else None)
 
-    def __init__(self, feature: Feature, encode: Encode, batch: Any) -> None:
-        """Raises SpecError for a padded or a sparse `batch`, the type of one."""
-        self._feature, self._encode = feature, encode
-        self._count, self._mean, self._squares = 0, np.zeros(()), np.zeros(())
-        self._low, self._high = np.inf, -np.inf
-        padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
-        if padded or isinstance(batch, tf.SparseTensorSpec):
-            kind = "a padded" if padded else "a sparse"
-            raise SpecError(self._problem("a feature without padding", f"{kind} batch", "`as: ragged`"))
-        if _has_padding(encode, batch) and encode.max_tokens == 2:
-            expected = "`max_tokens` of at least 3, as padding and unknown values are two"
-            raise SpecError(self._problem(expected, "2"))
-        self._layer = None if encode.as_ == "normalize" else _layer(feature, encode, batch, {})
 
-    def add(self, batch: Mapping[str, Tensor]) -> None:
-        """Adds the values of a batch, dense or ragged, except missing ones."""
-        value, indicator = batch[self._feature.name], self._feature.indicator
-        flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
-        if indicator is not None:
-            flat = tf.boolean_mask(flat, ~batch[indicator])
-        if self._layer is not None:
-            if tf.size(flat):
-                self._layer.update_state(tf.reshape(flat, [-1]))
-                self._count += int(tf.size(flat))
-                if self._encode.as_ == "discretize":
-                    values = flat.numpy().astype(np.float64)
-                    self._low = np.minimum(self._low, values.min())  # which keep NaN
-                    self._high = np.maximum(self._high, values.max())
-            return
-        self._add_moments(flat.numpy().astype(np.float64))
-
-    def _add_moments(self, values: Array) -> None:
-        """Adds the mean and the sum of squared deviations (Chan, Golub and LeVeque, 1979)."""
-        values = values.reshape(-1, *values.shape[1:][-1:])
-        count = len(values)
-        if not count:
-            return
-        total = self._count + count
-        with np.errstate(over="ignore", invalid="ignore"):  # `state` refuses what is not finite
-            mean = values.mean(0)
-            apart = mean - self._mean
-            squares = ((values - mean) ** 2).sum(0) + apart**2 * self._count * count / total
-            self._squares = self._squares + squares
-            self._mean = self._mean + apart * count / total
-        self._count = total
-
-    def state(self) -> dict[str, Any]:
-        """The state of the layer, for JSON. Raises SpecError if there was no value, or NaN."""
-        if not self._count:
-            raise SpecError(self._problem("values to learn from", "none"))
-        if self._layer is None:
-            variance = self._squares / self._count
-            if not np.isfinite(variance).all():
-                got = "a variance beyond float64" if np.isfinite(self._mean).all() else "NaN or infinity"
-                raise SpecError(self._problem("finite numbers to normalize", got))
-            return {"mean": self._mean.tolist(), "variance": variance.tolist()}
-        if self._encode.as_ == "discretize":
-            self._check_range()
-        try:
-            self._layer.finalize_state()
-        except tf.errors.InvalidArgumentError:  # a table without a key
-            raise SpecError(self._problem("values to learn from", "only padding or unknown values")) from None
-        if self._encode.as_ == "discretize":
-            return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
-        try:
-            tokens = self._layer.get_vocabulary(include_special_tokens=False)
-        except UnicodeDecodeError as error:
-            raise SpecError(self._problem("text", f"bytes that are not UTF-8: {error}")) from None
-        if not tokens:
-            raise SpecError(self._problem("values to learn from", "only empty ones"))
-        return {"vocabulary": [token if isinstance(token, str) else int(token) for token in tokens]}
-
-    def _check_range(self) -> None:
-        """Raises SpecError for numbers that float32, in which Keras discretizes, cannot distinguish."""
-        low, high, bins = self._low, self._high, self._encode.bins or _BINS
-        if not np.isfinite([low, high]).all():
-            raise SpecError(self._problem("finite numbers to discretize", "NaN or infinity"))
-        largest = max(abs(low), abs(high))
-        if largest > np.finfo(np.float32).max or 0 < high - low < bins * np.spacing(np.float32(largest)):
-            got, hint = f"{low:.17g} to {high:.17g}", "normalize them"
-            raise SpecError(self._problem(f"numbers of which float32 makes {bins} bins", got, hint))
-
-    def _problem(self, expected: str, got: str, hint: str = "") -> Problem:
-        path = ("fit", "encode", self._feature.name)
-        return Problem(path=path, expected=expected, got=got, hint=hint)
+def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecError:
+    path = ("fit", "encode", feature.name)
+    return SpecError(Problem(path=path, expected=expected, got=got, hint=hint))
 
 
 def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any]) -> Any:
-    """The Keras layer of a feature, of batches of this type; without a state, one that is to learn it.
+    """The Keras layer of a feature, of batches of this type, with what was learned.
 
     Their dtypes are stated: in those of a global policy of mixed precision, numbers overflow.
     """
@@ -251,19 +196,19 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
         layer.build((None, *size))  # until then it has no mean
         return layer
     if encode.as_ == "discretize":
-        return layers.Discretization(dtype="float32", **(state or {"num_bins": encode.bins or _BINS}))
+        return layers.Discretization(dtype="float32", **state)
     mode = "int" if encode.as_ == "index" else "one_hot"
     if feature.class_names:
         return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)
-    options = {"output_mode": mode if state else "int", "max_tokens": encode.max_tokens, **state}
+    is_text = feature.value_type.item == "text"
+    # of a list, Keras tracks every token, which takes longer than learning them
+    vocabulary = np.array(state["vocabulary"], object if is_text else np.int64)
+    options = {"output_mode": mode, "max_tokens": encode.max_tokens, "vocabulary": vocabulary}
     padded = _has_padding(encode, batch)
-    if feature.value_type.item == "text":
+    if is_text:
         return layers.StringLookup(mask_token="" if padded else None, **options)
-    # neither an integer of the vocabulary nor -1, which means unknown; none while the layer is adapted, which
-    # ignores it
-    mask = min([0, *state["vocabulary"]]) - 2 if padded and state else None
-    if padded and not state and encode.max_tokens:
-        options["max_tokens"] = encode.max_tokens - 1
+    # neither an integer of the vocabulary nor -1, which means unknown
+    mask = min([0, *state["vocabulary"]]) - 2 if padded else None
     return layers.IntegerLookup(mask_token=mask, **options)
 
 
@@ -277,14 +222,14 @@ def layers(
     encodes: Mapping[str, Encode],
     fingerprint: str,
     kept: Location,
-    batches: Callable[[tuple[str, ...]], Iterable[Mapping[str, Tensor]]],
+    batches: Callable[[Iterable[str]], Iterable[Mapping[str, Any]]],
 ) -> dict[str, Any]:
     """The Keras layer of each encoded feature, by name, with the statistics of a split.
 
     Args:
         fingerprint: the fingerprint of the rows of the statistics.
         kept: the file of the statistics, which is read if it has this fingerprint and is valid, else written.
-        batches: reads the batches of these outputs.
+        batches: reads these features of the split, as `Schema.decode_numpy` returns them.
 
     Raises what reading raises, and SpecError for values from which a layer cannot learn.
     """
@@ -293,18 +238,24 @@ def layers(
     states = _kept_states(kept, fingerprint, learned, types)
     if states is None:
         learning = {
-            name: Statistics(schema.names[name], encode, types[name]) for name, encode in learned.items()
+            name: _learner(schema.names[name], encode, types[name]) for name, encode in learned.items()
         }
-        outputs = tuple(output for name in learning for output in schema.names[name].outputs)
-        for batch in batches(outputs) if learning else ():
-            for learner in learning.values():
-                learner.add(batch)
-        states = {name: one.state() for name, one in learning.items()}
+        for batch in batches(learning) if learning else ():
+            for name, learner in learning.items():
+                learner.add(batch[name], batch.get(schema.names[name].indicator or ""))
+        states = {name: _state(schema.names[name], learner) for name, learner in learning.items()}
         _keep(kept, fingerprint, states)
     return {
         name: _layer(schema.names[name], encode, types[name], states.get(name, {}))
         for name, encode in encodes.items()
     }
+
+
+def _state(feature: Feature, learner: Learner) -> dict[str, Any]:
+    try:
+        return learner.state()
+    except SpecError as error:
+        raise SpecError(problem.under("fit", "encode", feature.name) for problem in error.problems) from None
 
 
 def _kept_states(

@@ -297,7 +297,8 @@ class Rows:
             if self._block is not None:
                 sections = self._sections(self.schema, numbers)
                 return numpy_decoder.decode_sections(self.schema, sections, len(numbers))
-            return numpy_decoder.decode(self.schema, *self._files.records(numbers))
+            data, places = self._files.records(numbers)
+            return numpy_decoder.decode(self.schema, data, places[:-1], places[1:])
         except RecordError as error:
             if error.row is None:
                 raise

@@ -11,12 +11,13 @@ import itertools
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +32,8 @@ from recordspec.errors import (
     system_errors,
 )
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import LocalPath, Location
+from recordspec.locations import LocalPath, Location, local
+from recordspec.reading.options import Staging
 from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import drop_iterators_at_exit, flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
@@ -143,9 +145,9 @@ def _copies(pieces: tuple[Piece, ...], number: Tensor, order: Tensor, folder: St
     def copies(number: Any, order: Any) -> Iterator[tuple[int, int, str, int, str]]:
         readings = _readings_ahead(folder, [pieces[index] for index in order])
         try:
-            for index, (reading, problem) in zip(order, readings, strict=True):
-                if reading is None:
-                    yield number, index, "", 0, problem
+            for index, reading in zip(order, readings, strict=True):
+                if isinstance(reading, RecordspecError):
+                    yield number, index, "", 0, _told(reading)
                     continue
                 if (pass_ := _passes.get(int(number))) is None:  # its iterator was dropped
                     reading.release()
@@ -209,18 +211,18 @@ def _unless(problem: Tensor, value: Tensor) -> Tensor:
 
 
 def _readings_ahead(
-    folder: StagingFolder, pieces: list[Piece]
-) -> Generator[tuple[_Reading | None, str], None, None]:
-    """Each piece with a lease on its copy, or an error message. Leases that the caller has not received are
-    released at the end."""
+    folder: StagingFolder, pieces: Sequence[Piece]
+) -> Generator[_Reading | RecordspecError, None, None]:
+    """Each piece with a lease on its copy, or an error. Leases that the caller has not received are released
+    at the end."""
     pool, stopped = ThreadPool("recordspec-ahead", _AHEAD), Event()
-    waiting: deque[Future[tuple[_Reading | None, str]]] = deque()
+    waiting: deque[Future[_Reading | RecordspecError]] = deque()
 
-    def fetch(piece: Piece) -> tuple[_Reading | None, str]:
+    def fetch(piece: Piece) -> _Reading | RecordspecError:
         try:
-            return _fetched(folder, piece, stopped), ""
+            return _fetched(folder, piece, stopped)
         except RecordspecError as error:
-            return None, _told(error)
+            return error
 
     try:
         for piece in pieces:
@@ -233,8 +235,37 @@ def _readings_ahead(
         stopped.set()
         pool.close()
         for future in waiting:
-            if future.done() and (reading := future.result()[0]) is not None:
+            if future.done() and isinstance(reading := future.result(), _Reading):
                 reading.release()
+
+
+def copies_of(pieces: Sequence[Piece], folder: StagingFolder | None) -> Iterator[tuple[Piece, Location]]:
+    """Each piece, and the file to read it from until the next one is asked for.
+
+    Args:
+        folder: of the copies of objects; None to read these in their store.
+
+    Raises RecordspecError if one cannot be read.
+    """
+    if folder is None:
+        yield from ((piece, piece.path) for piece in pieces)
+        return
+    with closing(_readings_ahead(folder, pieces)) as readings:
+        for piece, reading in zip(pieces, readings, strict=True):
+            if isinstance(reading, RecordspecError):
+                raise reading
+            try:
+                yield piece, LocalPath(reading.path)
+            finally:
+                reading.release()
+
+
+def folder_of(options: Literal["tensorflow"] | Staging, pieces: Sequence[Piece]) -> StagingFolder | None:
+    """The folder to which these are copied; None where none is in an object store, or TensorFlow reads it."""
+    if options == "tensorflow" or all(piece.remote is None for piece in pieces):
+        return None
+    folder = default_folder() if options.folder is None else local(options.folder)
+    return StagingFolder(folder, parse_bytes(options.size))
 
 
 def _told(error: RecordspecError) -> str:
@@ -281,17 +312,17 @@ def _count(piece: Piece, lease: Lease | None) -> int | None:
     try:
         return tfrecord.count(path)
     except RecordError as error:
-        raise RecordError([_named(problem, path, piece) for problem in error.problems]) from None
+        raise RecordError([named(problem, path, piece) for problem in error.problems]) from None
 
 
 def _check_records(piece: Piece, path: LocalPath) -> None:
     """Raises RecordError if a record of a file is corrupt."""
     for item in tfrecord.salvage(path):
         if isinstance(item, tfrecord.Damage):
-            raise RecordError(_named(item.problem, path, piece))
+            raise RecordError(named(item.problem, path, piece))
 
 
-def _named(problem: Problem, path: Location, piece: Piece) -> Problem:
+def named(problem: Problem, path: Location, piece: Piece) -> Problem:
     """The problem of a copy, with the name of its object."""
     return problem.at(problem.where.replace(str(path), str(piece.path), 1))
 

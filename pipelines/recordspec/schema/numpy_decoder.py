@@ -31,18 +31,18 @@ from recordspec.wire.columns import Section
 from recordspec.wire.record_batch import decode as decode_records
 
 
-def decode(schema: FeatureSet, buffer: Bytes, places: Ints) -> dict[str, Any]:
+def decode(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> dict[str, Any]:
     """The values of records, by name: what `Schema.decode` returns of a batch, in NumPy.
 
     Args:
-        buffer: the records, one after another, uint8 `[bytes]`.
-        places: where each begins and the last ends, int64 `[n + 1]`.
+        buffer: uint8 `[bytes]`.
+        starts, stops: of each record in it, int64 `[n]`.
 
     Raises RecordError, with the row, for a record that does not decode.
     """
     keys = {column.key for _, feature in schema.placed for column in feature.columns()}
     sequence = schema.record == "sequence_example"
-    batch = decode_records(buffer, places[:-1], places[1:], sequence=sequence, keys=keys)
+    batch = decode_records(buffer, starts, stops, sequence=sequence, keys=keys)
     check_structure(schema.placed, batch)
     return decode_sections(schema, stored_sections(schema, batch), batch.rows)
 

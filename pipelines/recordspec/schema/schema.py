@@ -165,7 +165,7 @@ class Schema(FeatureSet):
             ([0.5], [1])
         """
         data, places = data_of(strings_array(list(serialized)))
-        return numpy_decoder.decode(self, data, places)
+        return numpy_decoder.decode(self, data, places[:-1], places[1:])
 
     def element_spec(self) -> dict[str, Any]:
         """The tf.TypeSpec of every tensor that `decode` returns for one record.

@@ -1,0 +1,176 @@
+"""What the layers of `fit.encode` learn from a split: means, vocabularies and the boundaries of bins."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError
+from recordspec.schema.ragged_array import RaggedArray
+from recordspec.schema.values import Array
+from recordspec.wire.arrays import Mask
+
+# What Keras' lookups name an unknown text and integer, which are no part of a vocabulary.
+UNKNOWN_TEXT, UNKNOWN_INTEGER = "[UNK]", -1
+# Rows of which Keras' layer of bins takes the quantiles at once, which it then merges.
+_ROWS_OF_BINS = 1024
+# Counts of values that are merged at once, at least.
+_COUNTS_AT_ONCE = 1 << 20
+
+
+def _nothing(expected: str, got: str, hint: str = "") -> SpecError:
+    return SpecError(Problem(expected=expected, got=got, hint=hint))
+
+
+class Learner(abc.ABC):
+    """The state of a layer, learned from values that come batch by batch."""
+
+    def add(self, value: Any, missing: Mask | None = None) -> None:
+        """Adds the values of a batch.
+
+        Args:
+            value: an array `[n, ...]`, or a RaggedArray.
+            missing: which rows of an array have none, bool `[n]`; None if all have.
+        """
+        while isinstance(value, RaggedArray):
+            value = value.values
+        self._add(value if missing is None else value[~missing])
+
+    @abc.abstractmethod
+    def _add(self, values: Array) -> None: ...
+
+    @abc.abstractmethod
+    def state(self) -> dict[str, Any]:
+        """The state of the layer, for JSON. Raises SpecError for values that do not make a layer."""
+
+
+class MeanAndVariance(Learner):
+    """The mean and the variance of numbers, along the last axis of what is not a scalar."""
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._squares = 0, np.zeros(()), np.zeros(())
+
+    def _add(self, values: Array) -> None:
+        """Adds the mean and the sum of squared deviations (Chan, Golub and LeVeque, 1979)."""
+        values = values.astype(np.float64).reshape(-1, *values.shape[1:][-1:])
+        count = len(values)
+        if not count:
+            return
+        total = self._count + count
+        with np.errstate(over="ignore", invalid="ignore"):  # `state` refuses what is not finite
+            mean = values.mean(0)
+            apart = mean - self._mean
+            squares = ((values - mean) ** 2).sum(0) + apart**2 * self._count * count / total
+            self._squares = self._squares + squares
+            self._mean = self._mean + apart * count / total
+        self._count = total
+
+    def state(self) -> dict[str, Any]:
+        if not self._count:
+            raise _nothing("values to learn from", "none")
+        variance = self._squares / self._count
+        if not np.isfinite(variance).all():
+            got = "a variance beyond float64" if np.isfinite(self._mean).all() else "NaN or infinity"
+            raise _nothing("finite numbers to normalize", got)
+        return {"mean": self._mean.tolist(), "variance": variance.tolist()}
+
+
+class Vocabulary(Learner):
+    """Texts or integers, the most frequent first, of equally frequent ones the largest: as Keras orders them.
+
+    Args:
+        is_text: whether they are texts.
+        most: their largest number; None for all.
+        mask: the text that stands for padding, and is left out.
+    """
+
+    def __init__(self, *, is_text: bool, most: int | None, mask: str | None) -> None:
+        self._is_text, self._most, self._mask = is_text, most, mask
+        self._counted: list[Any] = []  # tables of values and counts
+        self._merged = 0  # values in the first of them
+
+    def _add(self, values: Array) -> None:
+        pyarrow, flat = arrow(), values.reshape(-1)
+        made = pyarrow.array(flat, pyarrow.large_binary()) if self._is_text else flat.astype(np.int64)
+        counted = pyarrow.compute.value_counts(made if self._is_text else pyarrow.array(made))
+        self._counted.append(pyarrow.table({"value": counted.field(0), "count": counted.field(1)}))
+        if sum(map(len, self._counted)) >= 2 * self._merged + _COUNTS_AT_ONCE:
+            self._counted = [self._joined()]
+            self._merged = len(self._counted[0])
+
+    def _joined(self) -> Any:
+        """All values, each once, with their counts."""
+        table = arrow().concat_tables(self._counted).group_by("value").aggregate([("count", "sum")])
+        return table.rename_columns({"value": "value", "count_sum": "count"})
+
+    def state(self) -> dict[str, Any]:
+        compute = arrow().compute
+        if not sum(map(len, self._counted)):
+            raise _nothing("values to learn from", "none")
+        counted = self._joined()
+        special = [UNKNOWN_TEXT, self._mask] if self._is_text else [UNKNOWN_INTEGER]
+        for token in special:
+            if token is not None:
+                wanted = token.encode() if isinstance(token, str) else token
+                counted = counted.filter(compute.not_equal(counted["value"], wanted))
+        ordered = counted.sort_by([("count", "descending"), ("value", "descending")])["value"]
+        tokens = ordered.slice(0, self._most).to_pylist()
+        if not tokens:
+            raise _nothing("values to learn from", "only padding or unknown values")
+        try:
+            return {"vocabulary": [token.decode() if self._is_text else token for token in tokens]}
+        except UnicodeDecodeError as error:
+            raise _nothing("text", f"bytes that are not UTF-8: {error}") from None
+
+
+class Bins(Learner):
+    """The boundaries of bins of about equally many numbers, as `keras.layers.Discretization` learns them."""
+
+    def __init__(self, bins: int) -> None:
+        self._bins = bins
+        self._layer = tf.keras.layers.Discretization(num_bins=bins, dtype="float32")
+        self._low, self._high = np.inf, -np.inf
+        self._waiting: list[tuple[Array, Mask]] = []
+
+    def add(self, value: Array, missing: Mask | None = None) -> None:
+        self._waiting.append((value, np.zeros(len(value), bool) if missing is None else missing))
+        self._learn(_ROWS_OF_BINS)
+
+    def _learn(self, least: int) -> None:
+        """Learns from the rows that wait, by the same numbers of rows whatever the batches were."""
+        count = sum(len(value) for value, _ in self._waiting)
+        if count < least:
+            return
+        value, missing = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        done = count // least * least
+        self._waiting = [(value[done:], missing[done:])]
+        for first in range(0, done, least):
+            some = slice(first, first + least)
+            self._add(value[some][~missing[some]])
+
+    def _add(self, values: Array) -> None:
+        if values.size:
+            numbers = values.astype(np.float64)
+            self._low = np.minimum(self._low, numbers.min())  # which keep NaN
+            self._high = np.maximum(self._high, numbers.max())
+            self._layer.update_state(values.reshape(-1))
+
+    def state(self) -> dict[str, Any]:
+        self._learn(max(1, sum(len(value) for value, _ in self._waiting)))
+        low, high = self._low, self._high
+        if (low, high) == (np.inf, -np.inf):
+            raise _nothing("values to learn from", "none")
+        if not np.isfinite([low, high]).all():
+            raise _nothing("finite numbers to discretize", "NaN or infinity")
+        largest = max(abs(low), abs(high))
+        if largest > np.finfo(np.float32).max or 0 < high - low < self._bins * np.spacing(
+            np.float32(largest)
+        ):
+            got = f"{low:.17g} to {high:.17g}"
+            raise _nothing(f"numbers of which float32 makes {self._bins} bins", got, "normalize them")
+        self._layer.finalize_state()
+        return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
