@@ -9,6 +9,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.schema.column_groups import AS_MANY, ColumnGroup, column_groups
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, columns_in
 from recordspec.schema.tensors import Tensor, with_default
 from recordspec.schema.validate import check_structure
@@ -210,15 +211,22 @@ def decoded(sections: Sections, rows: int) -> RecordBatch:
 
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
-    """Parses one block (string `[]`) or several (`[p]`) to concatenated columns, by block key.
+    """Parses one block (string `[]`) or several (`[p]`) to concatenated columns, by block key, and to the
+    tensors of `column_groups`, by their names.
 
-    The first dimension of each column, dense or ragged, is the rows, and `blocks.ROWS` has a zero for every
+    The first dimension of each tensor, dense or ragged, is the rows, and `blocks.ROWS` has a zero for every
     row: rows can be gathered and rebatched before `columns_of` converts them to the columns of a batch.
     """
-    columns = {section: placed_columns(schema, section) for section in schema.sections}
+    serialized = tf.reshape(serialized, [-1])
+    groups = column_groups(schema)
+    grouped = {place for group in groups for place in group.places}
+    columns: dict[Section, tuple[Column, ...]] = {
+        section: tuple(one for one in placed_columns(schema, section) if (section, one.key) not in grouped)
+        for section in schema.sections
+    }
     calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
     features = {key: call.make() for by_key in calls.values() for key, call in by_key.items()}
-    parsed = tf.io.parse_example(tf.reshape(serialized, [-1]), features | _rows_feature())
+    parsed = tf.io.parse_example(serialized, features | _rows_feature())
     rows = parsed.pop(blocks.ROWS)
     with tf.control_dependencies([_whole(columns, parsed, rows)]):
         values_of = {key: tf.identity(value.values) for key, value in parsed.items()}
@@ -227,6 +235,8 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
             key = blocks.block_key(column.key, section)
             if key in values_of and blocks.values_in_row(column, section) is not None:
                 values_of[key] = tf.reshape(values_of[key], [-1, *column.cell])
+    for group in groups:
+        values_of |= group.of_blocks(serialized, rows)
     return values_of | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
 
 
@@ -249,16 +259,25 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
             if value is not None and not isinstance(column.layout, Component):
                 size = blocks.values_in_row(column, section)
                 missing.append(value.row_lengths() - (rows if size is None else rows * size))
-    message = "expected as many values as the rows of a block have"
-    return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), message) if missing else tf.no_op()
+    return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), AS_MANY) if missing else tf.no_op()
 
 
-def columns_of(schema: FeatureSet, values_of: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
-    """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key."""
+def columns_of(
+    schema: FeatureSet, values_of: Mapping[str, Tensor], groups: Iterable[ColumnGroup]
+) -> dict[Section, dict[str, Tensor]]:
+    """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key.
+
+    Args:
+        schema: of the columns.
+        groups: those of the schema that was parsed, which may have more features.
+    """
     by_section: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
+    split = {place: value for group in groups for place, value in group.split(values_of).items()}
     for section, columns in by_section.items():
         for column in placed_columns(schema, section):
-            if not isinstance(column.layout, Component):
+            if (section, column.key) in split:
+                columns[column.key] = split[section, column.key]
+            elif not isinstance(column.layout, Component):
                 value = values_of.get(blocks.block_key(column.key, section))
                 columns[column.key] = value if section == "sequence" else _batch(column, value, values_of)
     return by_section

@@ -12,6 +12,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError
 from recordspec.schema import blocks, tensors
+from recordspec.schema.column_groups import ColumnGroup, column_groups, record_groups
 from recordspec.schema.feature_set import FeatureSet, columns_in
 from recordspec.schema.features.base import Feature
 from recordspec.schema.features.geometry import Pictures, Resize, sides_by_step
@@ -51,12 +52,16 @@ def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
 
 def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of the rows of one block, or of several, as `decode` returns those of a batch."""
-    return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+    parsed = blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string))
+    return decode_rows(schema, parsed, column_groups(schema))
 
 
-def decode_rows(schema: FeatureSet, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The decoded features of rows of blocks, which `blocks.parse` returned."""
-    return _decoded(schema, blocks.columns_of(schema, columns))
+def decode_rows(
+    schema: FeatureSet, columns: Mapping[str, Tensor], groups: Iterable[ColumnGroup]
+) -> dict[str, Tensor]:
+    """The decoded features of rows of blocks, which `blocks.parse` returned with the columns of these groups
+    together."""
+    return _decoded(schema, blocks.columns_of(schema, columns, groups))
 
 
 def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -124,11 +129,22 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
     """The parsed columns of one record (string `[]`) or of a batch (string `[n]`), for `decode`."""
-    asked = {section: _made(map(as_decoded, schema.columns(section)), section) for section in schema.sections}
-    if schema.record == "example":
-        return {"features": tf.io.parse_example(serialized, asked["features"])}
-    context, sequence = asked["context"], asked["sequence"]
     single = serialized.shape.rank == 0
+    groups: tuple[ColumnGroup, ...] = () if single else record_groups(schema)
+    together: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
+    for group in groups:
+        for (section, key), value in group.split(group.of_records(serialized)).items():
+            together[section][key] = value
+    asked = {
+        section: _made(
+            (as_decoded(one) for one in schema.columns(section) if one.key not in together[section]), section
+        )
+        for section in schema.sections
+    }
+    if schema.record == "example":
+        alone = tf.io.parse_example(serialized, asked["features"]) if asked["features"] else {}
+        return {"features": {**alone, **together["features"]}}
+    context, sequence = asked["context"], asked["sequence"]
     parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
     layouts = {column.key: column.layout for column in blocks.placed_columns(schema, "sequence")}
     required = _required(schema, sequence)
@@ -150,7 +166,8 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         steps |= {key: tf.identity(steps[key]) for key in ragged}
     if not single:
         steps |= {key: tf.RaggedTensor.from_tensor(steps[key], parsed[2][key]) for key in dense}
-    return {"context": tf.io.parse_example(serialized, context) if context else {}, "sequence": steps}
+    parsed_context = tf.io.parse_example(serialized, context) if context else {}
+    return {"context": {**parsed_context, **together["context"]}, "sequence": steps}
 
 
 def _required(schema: FeatureSet, sequence: Mapping[str, Any]) -> list[Column]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordspec._tf import tf
 
@@ -28,17 +28,31 @@ def lengths_of(value: Tensor) -> Tensor:
     return tf.shape(value, tf.int64)[0]
 
 
-def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+class WithMissing(NamedTuple):
+    """Values of which some are missing: what `with_default` returns.
+
+    Attributes:
+        values: `[n, ...]`, with the default where one is missing.
+        missing: which are, bool `[n]`.
+    """
+
+    values: Tensor
+    missing: Tensor
+
+
+def with_default(value: Tensor | WithMissing, default: Any, shape: tuple[int, ...]) -> WithMissing:
     """Replaces missing values.
 
     Args:
-        value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`.
+        value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`; or the result.
         default: replaces a missing value, of `shape`.
 
     Returns:
         The values, dense `[n, *shape]` or `[*shape]`, and which of them are missing, bool `[n]` or `[]`.
         More than one value is an InvalidArgumentError.
     """
+    if isinstance(value, WithMissing):
+        return value
     alone = value.shape.rank == 1 + len(shape)
     flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1, *shape])
     counts = tf.shape(flat, tf.int64)[:1] if alone else value.row_lengths()
@@ -48,7 +62,7 @@ def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[T
     places = tf.where(missing, tf.shape(flat, tf.int64)[0], tf.cumsum(counts, exclusive=True))
     filler = tf.reshape(tf.constant(default, flat.dtype), [1, *shape])
     filled = tf.ensure_shape(tf.gather(tf.concat([flat, filler], 0), places), [None, *shape])
-    return (filled[0], missing[0]) if alone else (filled, missing)
+    return WithMissing(filled[0], missing[0]) if alone else WithMissing(filled, missing)
 
 
 def padded(value: Tensor, pad: Any, length: int | None, shape: Sequence[int | None] = ()) -> Tensor:
