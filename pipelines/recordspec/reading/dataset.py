@@ -251,7 +251,7 @@ class Recipe:
         """Whether batches are decoded already, and have only the requested features."""
         names = self.options.features
         asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
-        return self._layout.is_decoded and asked and self.options.batch is not None
+        return self._layout.early and asked and self.options.batch is not None
 
     def parse(self, records: Any) -> Any:
         """The parsed columns of serialized rows."""
@@ -282,7 +282,7 @@ class Recipe:
         if self.plan.block is not None:
             # permuted rows come in blocks of those that are read together
             size = self.plan.block if self.share is None else self._rows.chunk
-            return BlockLayout(schema, self.plan.chunk, early, size, schema)
+            return BlockLayout(schema, self.plan.chunk, early, size)
         # It does not pay to decode ragged rows, which are rebatched one by one, before they are batched, nor
         # large ones, of which a chunk is no more than a batch.
         dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from recordspec._tf import Dataset, tf
@@ -25,7 +24,6 @@ from recordspec.reading.shuffle_buffer import (
 )
 from recordspec.reading.transformations import CALLS, map_elements, rebatch
 from recordspec.schema import blocks, decoder
-from recordspec.schema.column_groups import ColumnGroup, column_groups
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.wire.blocks import ROWS
@@ -61,11 +59,6 @@ class DatasetLayout(abc.ABC):
     @abc.abstractmethod
     def decode(self, records: SerializedRows) -> dict[str, Any]:
         """The features of rows. Rows that were decoded early may have more than those of `schema`."""
-
-    @property
-    def is_decoded(self) -> bool:
-        """Whether `rows` are decoded already, all features of them."""
-        return self.early
 
     def only(self, names: Iterable[str]) -> DatasetLayout:
         """The same layout, of which only these features are decoded."""
@@ -113,31 +106,9 @@ class RowLayout(DatasetLayout):
 
 @dataclass(frozen=True)
 class BlockLayout(DatasetLayout):
-    """A record has up to `size` rows.
-
-    Attributes:
-        size: the rows of a record at most.
-        parsed: the features that are parsed, of which `schema` may have fewer.
-    """
+    """A record has up to `size` rows."""
 
     size: int
-    parsed: Schema
-
-    @cached_property
-    def _groups(self) -> tuple[ColumnGroup, ...]:
-        return column_groups(self.parsed)
-
-    @cached_property
-    def _in_groups(self) -> set[str]:
-        """The names of what features in groups decode to: each batch of these is taken apart when it is
-        decoded, which costs less than to pass on all of their columns."""
-        grouped = {place for group in self._groups for place in group.places}
-        return {
-            name
-            for section, feature in self.parsed.placed
-            for name in feature.outputs
-            if not grouped.isdisjoint((section, column.key) for column in feature.columns())
-        }
 
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
@@ -146,6 +117,7 @@ class BlockLayout(DatasetLayout):
         pools = gathered(records, max(1, -(-at_once // self.size)))
         rows = rows_of_pools(
             pools,
+            self._read_pool,
             self._held,
             lambda pool: tf.reduce_sum(blocks.rows_of(pool)),
             shuffle=shuffle,
@@ -153,14 +125,12 @@ class BlockLayout(DatasetLayout):
         )
         return self.rebatched(rows, batch)
 
-    def _held(self, pool: Tensor) -> tuple[SerializedRows, Tensor]:
-        parsed = blocks.parse(self.parsed, pool)
-        count = tf.shape(parsed[ROWS])[0]
-        if not self.early:
-            return parsed, count
-        alone = [name for name in self.parsed.outputs if name not in self._in_groups]
-        decoded = decoder.decode_rows(self.parsed.only(alone), parsed, ()) if alone else {}
-        return decoded | {name: parsed[name] for group in self._groups for name in group.names}, count
+    def _read_pool(self, pool: Tensor) -> tuple[SerializedRows, Tensor]:
+        parsed = blocks.parse(self.schema, pool)
+        return parsed, tf.shape(parsed[ROWS])[0]
+
+    def _held(self, parsed: dict[str, Any]) -> SerializedRows:
+        return decoder.decode_rows(self.schema, parsed) if self.early else blocks.split(self.schema, parsed)
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         if batch is None:
@@ -168,15 +138,7 @@ class BlockLayout(DatasetLayout):
         return rebatch(rows, batch.size, drop_remainder=batch.drop_remainder)
 
     def decode(self, records: SerializedRows) -> dict[str, Any]:
-        if not self.early:
-            return decoder.decode_rows(self.schema, records, self._groups)
-        together = [name for name in self.schema.outputs if name in self._in_groups]
-        late = decoder.decode_rows(self.schema.only(together), records, self._groups) if together else {}
-        return {name: late[name] if name in late else records[name] for name in self.schema.outputs}
-
-    @property
-    def is_decoded(self) -> bool:
-        return self.early and not self._groups
+        return records if self.early else decoder.decode_rows(self.schema, records)
 
 
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:

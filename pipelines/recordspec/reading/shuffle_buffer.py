@@ -84,6 +84,7 @@ def shuffled(rows: Dataset, shuffle: ShufflePlan) -> Dataset:
 def rows_of_pools(
     pools: Dataset,
     read_pool: Callable[[Tensor], tuple[SerializedRows, Tensor]],
+    made: Callable[[SerializedRows], SerializedRows],
     counted: Callable[[Tensor], Tensor],
     *,
     shuffle: ShufflePlan | None,
@@ -94,6 +95,7 @@ def rows_of_pools(
     Args:
         pools: vectors of serialized records.
         read_pool: returns the rows of a pool, and their number.
+        made: is applied to the rows that are taken.
         counted: returns only the number, which is faster.
         shuffle: how rows are permuted; None for the order of the pool.
         first: the number of rows to skip; None for none.
@@ -102,8 +104,8 @@ def rows_of_pools(
     def rows(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> SerializedRows:
         records, count = read_pool(pool)
         if shuffle is None and left_out is None:
-            return records
-        return taken(records, _places(count, shuffle, number, left_out))
+            return made(records)
+        return made(taken(records, _places(count, shuffle, number, left_out)))
 
     calls = CALLS if shuffle is None else _AT_ONCE
     return map_elements(_numbered(pools, counted, shuffle, first), rows, calls)
@@ -170,6 +172,4 @@ def _from(numbered: Dataset, row: Tensor, counted: Callable[[Tensor], Tensor]) -
 
 def taken(records: SerializedRows, places: Tensor) -> SerializedRows:
     """The rows at these places."""
-    if isinstance(records, dict):
-        return {name: tf.gather(value, places) for name, value in records.items()}
-    return tf.gather(records, places)
+    return tf.nest.map_structure(lambda value: tf.gather(value, places), records)

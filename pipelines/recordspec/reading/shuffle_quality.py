@@ -99,7 +99,7 @@ def places(recipe: Recipe) -> Any:
         return rows, tf.size(rows)
 
     pools = gathered(firsts, -(-shuffle.buffer // size))
-    return rows_of_pools(pools, held, tf.size, shuffle=shuffle, first=None)
+    return rows_of_pools(pools, held, tf.identity, tf.size, shuffle=shuffle, first=None)
 
 
 def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.schema.column_groups import AS_MANY, ColumnGroup, column_groups
+from recordspec.schema.column_groups import AS_MANY, column_groups
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, columns_in
 from recordspec.schema.tensors import Tensor, with_default
 from recordspec.schema.validate import check_structure
@@ -262,32 +262,40 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
     return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), AS_MANY) if missing else tf.no_op()
 
 
-def columns_of(
-    schema: FeatureSet, values_of: Mapping[str, Tensor], groups: Iterable[ColumnGroup]
-) -> dict[Section, dict[str, Tensor]]:
-    """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key.
+def split(schema: FeatureSet, values_of: Mapping[str, Any]) -> dict[str, Any]:
+    """What `parse` returns, or some rows of it, with the columns of each group apart, by block key: dense
+    ones, and WithMissing where a feature tells what is missing."""
+    apart = dict(values_of)
+    for group in column_groups(schema):
+        if group.name in apart:
+            apart |= {blocks.block_key(key, section): value for (section, key), value in group.split(apart)}
+            for name in group.names:
+                del apart[name]
+    return apart
 
-    Args:
-        schema: of the columns.
-        groups: those of the schema that was parsed, which may have more features.
-    """
-    by_section: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
-    split = {place: value for group in groups for place, value in group.split(values_of).items()}
+
+def columns_of(schema: FeatureSet, values_of: Mapping[str, Any]) -> dict[Section, dict[str, Any]]:
+    """Converts what `parse` or `split` returns, or some rows of it, to the columns of a batch, by section and
+    key."""
+    values_of = split(schema, values_of)
+    by_section: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
     for section, columns in by_section.items():
         for column in placed_columns(schema, section):
-            if (section, column.key) in split:
-                columns[column.key] = split[section, column.key]
-            elif not isinstance(column.layout, Component):
+            if not isinstance(column.layout, Component):
                 value = values_of.get(blocks.block_key(column.key, section))
                 columns[column.key] = value if section == "sequence" else _batch(column, value, values_of)
     return by_section
 
 
-def _batch(column: Column, value: Tensor, values_of: Mapping[str, Tensor]) -> Tensor:
+def _batch(column: Column, value: Any, values_of: Mapping[str, Any]) -> Any:
     """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
     layout = column.layout
     if isinstance(layout, Fixed) and column.has_default:
-        return value if layout.ragged else with_default(value, layout.default, layout.shape)[0]
+        return (
+            value
+            if layout.ragged or not isinstance(value, tf.RaggedTensor)
+            else with_default(value, layout.default, layout.shape)[0]
+        )
     if isinstance(layout, Fixed) and value is None:  # a column without any values
         shape = tf.stack([tf.shape(values_of[blocks.ROWS])[0], *layout.shape])
         return tf.ensure_shape(tf.zeros(shape, TF_DTYPES[column.storage]), [None, *layout.shape])

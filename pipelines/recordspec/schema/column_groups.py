@@ -1,4 +1,4 @@
-"""Columns of one value a row, and of one type, that are parsed together and taken apart late.
+"""Columns of one value a row, and of one type, that are parsed together, and split when rows are taken.
 
 A graph pays for each tensor: about a microsecond in each stage of tf.data, and, of a ragged one, which a
 column with a default is, tens of milliseconds until the first batch. With a thousand columns that is more
@@ -7,7 +7,7 @@ than what their values cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,15 +94,13 @@ class ColumnGroup:
         made = tf.gather(flat, tf.transpose(tf.where(missing, of_default, places)))
         return dict(zip(self.names, (made, tf.transpose(missing)), strict=False))
 
-    def split(self, tensors: Mapping[str, Tensor]) -> dict[tuple[Section, str], Any]:
-        """The values of each column, `[rows]`; where its feature tells what is missing, WithMissing."""
+    def split(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[tuple[Section, str], Any]]:
+        """Each column, by section and key, `[rows]`; where its feature tells what is missing, WithMissing."""
         values, *missing = (tf.unstack(tensors[name], len(self.columns), 1) for name in self.names)
-        columns: dict[tuple[Section, str], Any] = {}
         for number, (section, column) in enumerate(self.columns):
             tells = isinstance(column.layout, Fixed) and column.layout.ragged
             value = WithMissing(values[number], missing[0][number]) if tells else values[number]
-            columns[section, column.key] = value
-        return columns
+            yield (section, column.key), value
 
 
 def column_groups(schema: FeatureSet) -> tuple[ColumnGroup, ...]:

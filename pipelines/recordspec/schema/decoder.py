@@ -12,7 +12,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError
 from recordspec.schema import blocks, tensors
-from recordspec.schema.column_groups import ColumnGroup, column_groups, record_groups
+from recordspec.schema.column_groups import record_groups
 from recordspec.schema.feature_set import FeatureSet, columns_in
 from recordspec.schema.features.base import Feature
 from recordspec.schema.features.geometry import Pictures, Resize, sides_by_step
@@ -52,16 +52,12 @@ def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
 
 def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of the rows of one block, or of several, as `decode` returns those of a batch."""
-    parsed = blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string))
-    return decode_rows(schema, parsed, column_groups(schema))
+    return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
-def decode_rows(
-    schema: FeatureSet, columns: Mapping[str, Tensor], groups: Iterable[ColumnGroup]
-) -> dict[str, Tensor]:
-    """The decoded features of rows of blocks, which `blocks.parse` returned with the columns of these groups
-    together."""
-    return _decoded(schema, blocks.columns_of(schema, columns, groups))
+def decode_rows(schema: FeatureSet, columns: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The decoded features of rows of blocks, which `blocks.parse` returned."""
+    return _decoded(schema, blocks.columns_of(schema, columns))
 
 
 def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -130,10 +126,9 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
     """The parsed columns of one record (string `[]`) or of a batch (string `[n]`), for `decode`."""
     single = serialized.shape.rank == 0
-    groups: tuple[ColumnGroup, ...] = () if single else record_groups(schema)
     together: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
-    for group in groups:
-        for (section, key), value in group.split(group.of_records(serialized)).items():
+    for group in () if single else record_groups(schema):
+        for (section, key), value in group.split(group.of_records(serialized)):
             together[section][key] = value
     asked = {
         section: _made(
