@@ -140,7 +140,7 @@ def layers(folder: Path) -> Run:
     fit = f"fit: {{inputs: [{', '.join(encode)}], targets: label, encode: {{{listed}}}}}"
     pipeline = click_pipeline(folder, f"read: {{batch: 128}}\n{fit}")
     if not (folder / "data").exists():
-        rs.write(click_schema(), click_rows(), folder / "data", progress=False)
+        rs.write(click_schema(), click_rows(3 * ROWS), folder / "data", progress=False)
     import tensorflow as tf
 
     tf.keras.layers.StringLookup()
@@ -148,7 +148,7 @@ def layers(folder: Path) -> Run:
     def run() -> int:
         (folder / "data/layers.json").unlink(missing_ok=True)
         pipeline.layers()
-        return ROWS
+        return 3 * ROWS
 
     return run
 

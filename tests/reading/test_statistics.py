@@ -28,6 +28,7 @@ TEXTS = np.array([b"[UNK]", b"", *(f"t{n % 97}\u00e9{n}".encode() for n in range
 @pytest.mark.parametrize("mask", [None, ""])
 def test_a_vocabulary_of_texts_is_that_of_keras(mask, most, monkeypatch):
     monkeypatch.setattr(statistics, "_COUNTS_AT_ONCE", 50)
+    monkeypatch.setattr(statistics, "_VALUES_AT_ONCE", 40)
     learner = Vocabulary(is_text=True, most=most, mask=mask)
     batches = [TEXTS[numbers + 2] for numbers in random_numbers(np.random.default_rng(1))]
     for batch in batches:

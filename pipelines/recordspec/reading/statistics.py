@@ -18,8 +18,8 @@ from recordspec.wire.arrays import Mask
 UNKNOWN_TEXT, UNKNOWN_INTEGER = "[UNK]", -1
 # Rows of which Keras' layer of bins takes the quantiles at once, which it then merges.
 _ROWS_OF_BINS = 1024
-# Counts of values that are merged at once, at least.
-_COUNTS_AT_ONCE = 1 << 20
+# Values that are counted at once, and counts that are merged at once, at least.
+_VALUES_AT_ONCE, _COUNTS_AT_ONCE = 1 << 17, 1 << 20
 
 
 def _nothing(expected: str, got: str, hint: str = "") -> SpecError:
@@ -90,25 +90,40 @@ class Vocabulary(Learner):
 
     def __init__(self, *, is_text: bool, most: int | None, mask: str | None) -> None:
         self._is_text, self._most, self._mask = is_text, most, mask
+        self._values: list[Any] = []  # arrays that are not counted yet
         self._counted: list[Any] = []  # tables of values and counts
         self._merged = 0  # values in the first of them
 
     def _add(self, values: Array) -> None:
         pyarrow, flat = arrow(), values.reshape(-1)
-        made = pyarrow.array(flat, pyarrow.large_binary()) if self._is_text else flat.astype(np.int64)
-        counted = pyarrow.compute.value_counts(made if self._is_text else pyarrow.array(made))
-        self._counted.append(pyarrow.table({"value": counted.field(0), "count": counted.field(1)}))
+        of_text = self._is_text
+        made = (
+            pyarrow.array(flat, pyarrow.large_binary()) if of_text else pyarrow.array(flat.astype(np.int64))
+        )
+        self._values.append(made)
+        if sum(map(len, self._values)) >= _VALUES_AT_ONCE:
+            self._count()
         if sum(map(len, self._counted)) >= 2 * self._merged + _COUNTS_AT_ONCE:
             self._counted = [self._joined()]
             self._merged = len(self._counted[0])
 
+    def _count(self) -> None:
+        pyarrow = arrow()
+        if self._values:
+            counted = pyarrow.compute.value_counts(pyarrow.chunked_array(self._values))
+            self._counted.append(pyarrow.table({"value": counted.field(0), "count": counted.field(1)}))
+            self._values = []
+
     def _joined(self) -> Any:
         """All values, each once, with their counts."""
+        if len(self._counted) == 1:
+            return self._counted[0]
         table = arrow().concat_tables(self._counted).group_by("value").aggregate([("count", "sum")])
-        return table.rename_columns({"value": "value", "count_sum": "count"})
+        return table.select(["value", "count_sum"]).rename_columns(["value", "count"])
 
     def state(self) -> dict[str, Any]:
         compute = arrow().compute
+        self._count()
         if not sum(map(len, self._counted)):
             raise _nothing("values to learn from", "none")
         counted = self._joined()
