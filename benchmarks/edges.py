@@ -175,7 +175,7 @@ def value_counts(folder: Path) -> Run:
 
 def _build(folder: Path, suffix: str, source: str, **options: Any) -> Run:
     path = click_file(folder, suffix)
-    pipeline = click_pipeline(folder, "", f"source: {{{source}: {path.name}}}")
+    pipeline = click_pipeline(folder, "", f"write: {{source: {{{source}: {path.name}}}}}")
 
     def run() -> int:
         pipeline.build(progress=False, force=True, **options)
@@ -265,10 +265,10 @@ def infer_csv(folder: Path) -> Run:
 
 def _command(folder: Path, jobs: int) -> Run:
     path = click_file(folder, "csv")
-    click_pipeline(folder, "", f"source: {{csv: {path.name}}}")
+    click_pipeline(folder, "", f"write: {{source: {{csv: {path.name}}}}}")
 
     def run() -> int:
-        command = ["recordspec", "build", "config.yaml", "--force", "--jobs", str(jobs), "--quiet"]
+        command = ["recordspec", "build", "config.yaml", "--force", "--jobs", str(jobs)]
         subprocess.run([sys.executable, "-m", *command], cwd=folder, check=True, capture_output=True)
         return ROWS
 

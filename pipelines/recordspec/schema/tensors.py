@@ -29,7 +29,7 @@ def lengths_of(value: Tensor) -> Tensor:
 
 
 class WithMissing(NamedTuple):
-    """Values of which some are missing: what `with_default` returns.
+    """Values of which some are missing, and have a default.
 
     Attributes:
         values: `[n, ...]`, with the default where one is missing.
@@ -40,19 +40,17 @@ class WithMissing(NamedTuple):
     missing: Tensor
 
 
-def with_default(value: Tensor | WithMissing, default: Any, shape: tuple[int, ...]) -> WithMissing:
+def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Replaces missing values.
 
     Args:
-        value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`; or the result.
+        value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`.
         default: replaces a missing value, of `shape`.
 
     Returns:
         The values, dense `[n, *shape]` or `[*shape]`, and which of them are missing, bool `[n]` or `[]`.
         More than one value is an InvalidArgumentError.
     """
-    if isinstance(value, WithMissing):
-        return value
     alone = value.shape.rank == 1 + len(shape)
     flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1, *shape])
     counts = tf.shape(flat, tf.int64)[:1] if alone else value.row_lengths()
@@ -62,7 +60,7 @@ def with_default(value: Tensor | WithMissing, default: Any, shape: tuple[int, ..
     places = tf.where(missing, tf.shape(flat, tf.int64)[0], tf.cumsum(counts, exclusive=True))
     filler = tf.reshape(tf.constant(default, flat.dtype), [1, *shape])
     filled = tf.ensure_shape(tf.gather(tf.concat([flat, filler], 0), places), [None, *shape])
-    return WithMissing(filled[0], missing[0]) if alone else WithMissing(filled, missing)
+    return (filled[0], missing[0]) if alone else (filled, missing)
 
 
 def padded(value: Tensor, pad: Any, length: int | None, shape: Sequence[int | None] = ()) -> Tensor:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recordspec as rs
+from recordspec.schema.values import BadValue
+from recordspec.writing.sources import ranges, text
 from recordspec.writing.sources.csv import Csv
 
 SCHEMA = rs.Schema.loads(
@@ -110,3 +115,55 @@ def test_a_csv_file_of_many_rows_is_read_in_parts(tmp_path):
     (batch,) = rs.read(schema, tmp_path / "data", batch=5000)
     assert batch["x"].numpy().tolist() == [int(cell or -1) for cell in cells]
     assert batch["t"].numpy().tolist() == [cell.encode() for cell in cells]
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 200])
+def test_a_part_is_parsed_in_pieces_of_whole_rows(tmp_path, monkeypatch, size):
+    """A line break in quotes ends no row, nor does one between CR and LF."""
+    body = "".join(
+        f'{row},{row / 4},true,"a\r\n{row},""b",1\r\n' if row % 3 else f"{row},,0,é,2\n" for row in range(40)
+    )
+    whole = written(tmp_path, HEADER + body)
+    for name in ("_PIECE_BYTES", "_BLOCK"):
+        monkeypatch.setattr(ranges, name, size)
+    assert written(tmp_path, HEADER + body) == whole
+    assert [row["n"].item() for row in whole] == list(range(40))
+    (part,) = Csv(path=f"{tmp_path}/rows.csv").parts(SCHEMA, ())
+    assert len(part.span.cuts) == {1: 40, 7: 40, 40: 12, 200: 2}[size]
+    lines = 2 + sum(2 if row % 3 else 1 for row in range(40))
+    for bad, expected in [
+        ("1,y,1,a,1\n", "features.x: expected float32, got `y`"),
+        ("1,1,1\n", "expected CSV"),
+    ]:
+        with pytest.raises(rs.RecordError) as caught:
+            written(tmp_path, HEADER + body + bad)
+        assert str(caught.value).startswith(f"{tmp_path}/rows.csv:{lines}: {expected}")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+@given(
+    st.lists(
+        st.one_of(
+            st.text("+-.0123456789Ee", min_size=1, max_size=8),
+            st.integers(-(10**20), 10**20).map(str),
+            st.floats(allow_nan=False, allow_infinity=False).map(repr),
+            st.sampled_from(["-0", "-0.0", ".5", "5.", "1e400", "5e-324", "-9223372036854775808"]),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_numbers_are_cast_as_each_is_read_alone(dtype, cells):
+    """Arrow casts more texts than are numbers here, such as hexadecimals."""
+    found = text._cast(pa.array(cells, pa.large_string()), dtype)
+    if found is None:
+        return
+    for cell, value in zip(cells, found.tolist(), strict=True):
+        try:
+            number = text._number(0, cell, dtype)
+        except BadValue:
+            assert np.isinf(value), cell
+            continue
+        assert value == (number if dtype == "int64" else float(number)), cell
+        assert np.signbit(value) == np.signbit(float(number)), cell
+        assert dtype == "float64" or type(number) is int

@@ -25,7 +25,7 @@ from recordspec.schema.features.options import (
 )
 from recordspec.schema.lists import cells
 from recordspec.schema.ragged_array import dense
-from recordspec.schema.tensors import Tensor, TypeSpec, with_default
+from recordspec.schema.tensors import Tensor, TypeSpec, WithMissing, with_default
 from recordspec.schema.values import encode_list, encode_scalar
 from recordspec.wire.arrays import ArrowArray, to_arrow
 from recordspec.wire.columns import Column, Fixed
@@ -118,7 +118,9 @@ class FixedLen(Feature):
         value = columns[self.stored]
         if not self.with_missing:
             return value
-        return dict(zip(self.outputs, with_default(value, self.default, static(self.shape)), strict=True))
+        if not isinstance(value, WithMissing):
+            value = with_default(value, self.default, static(self.shape))
+        return dict(zip(self.outputs, value, strict=True))
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
         values, missing = dense(columns[self.stored], static(self.shape), self.default)

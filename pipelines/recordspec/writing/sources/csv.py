@@ -145,13 +145,18 @@ class CsvPart:
         except pyarrow.ArrowInvalid as error:
             raise RecordError(self._no_text() or self._uneven(str(error))) from None
 
-    def _read(self, pyarrow: Any) -> Any:
+    def _read(self, pyarrow: Any) -> Iterator[Any]:
+        is_first = self._has_header
+        for piece in self.span.pieces(self.path):
+            yield from self._parsed(pyarrow, piece, is_first)
+            is_first = False
+
+    def _parsed(self, pyarrow: Any, data: bytes, has_header: bool) -> Any:
+        """The record batches of some whole rows."""
         from pyarrow import csv as arrow_csv
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
-        with self.span.open(self.path) as file:
-            data = file.read()
         # Without a line break at the end, Arrow takes an empty last cell for a quoted one if another cell of
         # the row is quoted, and does not recognize a header without rows.
         data += b"\n" if data and data[-1:] not in b"\r\n" else b""
@@ -160,7 +165,7 @@ class CsvPart:
             read_options=arrow_csv.ReadOptions(
                 # of a block that ends within a CRLF, Arrow drops the newline, also in quotes
                 block_size=max(1, len(data)),
-                column_names=None if self._has_header else self.header,
+                column_names=None if has_header else self.header,
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -169,7 +174,7 @@ class CsvPart:
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
-                column_types=dict.fromkeys(columns, pyarrow.string()),
+                column_types=dict.fromkeys(columns, pyarrow.large_string()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ BOM = b"\xef\xbb\xbf"
 
 # The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
 _BLOCK = 256 << 10
+# Bytes of rows that are parsed together, likewise.
+_PIECE_BYTES = 4 << 20
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
@@ -30,18 +33,27 @@ class ByteRange:
 
     Attributes:
         too_long: whether they are a row longer than `values.LONGEST_ROW`.
+        cuts: places between rows, about `_PIECE_BYTES` from each other.
     """
 
     start: int
     stop: int
     line: int = 1
     too_long: bool = False
+    cuts: tuple[int, ...] = ()
 
     def open(self, path: Location) -> IO[bytes]:
         """These bytes as a file. Raises StoreError."""
         with open_file(path) as file:
             file.seek(self.start)
             return io.BytesIO(file.read(self.stop - self.start))
+
+    def pieces(self, path: Location) -> Iterator[bytes]:
+        """These bytes in pieces of whole rows. Raises StoreError."""
+        with open_file(path) as file:
+            file.seek(self.start)
+            for start, stop in pairwise([self.start, *self.cuts, self.stop]):
+                yield file.read(stop - start)
 
 
 def line_ranges(path: Location) -> list[ByteRange]:
@@ -153,6 +165,7 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
     """Ranges of about `PART_BYTES`, and of single rows that are too long for them."""
     ranges: list[ByteRange] = []
     start, line = 0, 1  # of the range that is not complete
+    cuts: list[int] = []  # in it
     row, row_line = 0, 1  # of the row that is not complete
     for ends, lines in _rows(path, scanner):
         starts = np.concatenate([[row], ends[:-1]])
@@ -166,17 +179,26 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
                 break
             if index == too_long:
                 if start < starts[index]:
-                    ranges.append(ByteRange(start, int(starts[index]), line))
+                    ranges.append(
+                        ByteRange(start, int(starts[index]), line, cuts=_within(cuts, starts[index]))
+                    )
                 start, line = int(starts[index]), int(start_lines[index])
-            ranges.append(ByteRange(start, int(ends[index]), line, too_long=index == too_long))
-            start, line = int(ends[index]), int(lines[index])
+            stop = int(ends[index])
+            ranges.append(ByteRange(start, stop, line, too_long=index == too_long, cuts=_within(cuts, stop)))
+            start, line, cuts = stop, int(lines[index]), []
         row, row_line = int(ends[-1]), int(lines[-1])
+        if row - max([start, *cuts[-1:]]) >= _PIECE_BYTES:
+            cuts.append(row)
     if scanner.is_open:
         got = "one that is never closed"
         raise RecordError(Problem(where=f"{path}:{row_line}", expected="quotes in pairs", got=got))
     if start < row or not ranges:
-        ranges.append(ByteRange(start, row, line))
+        ranges.append(ByteRange(start, row, line, cuts=_within(cuts, row)))
     return ranges
+
+
+def _within(cuts: list[int], stop: int) -> tuple[int, ...]:
+    return tuple(cut for cut in cuts if cut < stop)
 
 
 def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:

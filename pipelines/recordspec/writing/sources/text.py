@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.schema.encoder import with_missing
 from recordspec.schema.features import Feature
 from recordspec.schema.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
-from recordspec.wire.arrays import present_in, to_numpy, truth_array
+from recordspec.wire.arrays import buffer_of, present_in, to_numpy, truth_array
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import EXACT
 
@@ -23,11 +24,15 @@ _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # A whole number with a point, which may have as many digits as `integers` takes for certainly int64.
 _POINTED = re.compile(r"[-+]?[0-9]{1,18}\.0+")
+# The characters of both.
+_OF_INTEGERS, _OF_DECIMALS = np.zeros(256, np.bool_), np.zeros(256, np.bool_)
+_OF_INTEGERS[list(b"-0123456789")] = True
+_OF_DECIMALS[list(b"+-.0123456789Ee")] = True
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
 def from_text(column: Any, feature: Feature, folder: Location) -> Any:
-    """A column of text (an Arrow string array) as values of the feature; null is missing.
+    """A column of text (`large_string` of Arrow) as values of the feature; null is missing.
 
     Paths of images and sounds are relative to `folder`, and stay in it.
 
@@ -36,7 +41,7 @@ def from_text(column: Any, feature: Feature, folder: Location) -> Any:
     """
     present = _present(column, feature)
     try:
-        values = _values(column.filter(truth_array(present)), feature, folder)
+        values = _values(column if present.all() else column.filter(truth_array(present)), feature, folder)
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
     return with_missing(values, present)
@@ -115,14 +120,27 @@ def overflows(column: Any, numbers: Any) -> bool:
 
 
 def _numbers(column: Any, dtype: str) -> Any:
+    values = _cast(column, dtype)
+    if values is not None and (
+        is_integer(dtype) or (bool(np.isfinite(values).all()) and not _rounds(column, values, dtype))
+    ):
+        return values
+    return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
+
+
+def _cast(column: Any, dtype: str) -> Any:
+    """Cells of text as int64 or float64, where all are numbers in digits; else None. Of texts of these
+    characters Arrow casts those that `_number` reads as equal numbers."""
     from pyarrow import compute
 
-    plain = _WHOLE if is_integer(dtype) else _DECIMAL
-    if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
-        values = to_numpy(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
-        if is_integer(dtype) or (bool(np.isfinite(values).all()) and not _rounds(column, values, dtype)):
-            return values
-    return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
+    pyarrow = arrow()
+    characters = _OF_INTEGERS if is_integer(dtype) else _OF_DECIMALS
+    if not characters[buffer_of(column)].all():
+        return None
+    try:
+        return to_numpy(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
+    except pyarrow.ArrowInvalid:
+        return None
 
 
 def _rounds(column: Any, values: Any, dtype: str) -> bool:

@@ -203,7 +203,7 @@ def _values(members: list[_Member | None], feature: Feature | None, path: Locati
     if feature is None:
         return [value if cell is None else cell for cell, value in zip(cells, values, strict=True)]
     if len(texts) + values.count(None) == len(values):
-        return from_text(arrow().array(cells, arrow().string()), feature, path.parent)
+        return from_text(arrow().array(cells, arrow().large_string()), feature, path.parent)
     row = next(row for row, cell in enumerate(cells) if cell is not None)
     raise BadValue(row, "a member of one sort in all rows", "text beside JSON or arrays")
 
