@@ -17,7 +17,7 @@ from examples import file_of
 from recordspec import RecordError, StoreError
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import copies, local, plan
+from recordspec.writing import copies, local, plan, tasks
 from recordspec.writing.sources import base
 from recordspec.writing.sources.jsonl import Jsonl
 
@@ -149,18 +149,19 @@ def test_an_interrupted_build_moves_the_same_copies(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "PART_BYTES", 9000)
     how = {"split": SPLITS, "shuffle": 3, "shards": 2}
     made = rs.write(SCHEMA, source, tmp_path / "expected", **how)
-    write_shard, written = local.write_shard, []
+    monkeypatch.setattr(tasks, "_SHARDS_OF_TASK", 1)
+    write_shards, written = local.write_shards, []
 
     def fails(*arguments):
-        written.append(write_shard(*arguments))
+        written.append(write_shards(*arguments))
         if len(written) == 2:
             raise KeyboardInterrupt
         return written[-1]
 
-    monkeypatch.setattr(local, "write_shard", fails)
+    monkeypatch.setattr(local, "write_shards", fails)
     with pytest.raises(KeyboardInterrupt):
         rs.write(SCHEMA, source, tmp_path / "data", **how)
-    monkeypatch.setattr(local, "write_shard", write_shard)
+    monkeypatch.setattr(local, "write_shards", write_shards)
     assert rs.write(SCHEMA, source, tmp_path / "data", resume=True, **how) == made
 
 

@@ -40,8 +40,10 @@ from recordspec.writing.sorter import Run, Sorter, find_duplicate_keys
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.rows import DictRows
-from recordspec.writing.tasks import EncodedPart, encode_part, shard_tasks, write_shard
+from recordspec.writing.tasks import EncodedPart, encode_part, shard_tasks, write_shards
 
+# Tasks of a split that several processes share evenly.
+_LEAST_TASKS = 16
 # The file that lists the invalid rows that this process encoded.
 _REJECTS = "rows.rejects"
 
@@ -312,14 +314,14 @@ class LocalSharding:
         build, plan, runs = self._build, self._build.plan, self.runs
         bar.begin("writing shards", build.parts.rows)
         splits = tuple(plan.options.weights or sorted({split for run in runs for split in run.counts}))
-        tasks = list(shard_tasks(plan, runs, splits))
-        done = build.checkpoint.shards
-        missing = [(task,) for task in tasks if task.shard.file not in done]
-        for _, file, shard in self._pool.map(partial(write_shard, plan, runs), missing):
-            build.publication.take_over(plan, file, shard)
-            build.checkpoint.add_shard(shard)
-            bar.advance(shard.rows, shard.bytes)
-        return {
-            split: tuple(done[task.shard.file] for task in tasks if task.rows.split == split)
-            for split in splits
-        }
+        done, least = build.checkpoint.shards, 1 if self._pool.in_process else _LEAST_TASKS
+        shards, tasks = {}, []
+        for split in splits:
+            shards[split], missing = shard_tasks(plan, runs, split, done, least)
+            tasks += [(task,) for task in missing]
+        for written in self._pool.map(partial(write_shards, plan, runs), tasks):
+            for file, shard in written:
+                build.publication.take_over(plan, file, shard)
+                build.checkpoint.add_shard(shard)
+                bar.advance(shard.rows, shard.bytes)
+        return {split: tuple(done[shard.file] for shard in shards[split]) for split in splits}

@@ -28,7 +28,6 @@ from recordspec.wire.arrays import (
     buffer_of,
     offsets,
     sizes_of,
-    strings_array,
 )
 from recordspec.wire.hashes import Words
 from recordspec.writing.division import order_of
@@ -410,27 +409,26 @@ def read_rows(
     readers = [RunReader(folder, run, wanted.split, schema) for run in runs]
     skip, left = wanted.skip, wanted.rows
     for chunk in range(wanted.places.shape[1] - 1):
-        if left <= 0:
-            return
-        rows, index = merge_chunk(readers, wanted.places[:, chunk : chunk + 2])
-        stop = min(len(rows), skip + left)
+        places = wanted.places[:, chunk : chunk + 2]
+        count = int((places[:, 1] - places[:, 0]).sum())
+        stop = min(count, skip + left)
         if skip < stop:
-            yield rows.part(skip, stop), index[:, skip:stop]
+            yield merge_chunk(readers, places, skip, stop)
             left -= stop - skip
-        skip = max(0, skip - len(rows))
+        skip = max(0, skip - count)
 
 
-def merge_chunk(readers: list[RunReader], places: Ints) -> tuple[EncodedRows, Words]:
-    """One chunk, from all the runs that have some of it."""
+def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) -> tuple[EncodedRows, Words]:
+    """Rows `skip` to `stop` of one chunk, from all the runs that have some of it."""
     bounds = zip(readers, places.tolist(), strict=True)
-    parts = [reader.read(start, stop) for reader, (start, stop) in bounds if start < stop]
-    if not parts:
-        return EncodedRows(None, 0, records=strings_array([])), np.zeros((_LINES, 0), np.uint64)
-    if len(parts) == 1:
-        return parts[0]  # a run is sorted
+    some = [(reader, start, end) for reader, (start, end) in bounds if start < end]
+    if len(some) == 1:  # a run is sorted
+        reader, start, _ = some[0]
+        return reader.read(start + skip, start + stop)
+    parts = [reader.read(start, end) for reader, start, end in some]
     index = np.concatenate([index for _, index in parts], axis=1)
     rows = EncodedRows.joined([rows for rows, _ in parts])
-    ranks = _ranks(index)
+    ranks = _ranks(index)[skip:stop]
     return rows.take(ranks), index[:, ranks]
 
 

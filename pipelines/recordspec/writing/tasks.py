@@ -6,14 +6,17 @@ returns what is in them. Only the caller of the task adopts them: a task may run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from recordspec.locations import sync_file
 from recordspec.store import key_hashes
 from recordspec.store.manifest import INDEX, KEYS, LabelCounts, Shard
+from recordspec.wire.hashes import Words
+from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.encoder import Advance, Encoder, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.plan import BuildPlan
@@ -29,6 +32,10 @@ from recordspec.writing.sorter import (
     read_rows,
 )
 from recordspec.writing.sources.base import SourcePart
+
+# Chunks of rows that the shards of one task have together, at most, and shards: chunks at both ends are
+# merged twice, and a resumed build has the shards of tasks that were done.
+_CHUNKS_OF_TASK, _SHARDS_OF_TASK = 4, 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,18 +115,28 @@ def encode_part(
 
 @dataclass(frozen=True, kw_only=True)
 class ShardTask:
-    """A shard to write: its place among those of its split, and its rows in the runs."""
+    """Shards to write that follow each other: their places in their split, and their rows in the runs."""
 
-    shard: ShardRange
+    shards: tuple[ShardRange, ...]
     rows: RowRange
 
 
-def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...]) -> Iterator[ShardTask]:
-    """The shards of every split."""
-    for split in splits:
-        rows = SortedSplit(plan, runs, split)
-        for shard in shards_of_split(plan, split, rows.bytes, rows.rows):
-            yield ShardTask(shard=shard, rows=rows.range(shard.start, shard.stop or 0))
+def shard_tasks(
+    plan: BuildPlan, runs: tuple[Run, ...], split: str, done: Collection[str], least: int
+) -> tuple[tuple[ShardRange, ...], list[ShardTask]]:
+    """The shards of a split, and tasks, `least` if there are as many shards, that write those not done."""
+    rows = SortedSplit(plan, runs, split)
+    shards = tuple(shards_of_split(plan, split, rows.bytes, rows.rows))
+    of_size = max(1, _CHUNKS_OF_TASK * plan.chunk * len(shards) // max(1, rows.bytes))
+    most = min(of_size, _SHARDS_OF_TASK, -(-len(shards) // least))
+    tasks: list[ShardTask] = []
+    for is_done, some in groupby(shards, lambda shard: shard.file in done):
+        missing = () if is_done else tuple(some)
+        for first in range(0, len(missing), most):
+            together = missing[first : first + most]
+            wanted = rows.range(together[0].start, together[-1].stop or 0)
+            tasks.append(ShardTask(shards=together, rows=wanted))
+    return shards, tasks
 
 
 def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterator[ShardRange]:
@@ -129,22 +146,44 @@ def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterat
     yield from shard_ranges(split + plan.suffix, shard_count(plan.options, size, rows), rows, plan.options)
 
 
-def write_shard(
+def write_shards(
     plan: BuildPlan, runs: tuple[Run, ...], task: ShardTask, attempt: str
-) -> tuple[ShardTask, str, Shard]:
-    """Writes a shard; the name of its file in the plan's folder, and what is in it. Raises StoreError."""
-    file = f"{task.shard.file}.{attempt}"
-    keys, index_file = plan.folder / f"{file}{KEYS}", plan.folder / f"{file}{INDEX}"
+) -> list[tuple[str, Shard]]:
+    """Writes shards; each with the name of its file in the plan's folder. Raises StoreError."""
     with disk_errors(plan.name):
-        writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.shard.file, index_file)
-        try:
-            for rows, index in read_rows(plan.folder, plan.schema, runs, task.rows):
-                writer.add(rows)
-                if plan.options.unique:
-                    key_hashes.add(keys, index[KEY_HASH])
-            if plan.durable:
-                sync_file(keys)
-            return task, file, writer.close(task.shard.file)
-        except BaseException:
-            writer.abandon()
-            raise
+        rows = RowStream(read_rows(plan.folder, plan.schema, runs, task.rows))
+        return [_write_shard(plan, shard, rows, f"{shard.file}.{attempt}") for shard in task.shards]
+
+
+def _write_shard(plan: BuildPlan, wanted: ShardRange, rows: RowStream, file: str) -> tuple[str, Shard]:
+    keys, index_file = plan.folder / f"{file}{KEYS}", plan.folder / f"{file}{INDEX}"
+    writer = ShardWriter(plan.folder / file, plan.schema, plan.options, wanted.file, index_file)
+    try:
+        for some, index in rows.take((wanted.stop or 0) - wanted.start):
+            writer.add(some)
+            if plan.options.unique:
+                key_hashes.add(keys, index[KEY_HASH])
+        if plan.durable:
+            sync_file(keys)
+        return file, writer.close(wanted.file)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+class RowStream:
+    """Rows that are read once, in order, and cut where shards end."""
+
+    def __init__(self, parts: Iterator[tuple[EncodedRows, Words]]) -> None:
+        self._parts = parts
+        self._rest: tuple[EncodedRows, Words] | None = None
+
+    def take(self, count: int) -> Iterator[tuple[EncodedRows, Words]]:
+        """The next rows, and their index."""
+        while count > 0:
+            rows, index = self._rest or next(self._parts)
+            stop = min(count, len(rows))
+            left = (rows.part(stop, len(rows)), index[:, stop:])
+            self._rest = left if stop < len(rows) else None
+            yield rows.part(0, stop), index[:, :stop]
+            count -= stop
