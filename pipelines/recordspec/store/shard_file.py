@@ -15,7 +15,7 @@ from recordspec.store.index import IndexWriter
 from recordspec.store.manifest import Shard
 from recordspec.wire.arrays import Ints
 from recordspec.wire.compression import CODECS, Compression
-from recordspec.wire.hashes import Sha256
+from recordspec.wire.hashes import FEW_BYTES, Sha256
 
 # Bytes that may wait for the thread that writes them: it gets its turn late where NumPy is busy.
 _AHEAD = 16 << 20
@@ -30,7 +30,7 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 class ShardFile:
     """Writes framed records. They are compressed and written in one thread and hashed in another, since all
-    three release the GIL.
+    three release the GIL; of few bytes they are not.
 
     Args:
         index: the file of its index, which only a shard that is not compressed has.
@@ -44,7 +44,8 @@ class ShardFile:
         self._hash, self._sha256 = Sha256(), ""
         self._bytes = self._flushed = 0
         self._records = self._rows = 0
-        self._writing = ThreadPool("recordspec-write")
+        self._left = FEW_BYTES
+        self._writing: ThreadPool | None = None
         self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._ahead = 0
 
@@ -89,12 +90,18 @@ class ShardFile:
 
     def abandon(self) -> None:
         """Stops writing; data that waits is dropped."""
-        self._writing.close()
+        if self._writing is not None:
+            self._writing.close()
         self._hash.close()
         self._file.close()
 
     def _submit(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Submits a call for `size` bytes to the thread that writes."""
+        """Submits a call for `size` bytes to the thread that writes, once there are more than few."""
+        self._left -= size
+        if self._left >= 0:
+            function(*arguments)
+            return
+        self._writing = self._writing or ThreadPool("recordspec-write")
         self._waiting.append((size, self._writing.submit(function, *arguments)))
         self._ahead += size
 

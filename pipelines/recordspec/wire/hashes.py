@@ -20,6 +20,8 @@ from recordspec.wire.streams import Readable
 _CHUNK = 1 << 20
 # Chunks that may wait to be hashed: each is in memory until then.
 _WAITING = 1
+# Up to so many bytes, a thread takes longer to start than to be done with them.
+FEW_BYTES = 1 << 20
 
 Words = npt.NDArray[np.uint64]
 
@@ -68,15 +70,21 @@ def of_records(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
 
 
 class Sha256:
-    """A SHA-256 that is computed in a thread, since hashing releases the GIL."""
+    """A SHA-256 that is computed in a thread, since hashing releases the GIL; of few bytes it is not."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
-        self._thread = ThreadPool("recordspec-hash")
+        self._left = FEW_BYTES
+        self._thread: ThreadPool | None = None
         self._waiting: deque[Future[None]] = deque()
 
     def update(self, data: memoryview) -> None:
         """Hashes the next bytes, which must not change. Waits if too many others are not hashed yet."""
+        self._left -= len(data)
+        if self._left >= 0:
+            self._hash.update(data)
+            return
+        self._thread = self._thread or ThreadPool("recordspec-hash")
         self._waiting.append(self._thread.submit(self._hash.update, data))
         if len(self._waiting) > _WAITING:
             self._waiting.popleft().result()
@@ -89,7 +97,8 @@ class Sha256:
 
     def close(self) -> None:
         """Stops the thread."""
-        self._thread.close()
+        if self._thread is not None:
+            self._thread.close()
 
 
 class HashedFile:
