@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_in, rows_of, schema
 
 import recordspec as rs
-from recordspec.writing.sources import base, ranges
+from recordspec.writing.sources import base, jsonl, ranges
 from recordspec.writing.sources.jsonl import Jsonl
 
 VALUES = st.one_of(st.none(), st.text(max_size=6))
@@ -109,3 +111,121 @@ def test_json_names_may_be_others(tmp_path):
     with pytest.raises(rs.StoreError) as missing:
         parts_of(Jsonl(path="no.jsonl").open(tmp_path), NUMBER)
     assert str(missing.value) == (f"{tmp_path}/no.jsonl: cannot read: no such file or directory")
+
+
+ODD = rs.Schema.loads(
+    """\
+schema: s
+features:
+  i: {dtype: int64, default: -1}
+  f: {dtype: float32, default: -1.0}
+  d: {kind: tensor, dtype: float64, shape: []}
+  u: {kind: tensor, dtype: uint8, shape: []}
+  t: {dtype: string, default: none}
+  label: {kind: label, names: [a, "1", b]}
+  ints: {kind: var_len, dtype: int64}
+  floats: {kind: var_len, dtype: float32}
+  texts: {kind: var_len, dtype: string}
+"""
+)
+TOKENS = [
+    *(
+        "0",
+        "-0",
+        "7",
+        "-7",
+        "255",
+        "256",
+        "1.0",
+        "1.5",
+        "-0.0",
+        "1e2",
+        "1E400",
+        "16777217",
+        "16777217.0",
+        "01",
+        ".5",
+    ),
+    *(
+        "9007199254740993",
+        "9223372036854775807",
+        "9223372036854775808",
+        "123456789012345678901",
+        "3e38",
+        "4e38",
+    ),
+    *(
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "Inf",
+        "true",
+        "null",
+        '""',
+        '"a"',
+        '"1"',
+        '"b"',
+        '"c"',
+        '"7"',
+        '"\\u00e9"',
+    ),
+    *(
+        '"\\ud800"',
+        '"2020-01-01"',
+        "[]",
+        "[1]",
+        "[1, 2.5]",
+        "[null]",
+        '["a", ""]',
+        "[[1]]",
+        "{}",
+        '{"b64": "AA=="}',
+    ),
+    *("[-0]", "[16777217]", '["\\ud83d\\ude00"]', "1 2", ""),
+]
+USUAL = {
+    "i": ["7", "-7", "0"], "f": ["1.5", "7", "-2e-3"], "d": ["0.1", "3"], "u": ["7", "255"], "t": ['"x"', '"\\u00e9"'],
+    "label": ['"a"', '"b"'], "ints": ["[]", "[1, 2]"], "floats": ["[0.5, 2]"], "texts": ['["a", ""]'],
+}  # fmt: skip
+
+
+@st.composite
+def json_lines(draw) -> str:
+    """Lines of usual values, and here and there another one, a name twice, one that is unknown, or white space."""
+    lines = []
+    for _ in range(draw(st.integers(1, 4))):
+        values = {name: draw(st.sampled_from(usual)) for name, usual in USUAL.items()}
+        for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+            values[draw(st.sampled_from([*USUAL, *USUAL, "other"]))] = draw(st.sampled_from(TOKENS))
+        pairs = [f'"{name}": {value}' for name, value in values.items()]
+        if draw(st.integers(0, 9)) == 0:
+            del pairs[draw(st.integers(0, len(pairs) - 1))]
+        if draw(st.integers(0, 29)) == 0:
+            pairs.append(pairs[0])
+        line = f"{{{', '.join(pairs)}}}"
+        lines.append(
+            draw(st.sampled_from([line] * 12 + [f" {line}", f"{line} ", f"{line}\r", f"{line}\n", line * 2]))
+        )
+    return "\n".join(lines) + draw(st.sampled_from(["\n", "", "\n\n"]))
+
+
+@pytest.mark.slow
+@settings(max_examples=400)
+@given(json_lines(), st.booleans())
+def test_arrow_reads_what_python_reads(text, ignores):
+    """The same records, or the same message."""
+    outcomes = []
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        path.write_bytes(text.encode())
+        for tries in (0, 2):
+            jsonl._TRIES, before = tries, jsonl._TRIES
+            try:
+                source = jsonl.Jsonl(path=str(path), ignore=("other",) if ignores else ())
+                rs.write(ODD, source, Path(folder) / "data", force=True)
+                outcomes.append([one.read_bytes() for one in sorted((Path(folder) / "data").glob("train-*"))])
+            except rs.RecordspecError as error:
+                outcomes.append(str(error))
+            finally:
+                jsonl._TRIES = before
+    assert outcomes[0] == outcomes[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -10,14 +11,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
+import numpy as np
+
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, describe
 from recordspec.locations import Location
+from recordspec.schema.arrow_values import combined, from_arrow
 from recordspec.schema.feature_set import unknown_name
+from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
-from recordspec.schema.values import BASE64
+from recordspec.schema.values import BASE64, EXACT_INTS, is_integer, numpy_dtype
+from recordspec.wire.arrays import is_list, is_number, is_text, items_of, to_numpy
 from recordspec.writing.sources.arrow import media_in, paths_below
 from recordspec.writing.sources.base import (
     Batches,
+    Columns,
     FileSource,
     FilesText,
     RowPlaces,
@@ -31,8 +39,8 @@ Row = dict[str, Any]
 
 _BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
-# Lines of about this many bytes are in memory at once.
-_BATCH_BYTES = 4 << 20
+# Pieces of a part that Arrow may fail to read before it is not asked again.
+_TRIES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +94,51 @@ class JsonPart:
     span: ByteRange
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
-        with self.span.open(self.path) as file:
-            while some := file.readlines(_BATCH_BYTES):
-                rows = [line for line in map(self.content, some) if line]
-                if rows:
-                    yield from converted(len(rows), partial(self._columns, schema, rows))
+        tries = _TRIES
+        for piece in self.span.pieces(self.path):
+            columns = self._by_arrow(schema, piece) if tries else None
+            if columns is not None:
+                yield columns
+                continue
+            tries = max(0, tries - 1)
+            rows = [line for line in map(self.content, io.BytesIO(piece)) if line]
+            if rows:
+                yield from converted(len(rows), partial(self._columns, schema, rows))
+
+    def _by_arrow(self, schema: Schema, piece: bytes) -> Columns | None:
+        """The lines of a piece, parsed by Arrow; None if it may not give what Python gives, line by line."""
+        lines = piece.removeprefix(BOM) if self.span.start == 0 else piece
+        types = self._types(schema, lines)
+        if types is None or _BASE64_KEY in lines or (rows := _objects_in(lines)) is None:
+            return None
+        try:
+            table = _read_json(lines, types, strict=not self.ignore)
+        except (arrow().ArrowException, UnicodeDecodeError):
+            return None
+        known = {*self.wanted.values(), *self.ignore}
+        if table.num_rows != rows or not known.issuperset(table.column_names):
+            return None
+        values = {}
+        for name, key in self.wanted.items():
+            column, feature = combined(table.column(key)), schema.names.get(name)
+            if not _is_as_python(column, feature):
+                return None
+            values[name] = column.to_pylist() if feature is None else from_arrow(column, feature)
+        return Columns(values, rows)
+
+    def _types(self, schema: Schema, lines: bytes) -> dict[str, Any] | None:
+        """The type in which Arrow reads each name, by the features and by the first line; None if it cannot
+        read one of them."""
+        try:
+            first = parsed(io.BytesIO(lines).readline().rstrip(_WHITE))
+        except RecordError:
+            return None
+        types: dict[str, Any] = {}
+        for name, key in self.wanted.items():
+            kind = _type_of(schema.names.get(name), first.get(key))
+            if kind is None or types.setdefault(key, kind) != kind:
+                return None
+        return types
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since empty lines are no rows."""
@@ -125,6 +173,74 @@ class JsonPart:
             hint = problem.hint or "`ignore` of the source lists names to leave out"
             raise RecordError(replace(problem, hint=hint), number)
         return row
+
+
+def _type_of(feature: Feature | None, value: Any) -> Any:
+    """The type in which Arrow reads the values of a feature, or of a name without one; None if in none.
+
+    Args:
+        value: of the first row: a label is a text or an integer.
+    """
+    pyarrow = arrow()
+    kind = None if feature is None else feature.value_type
+    if kind is None or (kind.item == "class" and kind.shape == ()):
+        return {str: pyarrow.large_string(), int: pyarrow.int64()}.get(type(value))
+    if kind.date is not None or kind.shape not in ((), (None,)):
+        return None
+    if kind.item == "text":
+        item = pyarrow.large_string()
+    elif kind.is_number and kind.item != "bool" and numpy_dtype(kind.item).kind in "iuf":
+        item = pyarrow.int64() if is_integer(kind.item) else pyarrow.float64()
+    else:
+        return None
+    return item if kind.shape == () else pyarrow.large_list(item)
+
+
+def _read_json(lines: bytes, types: Mapping[str, Any], *, strict: bool) -> Any:
+    """The objects as a table of these types. Raises ArrowException, and if `strict`, also for other names;
+    UnicodeDecodeError."""
+    from pyarrow import json as arrow_json
+
+    str(lines, "utf-8")  # which Arrow does not check
+    return arrow_json.read_json(
+        arrow().BufferReader(lines),
+        arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        arrow_json.ParseOptions(
+            explicit_schema=arrow().schema(list(types.items())),
+            unexpected_field_behavior="error" if strict else "infer",
+        ),
+    )
+
+
+def _objects_in(lines: bytes) -> int | None:
+    """The number of lines, if each begins and ends like an object: of those that do, and are as many as the
+    objects in them, each is one."""
+    data = np.frombuffer(lines, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    ends = ends if lines.endswith(b"\n") else np.append(ends, len(data))
+    starts = np.append(0, ends[:-1] + 1)
+    if not len(ends) or int((ends - starts).min()) < len("{}"):
+        return None
+    last = ends - 1
+    last -= data[last] == ord("\r")
+    whole = bool((data[starts] == ord("{")).all() and (data[last] == ord("}")).all())
+    return len(ends) if whole else None
+
+
+def _is_as_python(column: Any, feature: Feature | None) -> bool:
+    """Whether the values are those that Python reads: no integer that a float rounds, whose digits Python
+    has; no `-0`, which is an integer; no number that is none; and no missing item of a list."""
+    while is_list(column):
+        column = items_of(column)
+        if column.null_count:
+            return False
+    if feature is None or is_text(column) or not is_number(column) or "int" in str(column.type):
+        return True
+    numbers = to_numpy(column.drop_null())
+    if not np.isfinite(numbers).all():
+        return False
+    far = np.abs(numbers) >= EXACT_INTS[feature.value_type.item]
+    return not bool((far & (numbers % 1 == 0)).any() or (np.signbit(numbers) & (numbers == 0)).any())
 
 
 def read_rows(path: Location) -> Iterator[Row]:
