@@ -229,3 +229,12 @@ def test_arrow_reads_what_python_reads(text, ignores):
             finally:
                 jsonl._TRIES = before
     assert outcomes[0] == outcomes[1]
+
+
+def test_usual_lines_are_read_by_arrow(tmp_path):
+    line = "{" + ", ".join(f'"{name}": {usual[-1]}' for name, usual in USUAL.items()) + "}\r\n"
+    (tmp_path / "rows.jsonl").write_text(2 * line, newline="")
+    (part,) = jsonl.Jsonl(path=f"{tmp_path}/rows.jsonl").parts(ODD, ())
+    columns = part._by_arrow(ODD, (tmp_path / "rows.jsonl").read_bytes())
+    assert columns is not None
+    assert columns.rows == 2

@@ -21,7 +21,7 @@ from recordspec.schema.feature_set import unknown_name
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BASE64, EXACT_INTS, is_integer, numpy_dtype
-from recordspec.wire.arrays import is_list, is_number, is_text, items_of, to_numpy
+from recordspec.wire.arrays import is_list, is_number, is_text, to_numpy
 from recordspec.writing.sources.arrow import media_in, paths_below
 from recordspec.writing.sources.base import (
     Batches,
@@ -193,7 +193,7 @@ def _type_of(feature: Feature | None, value: Any) -> Any:
         item = pyarrow.int64() if is_integer(kind.item) else pyarrow.float64()
     else:
         return None
-    return item if kind.shape == () else pyarrow.large_list(item)
+    return item if kind.shape == () else pyarrow.list_(item)
 
 
 def _read_json(lines: bytes, types: Mapping[str, Any], *, strict: bool) -> Any:
@@ -231,7 +231,7 @@ def _is_as_python(column: Any, feature: Feature | None) -> bool:
     """Whether the values are those that Python reads: no integer that a float rounds, whose digits Python
     has; no `-0`, which is an integer; no number that is none; and no missing item of a list."""
     while is_list(column):
-        column = items_of(column)
+        column = column.flatten()
         if column.null_count:
             return False
     if feature is None or is_text(column) or not is_number(column) or "int" in str(column.type):
