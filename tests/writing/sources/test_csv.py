@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,7 @@ def test_a_part_is_parsed_in_pieces_of_whole_rows(tmp_path, monkeypatch, size):
 )
 def test_numbers_are_cast_as_each_is_read_alone(dtype, cells):
     """Arrow casts more texts than are numbers here, such as hexadecimals."""
-    found = text._cast(pa.array(cells, pa.large_string()), dtype)
+    found = text.cast(pa.array(cells, pa.large_string()), dtype)
     if found is None:
         return
     for cell, value in zip(cells, found.tolist(), strict=True):
@@ -167,3 +168,23 @@ def test_numbers_are_cast_as_each_is_read_alone(dtype, cells):
         assert value == (number if dtype == "int64" else float(number)), cell
         assert np.signbit(value) == np.signbit(float(number)), cell
         assert dtype == "float64" or type(number) is int
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "bool"])
+@given(
+    st.lists(
+        st.one_of(
+            st.text("+-.0123456789EeTRUEtrueFALSEfalseNaniIty x\n\u00e9", min_size=1, max_size=9),
+            st.integers(-(10**20), 10**20).map(str),
+            st.sampled_from(["true", "FALSE", "nan", "-inf", "+Infinity", "1e5", "+1", "1.", ".5", "."]),
+        ),
+        max_size=3,
+    )
+)
+def test_a_form_is_found_with_and_without_a_regex(dtype, cells):
+    column = pa.array(cells, pa.large_string())
+    assert text.are(column, dtype) == all(text.form(column, dtype).to_pylist())
+    short, long = text.integers(column)
+    whole = [cell for cell in cells if re.fullmatch("[-+]?[0-9]{1,400}", cell)]
+    assert short.tolist() == [int(cell) for cell in whole if len(cell.lstrip("+-")) <= 18]
+    assert long == [int(cell) for cell in whole if len(cell.lstrip("+-")) > 18]

@@ -438,6 +438,7 @@ class ColumnProfile:
         import pyarrow.types as types
 
         if types.is_string(some.type) or types.is_large_string(some.type):
+            some = some.cast(arrow().large_string())
             self._add_values(some)
             self._add_texts(some)
             self._add_words(some)
@@ -496,9 +497,10 @@ class ColumnProfile:
 
         self.repeats = self.repeats or len(some.unique()) < len(some)
         if not self.words:
-            spaces = compute.match_substring_regex(some, r"\s")
-            long = compute.greater(compute.utf8_length(some), _LONGEST_NAME)
-            self.words = bool(compute.any(compute.or_(spaces, long), min_count=0).as_py())
+            long = compute.greater(compute.binary_length(some), _LONGEST_NAME)
+            if compute.any(long, min_count=0).as_py():
+                long = compute.greater(compute.utf8_length(some), _LONGEST_NAME)
+            self.words = bool(compute.any(long, min_count=0).as_py()) or text.have(some, " \t\n\f\r")
 
     def _add_dates(self, values: Any) -> None:
         unit = unit_of_dates(values)
@@ -553,7 +555,9 @@ class ColumnProfile:
             if not all(value in _INT64 for value in long):
                 self._dtypes, self.as_text = (), "int64"
             return
-        numbers = np.array(filled.to_pylist(), np.float64)
+        numbers = text.cast(filled, "float64")
+        if numbers is None:
+            numbers = np.array(filled.to_pylist(), np.float64)
         if text.overflows(filled, numbers):
             self._dtypes, self.as_text = (), "float64"
         else:
@@ -564,6 +568,8 @@ class ColumnProfile:
 
         if "float64" in self._dtypes:  # all cells are numbers, which take no second look
             self.notations.pop("dates", None)
+            return
+        if not self.notations:
             return
         plain = text.form(filled, "float64")
         for name, example in [*self.notations.items()]:

@@ -13,7 +13,7 @@ from recordspec.locations import Location
 from recordspec.schema.encoder import with_missing
 from recordspec.schema.features import Feature
 from recordspec.schema.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
-from recordspec.wire.arrays import buffer_of, present_in, to_numpy, truth_array
+from recordspec.wire.arrays import Mask, buffer_of, data_of, offsets, present_in, to_numpy, truth_array
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import EXACT
 
@@ -24,11 +24,23 @@ _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # A whole number with a point, which may have as many digits as `integers` takes for certainly int64.
 _POINTED = re.compile(r"[-+]?[0-9]{1,18}\.0+")
-# The characters of both.
-_OF_INTEGERS, _OF_DECIMALS = np.zeros(256, np.bool_), np.zeros(256, np.bool_)
-_OF_INTEGERS[list(b"-0123456789")] = True
-_OF_DECIMALS[list(b"+-.0123456789Ee")] = True
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
+
+
+def _table(characters: str) -> Mask:
+    """Which bytes are among these, bool `[256]`."""
+    table = np.zeros(256, np.bool_)
+    table[list(characters.encode())] = True
+    return table
+
+
+# The characters of integers and decimals, as Arrow casts them, and of all cells of these forms.
+_CAST = {"int64": _table("-0123456789"), "float64": _table("+-.0123456789Ee")}
+_FORMS = {
+    "int64": _table("+-0123456789"),
+    "float64": _table("+-.0123456789EeNAnaIFifTYty"),
+    "bool": _table("TRUEtrueFALSfals"),
+}
 
 
 def from_text(column: Any, feature: Feature, folder: Location) -> Any:
@@ -51,7 +63,11 @@ def are(column: Any, dtype: str) -> bool:
     """Whether cells of text, none of them empty, are all values of int64, float64 or bool, by their form."""
     from pyarrow import compute
 
-    return bool(compute.all(form(column, dtype), min_count=0).as_py())
+    if not _FORMS[dtype][buffer_of(column)].all():
+        return False
+    return (dtype != "bool" and cast(column, dtype) is not None) or bool(
+        compute.all(form(column, dtype), min_count=0).as_py()
+    )
 
 
 def form(column: Any, dtype: str) -> Any:
@@ -98,6 +114,7 @@ def integers(column: Any) -> tuple[Any, list[int]]:
     """The integers among cells of text, by their form: those of up to 18 digits, int64, and longer ones."""
     from pyarrow import compute
 
+    column = column.filter(truth_array(_consist_of(column, _FORMS["int64"])))
     short = compute.match_substring_regex(column, f"^[+]?{_WHOLE.pattern}$")
     long = compute.and_not(compute.match_substring_regex(column, f"^{_LONG_WHOLE.pattern}$"), short)
     plain = compute.replace_substring_regex(column.filter(short), r"^[+]", "")  # which a cast does not take
@@ -120,7 +137,7 @@ def overflows(column: Any, numbers: Any) -> bool:
 
 
 def _numbers(column: Any, dtype: str) -> Any:
-    values = _cast(column, dtype)
+    values = cast(column, "int64" if is_integer(dtype) else "float64")
     if values is not None and (
         is_integer(dtype) or (bool(np.isfinite(values).all()) and not _rounds(column, values, dtype))
     ):
@@ -128,19 +145,29 @@ def _numbers(column: Any, dtype: str) -> Any:
     return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
 
 
-def _cast(column: Any, dtype: str) -> Any:
+def cast(column: Any, dtype: str) -> Any:
     """Cells of text as int64 or float64, where all are numbers in digits; else None. Of texts of these
     characters Arrow casts those that `_number` reads as equal numbers."""
     from pyarrow import compute
 
-    pyarrow = arrow()
-    characters = _OF_INTEGERS if is_integer(dtype) else _OF_DECIMALS
-    if not characters[buffer_of(column)].all():
+    if not _CAST[dtype][buffer_of(column)].all():
         return None
     try:
-        return to_numpy(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
-    except pyarrow.ArrowInvalid:
+        return to_numpy(compute.cast(column, dtype))
+    except arrow().ArrowInvalid:
         return None
+
+
+def have(column: Any, characters: str) -> bool:
+    """Whether a cell has one of these characters, which are ASCII."""
+    return bool(_table(characters)[buffer_of(column)].any())
+
+
+def _consist_of(column: Any, characters: Mask) -> Mask:
+    """Which cells have no other characters, bool `[n]`."""
+    data, places = data_of(column)
+    others = offsets((~characters[data]).view(np.uint8))[places]
+    return np.asarray(np.diff(others) == 0)
 
 
 def _rounds(column: Any, values: Any, dtype: str) -> bool:
