@@ -561,7 +561,7 @@ def _exported(folder: Path) -> None:
 
     for name in ("data", "other"):
         if not (folder / name).exists():
-            rs.write(click_schema(), click_rows(20_000), folder / name, progress=False)
+            rs.write(click_schema(), click_rows(), folder / name, progress=False)
 
 
 def _told(folder: Path, *arguments: str) -> Run:
@@ -570,7 +570,7 @@ def _told(folder: Path, *arguments: str) -> Run:
     def run() -> int:
         command = [sys.executable, "-m", "recordspec", *arguments]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        return 20_000
+        return ROWS
 
     return run
 

@@ -25,6 +25,7 @@ from recordspec.wire.arrays import (
     spread,
     storage_of,
     strings_array,
+    to_numpy,
 )
 from recordspec.wire.record_batch import RecordBatch
 
@@ -96,4 +97,6 @@ def to_pylist(flat: Any) -> list[Any]:
 
 def shortest(numbers: npt.NDArray[Any]) -> list[float]:
     """float32 `[n]` as floats of as few digits as make the difference: 0.1, not 0.10000000149011612."""
-    return [float(str(number)) for number in numbers]
+    compute = arrow().compute
+    digits = compute.cast(numbers_array(numbers), "string")
+    return list(to_numpy(compute.cast(digits, "float64")).tolist())
