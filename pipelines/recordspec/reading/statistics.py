@@ -18,8 +18,8 @@ from recordspec.wire.arrays import Mask
 UNKNOWN_TEXT, UNKNOWN_INTEGER = "[UNK]", -1
 # Rows of which Keras' layer of bins takes the quantiles at once, which it then merges.
 _ROWS_OF_BINS = 1024
-# Values that are counted at once, and counts that are merged at once, at least.
-_VALUES_AT_ONCE, _COUNTS_AT_ONCE = 1 << 17, 1 << 20
+# Values that are counted at once, or their bytes, and counts that are merged at once, at least.
+_VALUES_AT_ONCE, _BYTES_AT_ONCE, _COUNTS_AT_ONCE = 1 << 17, 8 << 20, 1 << 20
 
 
 def _nothing(expected: str, got: str, hint: str = "") -> SpecError:
@@ -96,12 +96,12 @@ class Vocabulary(Learner):
 
     def _add(self, values: Array) -> None:
         pyarrow, flat = arrow(), values.reshape(-1)
-        of_text = self._is_text
-        made = (
-            pyarrow.array(flat, pyarrow.large_binary()) if of_text else pyarrow.array(flat.astype(np.int64))
-        )
-        self._values.append(made)
-        if sum(map(len, self._values)) >= _VALUES_AT_ONCE:
+        if not self._is_text:
+            self._values.append(pyarrow.array(flat.astype(np.int64)))
+        else:
+            self._values.append(pyarrow.array(flat, pyarrow.large_binary()))
+        size = sum(array.nbytes for array in self._values)
+        if sum(map(len, self._values)) >= _VALUES_AT_ONCE or size >= _BYTES_AT_ONCE:
             self._count()
         if sum(map(len, self._counted)) >= 2 * self._merged + _COUNTS_AT_ONCE:
             self._counted = [self._joined()]
