@@ -158,6 +158,7 @@ def block(rows: int, **changes: tf.train.Feature | None) -> bytes:
         ([block(4, b2=floats(1)), block(4, b2=floats(1, 2, 3))], [0, 1], "b2"),
         ([block(4, b2__lengths=ints(2, 0, 0, 0))], [0], "b2"),
         ([block(4, b2__lengths=ints(0, 0, 3, -1))], [0], "b2"),
+        ([block(4, b2=floats(1), b2__lengths=ints(1, -1, 1, 0))], [0], "b2"),
         ([block(4, b2__lengths=ints(0, 1, 1)), block(4, b2__lengths=ints(0, 1, 0, 1, 0))], [0, 1], "b2"),
         ([block(2), block(4, b0__lengths=None)], [1], "b0"),
     ],

@@ -291,11 +291,8 @@ def _batch(column: Column, value: Any, values_of: Mapping[str, Any]) -> Any:
     """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
     layout = column.layout
     if isinstance(layout, Fixed) and column.has_default:
-        return (
-            value
-            if layout.ragged or not isinstance(value, tf.RaggedTensor)
-            else with_default(value, layout.default, layout.shape)[0]
-        )
+        is_done = layout.ragged or not isinstance(value, tf.RaggedTensor)
+        return value if is_done else with_default(value, layout.default, layout.shape)[0]
     if isinstance(layout, Fixed) and value is None:  # a column without any values
         shape = tf.stack([tf.shape(values_of[blocks.ROWS])[0], *layout.shape])
         return tf.ensure_shape(tf.zeros(shape, TF_DTYPES[column.storage]), [None, *layout.shape])

@@ -81,10 +81,9 @@ class ColumnGroup:
             values: of each column, those that are there.
             lengths: how many each row has, int64 `[columns, rows]`.
         """
-        at_most_one = tf.debugging.assert_less(
-            lengths, tf.constant(2, tf.int64), "expected one value, or none"
-        )
-        with tf.control_dependencies([at_most_one]):
+        others = tf.bitwise.bitwise_and(lengths, tf.constant(~1, tf.int64))  # of 0 and 1, none
+        is_one = tf.debugging.assert_equal(others, tf.zeros([], tf.int64), "expected one value, or none")
+        with tf.control_dependencies([is_one]):
             missing = lengths < 1
         defaults: list[Any] = [column.layout.default for _, column in self.columns]  # type: ignore[union-attr]
         flat = tf.concat([*values, tf.constant(defaults, self.dtype)], 0)
