@@ -6,13 +6,21 @@ import hashlib
 import threading
 
 import numpy as np
+import pytest
 
+from recordspec.executors import ThreadPool
+from recordspec.store import shard_file
 from recordspec.store.index import of_bytes
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
+from recordspec.wire import hashes
 
 
-def test_a_shard_file_says_what_is_in_it(tmp_path):
+@pytest.mark.parametrize("few", [0, 5, 1 << 20])
+def test_a_shard_file_says_what_is_in_it(tmp_path, monkeypatch, few):
+    """With threads from the first byte on, from some byte on, and without."""
+    for module in (hashes, shard_file):
+        monkeypatch.setattr(module, "FEW_BYTES", few)
     shard = ShardFile(tmp_path / "x", "none", tmp_path / "x.index")
     shard.write(b"abc", np.array([3]), 10)
     shard.write(b"defg", np.array([1, 3]), 20)
@@ -24,7 +32,9 @@ def test_a_shard_file_says_what_is_in_it(tmp_path):
 
 
 def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(hashes, "FEW_BYTES", 0)
     shard, late = ShardFile(tmp_path / "x", "gzip", tmp_path / "x.index"), threading.Event()
+    shard._hash._thread = ThreadPool("late")
     submit = shard._hash._thread.submit
 
     def submit_late(function, data):
