@@ -40,6 +40,7 @@ from recordspec.wire.columns import (
     VarLen,
 )
 from recordspec.wire.example import Table, encode, oversized
+from recordspec.wire.example import sizes as record_sizes
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.record_batch import RecordBatch, decode
 
@@ -198,6 +199,12 @@ def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: b
     """The records that have these columns. Raises RecordError, with the row, for one that is too large."""
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
     return encode({**sections["features"], **sections["context"]}, sequence, rows, framed=framed)
+
+
+def sizes_with(schema: FeatureSet, sections: Sections, rows: int) -> Ints:
+    """The bytes of each of these records in its frame, int64 `[rows]`. Raises likewise; none is made."""
+    sequence = sections["sequence"] if schema.record == "sequence_example" else None
+    return record_sizes({**sections["features"], **sections["context"]}, sequence, rows)
 
 
 def decoded(sections: Sections, rows: int) -> RecordBatch:

@@ -159,13 +159,14 @@ class RowBatches:
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         records = rows.records
-        index = index_of(records, numbers, hashed, self._seed)
+        sizes = sizes_of(records)
+        index = index_of(sizes, numbers, hashed, self._seed)
         order = rows_array(np.ascontiguousarray(index[:END].T, ">u8").view(np.uint8))
         splits = np.zeros(len(rows), np.int64) if splits is None else splits
         for split in np.unique(splits).tolist():
-            sizes = sizes_of(records)[splits == split]
+            of_split = sizes[splits == split]
             known = self._sizes.get(split, (0, 0))
-            self._sizes[split] = known[0] + len(sizes), known[1] + int(sizes.sum())
+            self._sizes[split] = known[0] + len(of_split), known[1] + int(of_split.sum())
         self._rows.append((splits, order, records))
 
     def taken(self, splits: list[str]) -> Iterator[Any]:

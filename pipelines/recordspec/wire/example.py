@@ -85,6 +85,17 @@ def encode(features: Table, sequence: Table | None, rows: int, *, framed: bool =
     return _by_protobuf(features, sequence, rows, framed=framed)
 
 
+def sizes(features: Table, sequence: Table | None, rows: int) -> Ints:
+    """The bytes of each of a batch of records in its frame, int64 `[rows]`. Raises what `encode` raises."""
+    if (library := native.library()) is None:
+        return sizes_of(encode(features, sequence, rows, framed=True))
+    check_sizes((features, sequence or {}), rows)
+    kept: list[Any] = []
+    measured, places = _measured(library, features, sequence, rows, kept, framed=True)
+    library.rs_fill(measured, None, None)
+    return np.diff(places)
+
+
 def _in_order(table: Table) -> Table:
     return {key: table[key] for key in sorted(table, key=str.encode)}
 
@@ -93,9 +104,23 @@ def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *,
     """The records of tables in the order of their keys, framed or not. Raises MemoryError, and RecordError
     for the first that is larger than LARGEST_RECORD."""
     kept: list[Any] = []  # what the library reads
+    measured, places = _measured(library, features, sequence, rows, kept, framed=framed)
+    size = int(places[rows])
+    buffer = np.empty(size + _SLACK, np.uint8)
+    if not library.rs_fill(measured, native.at(buffer), native.at(places)):
+        raise MemoryError
+    return binary_array(buffer[:size], places)
+
+
+def _measured(
+    library: Any, features: Table, sequence: Table | None, rows: int, kept: list[Any], *, framed: bool
+) -> tuple[Any, Ints]:
+    """What `rs_fill` takes, while `kept` has what it reads, and where records begin and end, int64
+    `[rows + 1]`."""
     columns = [_column(key, array, kept) for key, array in features.items()]
     columns += [_column_of_steps(key, array, kept) for key, array in (sequence or {}).items()]
     numbers = np.array(columns, np.int64)
+    kept.append(numbers)
     places, large = np.empty(rows + 1, np.int64), ctypes.c_int64()
     shape = len(features), -1 if sequence is None else len(sequence), rows
     outputs = native.at(places), ctypes.byref(large)
@@ -106,11 +131,7 @@ def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *,
         library.rs_fill(measured, None, None)
         size = int(places[large.value + 1])
         raise RecordError(Problem(expected=AT_MOST, got=f"{size:,} bytes"), large.value)
-    size = int(places[rows])
-    buffer = np.empty(size + _SLACK, np.uint8)
-    if not library.rs_fill(measured, native.at(buffer), native.at(places)):
-        raise MemoryError
-    return binary_array(buffer[:size], places)
+    return measured, places
 
 
 def _column_of_steps(key: str, array: ArrowArray, kept: list[Any]) -> tuple[int, ...]:

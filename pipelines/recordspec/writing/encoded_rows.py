@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from recordspec.schema.blocks import Sections, sections_of_records
+from recordspec.errors import RecordError
+from recordspec.schema.blocks import Sections, sections_of_records, sizes_with
 from recordspec.schema.encoder import records_of, sections_of
 from recordspec.schema.schema import Schema
-from recordspec.wire.arrays import ArrowArray, Ints, buffer_of, joined, part, take
+from recordspec.wire.arrays import ArrowArray, Ints, buffer_of, joined, part, sizes_of, take
 from recordspec.wire.example import check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 
@@ -61,6 +62,23 @@ class EncodedRows:
     def is_decoded(self) -> bool:
         """Whether their columns are at hand."""
         return self._sections is not None
+
+    @property
+    def sizes(self) -> Ints:
+        """The bytes of each record in its frame, int64 `[n]`. Raises RecordError, as `records`."""
+        if self._records is not None:
+            return sizes_of(self._records)
+        assert self._schema is not None
+        try:
+            return sizes_with(self._schema, self.sections, self._rows)
+        except RecordError as error:
+            raise error.at(f"row {error.row}") from None
+
+    @property
+    def held(self) -> int:
+        """The bytes of memory that the columns take."""
+        arrays = [array for table in self.sections.values() for array in table.values()]
+        return sum(sum(map(len, one)) if isinstance(one, list) else int(one.nbytes) for one in arrays)
 
     @property
     def bytes(self) -> int:

@@ -21,7 +21,6 @@ from recordspec.locations import Location, open_file, sync
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.arrays import (
-    ArrowArray,
     Ints,
     Mask,
     binary_array,
@@ -178,7 +177,7 @@ class Sorter:
         self._spilled: list[tuple[str, Ints, int]] = []
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        if not self._gathered.has_room_for(rows.records):
+        if not self._gathered.has_room_for(rows):
             self._spill()
         self._gathered.add(rows, numbers, hashed, splits)
 
@@ -243,29 +242,30 @@ class GatheredRows:
         """Removes all rows."""
         self._index: list[Words] = []
         self._splits: list[Ints] = []
-        self.bytes = self.rows = 0
+        self.bytes = self.rows = self._held = 0
         if self._columns is not None:
             self._columns = []
 
-    def has_room_for(self, records: ArrowArray) -> bool:
-        size = self.bytes + len(buffer_of(records))
+    def has_room_for(self, rows: EncodedRows) -> bool:
+        size = self._held + (len(buffer_of(rows.records)) if self._columns is None else rows.held)
         return size + self.rows * _INDEX_BYTES <= len(self._buffer)
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         """Adds rows, as those of a sink."""
-        records = rows.records
-        data = buffer_of(records)
-        size = len(data)
         if self._columns is not None:
+            sizes, held = rows.sizes, rows.held
             self._columns.append(rows.without_records())
         else:
-            if size > len(self._buffer):
-                self._buffer = np.empty(size, np.uint8)
-            self._buffer[self.bytes : self.bytes + size] = data
-        self._index.append(index_of(records, numbers, hashed, self._seed))
-        self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
-        self.bytes += size
-        self.rows += len(records)
+            data, sizes = buffer_of(rows.records), sizes_of(rows.records)
+            held = len(data)
+            if held > len(self._buffer):
+                self._buffer = np.empty(held, np.uint8)
+            self._buffer[self._held : self._held + held] = data
+        self._index.append(index_of(sizes, numbers, hashed, self._seed))
+        self._splits.append(np.zeros(len(rows), np.int64) if splits is None else splits)
+        self._held += held
+        self.bytes += int(sizes.sum())
+        self.rows += len(rows)
 
     def sorted(self) -> tuple[Ints, MemoryRun]:
         """The number of rows of each split, and the rows, sorted."""
@@ -293,17 +293,17 @@ class GatheredRows:
         return np.lexsort((index[KEY_HASH][1], index[KEY_HASH][0], index[ORDER], splits))
 
 
-def index_of(records: ArrowArray, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
+def index_of(sizes: Ints, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
     """The index of rows in their given order, uint64 `[6, rows]`, with the size of each record as its END.
 
     Rows are ordered by their lines before END, compared one after another.
     """
-    index = np.zeros((_LINES, len(records)), _WORD)
+    index = np.zeros((_LINES, len(sizes)), _WORD)
     if hashed is not None:
         index[KEY_HASH] = hashed.T
     index[ORDER] = numbers if seed is None or hashed is None else order_of(hashed, seed)
     index[NUMBER] = numbers
-    index[END] = sizes_of(records)
+    index[END] = sizes
     return index
 
 
