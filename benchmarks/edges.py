@@ -1,11 +1,11 @@
-"""Paths around the core, each beside the library below it, in one run, and beside an older checkout.
+"""Sources, statistics, sorting, wide tables and many shards, compared with an older checkout in one run.
 
-    python benchmarks/edges.py [--cases csv jsonl] [--runs 5] [--against CHECKOUT]
+    python benchmarks/edges.py [--cases build_csv read_csv] [--runs 5] [--against CHECKOUT]
 
-Each run is a process of its own, which makes its data in a memory folder, and measures one case after its
-imports and a warm-up, where that is what a user meets. The best of the runs is told, wall and CPU time of all
-threads and child processes, for each unit: a row, a shard, a value. Runs of this checkout, of the older one
-and of the library alternate.
+Each run is a separate process, which makes its data in a memory folder, and measures one case after its
+imports; some cases have a warm-up. Wall and CPU time, of all threads and child processes, are reported in
+microseconds per unit, such as a row or a shard: the best of the runs. Runs of the checkouts are interleaved.
+Cases in brackets are the libraries below, such as pyarrow.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Case:
 
     Attributes:
         prepare: makes the data in a folder, and returns what is measured.
-        unit: of which the time is told, and how many microseconds make one of its unit of time.
-        peer: whether it is the library that the case above it is compared with.
+        unit: what the time is divided by.
+        peer: whether it measures a library that the case above it is compared with.
         warm: whether a first run is not counted.
     """
 
@@ -480,7 +480,8 @@ def _inspecting(name: str) -> Callable[[Path], Run]:
         _many(folder)
 
         def run() -> int:
-            command = ["recordspec", name, "data"]
+            files = ["data/schema.yaml", "data"] if name == "check" else ["data"]
+            command = ["recordspec", name, *files]
             subprocess.run([sys.executable, "-m", *command], cwd=folder, check=True, capture_output=True)
             return SHARDS
 

@@ -180,11 +180,13 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
             if index == too_long:
                 if start < starts[index]:
                     ranges.append(
-                        ByteRange(start, int(starts[index]), line, cuts=_within(cuts, starts[index]))
+                        ByteRange(start, int(starts[index]), line, cuts=_within(cuts, start, starts[index]))
                     )
                 start, line = int(starts[index]), int(start_lines[index])
             stop = int(ends[index])
-            ranges.append(ByteRange(start, stop, line, too_long=index == too_long, cuts=_within(cuts, stop)))
+            ranges.append(
+                ByteRange(start, stop, line, too_long=index == too_long, cuts=_within(cuts, start, stop))
+            )
             start, line, cuts = stop, int(lines[index]), []
         row, row_line = int(ends[-1]), int(lines[-1])
         if row - max([start, *cuts[-1:]]) >= _PIECE_BYTES:
@@ -193,12 +195,13 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
         got = "one that is never closed"
         raise RecordError(Problem(where=f"{path}:{row_line}", expected="quotes in pairs", got=got))
     if start < row or not ranges:
-        ranges.append(ByteRange(start, row, line, cuts=_within(cuts, row)))
+        ranges.append(ByteRange(start, row, line, cuts=_within(cuts, start, row)))
     return ranges
 
 
-def _within(cuts: list[int], stop: int) -> tuple[int, ...]:
-    return tuple(cut for cut in cuts if cut < stop)
+def _within(cuts: list[int], start: int, stop: int) -> tuple[int, ...]:
+    """The places that divide these bytes."""
+    return tuple(cut for cut in cuts if start < cut < stop)
 
 
 def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
