@@ -253,17 +253,17 @@ class GatheredRows:
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         """Adds rows, as those of a sink."""
         if self._columns is not None:
-            sizes, held = rows.sizes, rows.held
+            sizes, memory = rows.sizes, rows.held
             self._columns.append(rows.without_records())
         else:
             data, sizes = buffer_of(rows.records), sizes_of(rows.records)
-            held = len(data)
-            if held > len(self._buffer):
-                self._buffer = np.empty(held, np.uint8)
-            self._buffer[self._held : self._held + held] = data
+            memory = len(data)
+            if memory > len(self._buffer):
+                self._buffer = np.empty(memory, np.uint8)
+            self._buffer[self._held : self._held + memory] = data
         self._index.append(index_of(sizes, numbers, hashed, self._seed))
         self._splits.append(np.zeros(len(rows), np.int64) if splits is None else splits)
-        self._held += held
+        self._held += memory
         self.bytes += int(sizes.sum())
         self.rows += len(rows)
 
