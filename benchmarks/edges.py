@@ -614,6 +614,105 @@ def records_of_10_KB(folder: Path) -> Run:  # noqa: N802
     return _sized(folder, 10 << 10)
 
 
+# ---- JPEG ----
+
+PHOTOS = 1000
+SIDE = 160
+
+
+def _photos(folder: Path) -> str:
+    """JPEG files of 500x375 pixels, written once. Returns the pattern of their files."""
+    from media import crop, image_schema, written
+
+    if (folder / "photos").exists():
+        return f"{folder}/photos/*.tfrecord"
+    return written(image_schema("jpeg", (None, None, 3)), folder / "photos", map(crop, range(PHOTOS)))
+
+
+def _jpeg(folder: Path, more: str = "") -> Any:
+    """The dataset of a schema that resizes photos."""
+    import recordspec as rs
+
+    image = f"kind: image, encoding: jpeg, resize: {{size: [{SIDE}, {SIDE}]{more}}}"
+    schema = rs.Schema.loads(f"schema: photos\nfeatures:\n  image: {{{image}}}\n  label: int64\n")
+    return rs.read(schema, _photos(folder), batch=32)
+
+
+def _jpeg_by_hand(folder: Path) -> Any:
+    """Each record parsed, decoded and resized in a parallel map, then batched."""
+    import tensorflow as tf
+
+    from media import one_by_one
+
+    def decode(data: Any, channels: int) -> Any:
+        pixels = tf.image.resize(tf.io.decode_jpeg(data, channels), [SIDE, SIDE])
+        return tf.saturate_cast(tf.round(pixels), tf.uint8)
+
+    return one_by_one(_photos(folder), 32, decode, (SIDE, SIDE, 3))
+
+
+def _drained(dataset: Any) -> Run:
+    from side_by_side import drain
+
+    def run() -> int:
+        drain(dataset)
+        return PHOTOS
+
+    return run
+
+
+def _trained(dataset: Any) -> Run:
+    """An epoch of a small CNN."""
+    import keras
+
+    layers = keras.layers
+    convolutions = [layers.Conv2D(filters, 3, 2, activation="relu") for filters in (16, 32, 64)]
+    model = keras.Sequential(
+        [layers.Rescaling(1 / 255), *convolutions, layers.GlobalAveragePooling2D(), layers.Dense(10)]
+    )
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    dataset = dataset.map(lambda row: (row["image"], row["label"]))
+
+    def run() -> int:
+        model.fit(dataset, verbose=0)
+        return PHOTOS
+
+    return run
+
+
+@case(warm=True)
+def jpeg(folder: Path) -> Run:
+    """Photos of 500x375, resized to 160x160."""
+    return _drained(_jpeg(folder))
+
+
+@case(peer=True, warm=True)
+def jpeg_by_hand(folder: Path) -> Run:
+    return _drained(_jpeg_by_hand(folder))
+
+
+@case(warm=True)
+def jpeg_scaled(folder: Path) -> Run:
+    """The same with `scaled_decoding`, which is newer than the others."""
+    return _drained(_jpeg(folder, ", scaled_decoding: true"))
+
+
+@case(warm=True)
+def jpeg_training(folder: Path) -> Run:
+    return _trained(_jpeg(folder))
+
+
+@case(peer=True, warm=True)
+def jpeg_training_by_hand(folder: Path) -> Run:
+    return _trained(_jpeg_by_hand(folder))
+
+
+@case(peer=True, warm=True)
+def jpeg_training_from_memory(folder: Path) -> Run:
+    """The training alone: what it takes less than the others is the input's."""
+    return _trained(_jpeg_by_hand(folder).cache())
+
+
 # ---- measuring ----
 
 

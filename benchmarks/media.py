@@ -45,8 +45,9 @@ def main() -> None:
         codecs(Path(folder), options)
 
 
-def image_schema(encoding: str, shape: tuple[int, ...]) -> rs.Schema:
-    image = f"{{kind: image, encoding: {encoding}, shape: {list(shape)}}}"
+def image_schema(encoding: str, shape: tuple[int | None, ...]) -> rs.Schema:
+    sizes = ", ".join("null" if size is None else str(size) for size in shape)
+    image = f"{{kind: image, encoding: {encoding}, shape: [{sizes}]}}"
     return rs.Schema.loads(f"schema: images\nfeatures:\n  image: {image}\n  label: int64\n")
 
 

@@ -27,6 +27,10 @@ FURTHER: list[tuple[str, Section]] = [
     ("{kind: image, shape: [null, null, 3], pad: 9, resize: {size: [4, 5], aspect: pad, method: area}}", "features"),
     ("{kind: image, shape: [6, 7, 1], encoding: raw, resize: {size: [4, 5], aspect: crop}}", "sequence"),
     ("{kind: video, shape: [2, null, null, 3], encoding: png, resize: [4, 5]}", "features"),
+    (
+        "{kind: image, encoding: jpeg, resize: {size: [2, 1], aspect: crop, scaled_decoding: true}}",
+        "features",
+    ),
     ("{kind: audio, sample_rate: 8000, resample: 16000}", "features"),
     ("{kind: audio, sample_rate: 8000, encoding: raw, dtype: int16, resample: 6000}", "features"),
 ]  # fmt: skip

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_sample_images
 
 import recordspec as rs
 from media import decodes, image_bytes, noise, photo
 from one_feature import decoded, stored
 from one_feature import image_schema as schema
 from recordspec._tf import tf
+from recordspec.schema.features import geometry
 from recordspec.schema.features.geometry import Resize
 from recordspec.schema.features.image import Image as ImageFeature
 from recordspec.schema.features.video import Video
+from recordspec.schema.media.resizing import decoding_ratio
+from recordspec.wire.arrays import strings_array
 
 LOSSLESS = [("png", c, dtype) for c in (1, 3, 4) for dtype in ("uint8", "uint16")]
 LOSSLESS += [("bmp", c, "uint8") for c in (1, 3)]
@@ -63,6 +70,10 @@ def test_exif_orientation_is_kept_applied_or_refused():
         ({"encoding": "gif", "shape": (2, 2, 1)}, "shape: expected 3 channels for gif, got 1"),
         ({"encoding": "raw"}, "shape: expected sizes that are known for raw, got [null, null, 3]"),
         ({"encoding": "webp", "dtype": "uint16"}, "dtype: expected uint8 for webp, got `uint16`"),
+        (
+            {"resize": Resize(size=(2, 2), scaled_decoding=True)},
+            "resize: expected no scaled_decoding for png, got one (only jpeg has it)",
+        ),
         ({"quality": 7}, "quality: expected none for png, got 7 (only jpeg and webp have one)"),
         ({"encoding": "jpeg", "quality": 0}, "quality: expected 1 to 100, got 0"),
     ],
@@ -115,6 +126,65 @@ def test_other_aspect_ratios_are_cropped_or_padded():
         [7, row, row, 7, 7] for row in range(6)
     ]
     assert resized(wide, size=(1, 1), aspect="pad", method="nearest").shape == (1, 1)
+
+
+def photographs() -> Iterator[bytes]:
+    """JPEG files of parts of photographs, of many sizes and subsamplings."""
+    whole, rng = load_sample_images().images, np.random.default_rng(0)
+    for number in range(30):
+        height, width = (int(side) for side in rng.integers(1, 240, 2))
+        top, left = (int(place) for place in rng.integers(0, 180, 2))
+        part = whole[number % 2][top : top + height, left : left + width]
+        yield image_bytes(part, "jpeg", subsampling=number % 3, progressive=number % 5 == 0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_part_of_a_jpeg_that_is_kept_is_decoded_as_it_is_in_the_whole(channels):
+    for size in [(20, 30), (7, 1), (300, 9)]:
+        resize = Resize(size=size, aspect="crop")
+        feature = schema(shape=(None, None, channels), encoding="jpeg", resize=resize).names["x"]
+        for data in photographs():
+            pixels = tf.io.decode_jpeg(data, channels)
+            found, sides = feature.decode_with_sides({"x": tf.constant(data)})
+            np.testing.assert_array_equal(found, geometry.resized(pixels, *resize.arguments(None)))
+            assert sides.numpy().tolist() == pixels.shape[:2]
+
+
+# The mean of the differences over all photographs, of 255: without a filter, the smaller image lacks the
+# aliasing of the larger one.
+@pytest.mark.parametrize(("antialias", "most"), [(True, 4.0), (False, 12.0)])
+@pytest.mark.parametrize("aspect", ["stretch", "crop", "pad"])
+def test_scaled_decoding_gives_nearly_the_same_pixels(aspect, antialias, most):
+    apart, smaller, of_numpy = [], 0, []
+    for size in [(20, 30), (48, 48)]:
+        resize = Resize(size=size, aspect=aspect, antialias=antialias, scaled_decoding=True)
+        feature = schema(encoding="jpeg", resize=resize).names["x"]
+        for data in photographs():
+            whole = geometry.resized(tf.io.decode_jpeg(data, 3), *resize.arguments(None)).numpy()
+            found, sides = feature.decode_with_sides({"x": tf.constant(data)})
+            difference = np.abs(found.numpy().astype(int) - whole)
+            if decoding_ratio(tuple(sides.numpy()), resize) == 1:
+                assert not difference.any()
+                continue
+            smaller += 1
+            apart.append(difference.mean())
+            (in_numpy,), _ = feature.decode_numpy_with_sides({"x": strings_array([data])})
+            of_numpy.append(np.abs(found.numpy().astype(int) - in_numpy).mean())
+    assert smaller > 10
+    assert np.mean(apart) < most
+    assert np.mean(of_numpy) < 1
+
+
+def test_a_jpeg_that_is_no_jpeg_or_has_another_shape_is_read_as_before():
+    """ImageNet has a PNG among its JPEG files."""
+    feature = schema(encoding="jpeg", resize=Resize(size=(2, 2), aspect="crop")).names["x"]
+    data = image_bytes(photo(), "png")
+    expected = geometry.resized(tf.io.decode_png(data, 3), *feature.resizing.arguments(None))
+    np.testing.assert_array_equal(feature.pixels(tf.constant(data)), expected)
+    known = replace(feature, shape=(4, None, 3))
+    for made in (data, image_bytes(photo(), "jpeg")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"expected a shape of|compatible"):
+            known.pixels(tf.constant(made))
 
 
 def test_a_batch_of_several_sizes_is_dense():

@@ -31,12 +31,18 @@ class Resize:
         aspect: how an image of another aspect ratio is resized: `stretch` changes its aspect ratio, `crop`
             keeps its centre, and `pad` pads it on both sides with the image's `pad`.
         antialias: whether an anti-aliasing filter is used when an image is made smaller.
+        scaled_decoding: whether the decoder makes a JPEG image smaller, by 2, 4 or 8, as far as no side
+            becomes smaller than in the resized image. It takes less time, and gives other pixels where an
+            image has fine detail, since it averages those that are left out: of photographs of 500x375
+            pixels, made 160, 96 and 64 wide and high, the mean difference was 2 to 4 of 255 with
+            `antialias`, and 5 to 9 without.
     """
 
     size: tuple[int, ...]
     method: Literal["bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5"] = "bilinear"
     aspect: Aspect = "stretch"
     antialias: bool = False
+    scaled_decoding: bool = False
 
     def option_problems(self) -> Iterator[Problem]:
         """Yields the problem of a size."""
@@ -212,10 +218,24 @@ def resized(
     pixels: Tensor, size: tuple[int, ...], method: str, aspect: str, antialias: bool, pad: int
 ) -> Tensor:
     """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
-    dtype, channels = pixels.dtype, pixels.shape[-1]
     start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], size, aspect)
     if aspect == "crop":
         pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
+    return placed(pixels, before, inner, size, method, aspect, antialias, pad)
+
+
+def placed(
+    pixels: Tensor,
+    before: Tensor,
+    inner: Tensor,
+    size: tuple[int, ...],
+    method: str,
+    aspect: str,
+    antialias: bool,
+    pad: int,
+) -> Tensor:
+    """Resizes the part of images that is kept, to `inner`, and puts it at `before` in images of `size`."""
+    dtype, channels = pixels.dtype, pixels.shape[-1]
     pixels = tf.image.resize(pixels, inner, method, antialias=antialias)
     if pixels.dtype != dtype:
         pixels = tf.saturate_cast(tf.round(pixels), dtype)
@@ -224,6 +244,49 @@ def resized(
         around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
         pixels = tf.pad(pixels, around, constant_values=tf.constant(pad, dtype))
     return tf.ensure_shape(pixels, [*pixels.shape[:-3], *size, channels])
+
+
+def resized_jpeg(
+    data: Tensor,
+    shape: tuple[int | None, ...],
+    scaled: bool,
+    size: tuple[int, ...],
+    method: str,
+    aspect: str,
+    antialias: bool,
+    pad: int,
+) -> tuple[Tensor, Tensor]:
+    """Decodes a JPEG file, string `[]`, of which `shape` is expected, and resizes it, as `resized` does.
+
+    Only the part that is kept is decoded, and if `scaled`, by the decoder's own downscaling.
+
+    Returns:
+        The pixels `[*size, c]`, and the height and width before, int32 `[2]`.
+    """
+    sides = tf.image.extract_jpeg_shape(data)[:2]
+    message = f"expected a shape of {list(shape)}"
+    known = [(sides[place], wanted) for place, wanted in enumerate(shape[:2]) if wanted is not None]
+    with tf.control_dependencies([tf.debugging.assert_equal(*one, message) for one in known]):
+        start, part, before, inner = resize_window(sides, size, aspect)
+
+    def decoded(ratio: int) -> Tensor:
+        if aspect != "crop":
+            return tf.io.decode_jpeg(data, shape[2], ratio)
+        # The decoder interpolates the colours of the first and the last column without those beside them: one
+        # more on each side is decoded, and left out. So the pixels are those of the whole image.
+        first, stop, width = start // ratio, -(-(start + part) // ratio), -(-sides[1] // ratio)
+        left, right = tf.maximum(first[1] - 1, 0), tf.minimum(stop[1] + 1, width)
+        window = tf.stack([first[0], left, stop[0] - first[0], right - left])
+        pixels = tf.image.decode_and_crop_jpeg(data, window, shape[2], ratio)
+        return pixels[:, first[1] - left : stop[1] - left]
+
+    if scaled:
+        larger = tf.reduce_min(part // inner)
+        places = [tf.cast(larger >= ratio, tf.int32) for ratio in (2, 4, 8)]
+        pixels = tf.switch_case(tf.add_n(places), [lambda r=r: decoded(r) for r in (1, 2, 4, 8)])
+    else:
+        pixels = decoded(1)
+    return placed(pixels, before, inner, size, method, aspect, antialias, pad), sides
 
 
 def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -12,7 +12,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
 from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
-from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, sides_of
+from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, resized_jpeg, sides_of
 from recordspec.schema.features.options import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media import resizing
@@ -68,6 +68,8 @@ class Image(Pictures):
         yield from check_value("pad", self.pad, self.dtype, ())
         if self.resizing is not None:
             yield from self.resizing.option_problems()
+            if self.resizing.scaled_decoding and self.encoding != "jpeg":
+                yield problem("resize", f"no scaled_decoding for {self.encoding}", "one", "only jpeg has it")
         if len(self.shape) != 3 or self.shape[-1] is None:
             expected = "[height, width, channels], the channels known"
             yield problem("shape", expected, show_shape(self.shape))
@@ -144,15 +146,27 @@ class Image(Pictures):
 
     def pixels(self, data: Tensor) -> Tensor:
         """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones also string `[n]`."""
-        return self._resized(self._stored_pixels(data))
+        return self._pixels_with_sides(data)[0]
 
     def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        data = columns[self.stored]
-        pixels = self._stored_pixels(data)
-        return self._resized(pixels), sides_of(pixels, data)
+        return self._pixels_with_sides(columns[self.stored])
 
-    def _resized(self, pixels: Tensor) -> Tensor:
-        return pixels if self.resizing is None else resized(pixels, *self.resizing.arguments(self.pad))
+    def _pixels_with_sides(self, data: Tensor) -> tuple[Tensor, Tensor]:
+        resize = self.resizing if self.encoding == "jpeg" else None
+        if resize is None or not (resize.scaled_decoding or resize.aspect == "crop"):
+            return self._whole(data)
+        arguments = self.shape, resize.scaled_decoding, *resize.arguments(self.pad)
+        # TensorFlow's decoder of JPEG files takes others, too, as they are in ImageNet
+        pixels, sides = tf.cond(
+            tf.io.is_jpeg(data), lambda: resized_jpeg(data, *arguments), lambda: self._whole(data)
+        )
+        return pixels, sides
+
+    def _whole(self, data: Tensor) -> tuple[Tensor, Tensor]:
+        """The pixels of a whole image, resized, and its height and width before."""
+        pixels = self._stored_pixels(data)
+        sides = sides_of(pixels, data)
+        return pixels if self.resizing is None else resized(pixels, *self.resizing.arguments(self.pad)), sides
 
     @property
     def decoded_shape(self) -> tuple[int | None, ...]:
@@ -178,23 +192,24 @@ class Image(Pictures):
         return self.decode_numpy_with_sides(columns)[0]
 
     def decode_numpy_with_sides(self, columns: Mapping[str, ArrowArray]) -> tuple[Any, Ints]:
-        images = self.images(bytes_in(flat_of(columns[self.stored])))
-        sides = np.array([image.shape[:2] for image in images], np.int64).reshape(-1, 2)
-        if self.resizing is not None:
-            images = [resizing.resized(image, self.resizing, self.pad or 0) for image in images]
+        decoded = self._images(bytes_in(flat_of(columns[self.stored])))
+        if self.resizing is None:
+            images = [pixels for pixels, _ in decoded]
+        else:
+            images = [resizing.resized(*one, self.resizing, self.pad or 0) for one in decoded]
+        sides = np.array([sides for _, sides in decoded], np.int64).reshape(-1, 2)
         return resizing.stacked(images, self.decoded_shape, self.dtype), sides
 
-    def images(self, stored: Sequence[bytes]) -> list[Array]:
-        """The pixels of stored images as they are before they are resized, each `[h, w, c]`.
-
-        Raises BadValue for one that does not decode, or has another shape.
-        """
+    def _images(self, stored: Sequence[bytes]) -> list[tuple[Array, tuple[int, ...]]]:
+        """The pixels of stored images as they are before they are resized, each `[h, w, c]`, and their height
+        and width. Raises BadValue for one that does not decode, or has another shape."""
         if self.encoding == "raw":
             size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
             for row, data in enumerate(stored):
                 if len(data) != size:
                     raise BadValue(row, f"{size} bytes", str(len(data)))
-            return [self.restored({self.stored: [data]}) for data in stored]
+            images = [self.restored({self.stored: [data]}) for data in stored]
+            return [(pixels, pixels.shape[:2]) for pixels in images]
         return [decoded(self, row, data) for row, data in enumerate(stored)]
 
     def spec(self) -> TypeSpec:

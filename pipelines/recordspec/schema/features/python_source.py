@@ -135,9 +135,13 @@ def _image(feature: Image, values: Mapping[str, str]) -> Outputs:
 
 
 def _images(feature: Image, value: str) -> str:
-    pixels = _pixels(feature, _of_one(feature.spec()) if feature.per_example else value)
-    if feature.resizing is not None:
-        pixels = f"resized({pixels}, {', '.join(map(repr, feature.resizing.arguments(feature.pad)))})"
+    data, resize = _of_one(feature.spec()) if feature.per_example else value, feature.resizing
+    pixels = _pixels(feature, data)
+    if resize is not None:
+        arguments = ", ".join(map(repr, resize.arguments(feature.pad)))
+        pixels = f"resized({pixels}, {arguments})"
+        if resize.scaled_decoding:
+            pixels = f"resized_jpeg({data}, {feature.shape}, True, {arguments})[0]"
     if not feature.per_example:
         return pixels
     return _one_by_one(pixels, value, feature.spec())

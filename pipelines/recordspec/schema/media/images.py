@@ -16,6 +16,7 @@ import numpy as np
 from recordspec.errors import Problem, describe, missing_package, show_shape
 from recordspec.locations import Location, is_path, open_file
 from recordspec.schema.media import file_of, path_of, read_file
+from recordspec.schema.media.resizing import decoding_ratio
 from recordspec.schema.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
@@ -85,17 +86,25 @@ def encoded(target: Image, row: int, value: Any) -> bytes:
     raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
 
 
-def decoded(target: Image, row: int, data: bytes) -> Array:
+def decoded(target: Image, row: int, data: bytes) -> tuple[Array, tuple[int, int]]:
     """The pixels of stored bytes, `[h, w, c]`, as TensorFlow's decoders give them; of jpeg within 2 of 255.
+
+    They are those of a smaller image if `target.resizing` has `scaled_decoding`, and allows it.
+
+    Returns:
+        The pixels, and the height and width of the whole image.
 
     Raises BadValue for bytes that do not decode, or an image of another shape.
     """
     library = pillow("images")
     try:
         image = library.open(io.BytesIO(data))
-        mode = _mode(data, image)
-        if image.format == "JPEG" and target.channels == 1:
-            image.draft("L", image.size)  # the luminance, which is stored
+        mode, sides = _mode(data, image), (image.height, image.width)
+        if image.format == "JPEG":
+            ratio = 1 if target.resizing is None else decoding_ratio(sides, target.resizing)
+            if ratio > 1 or target.channels == 1:
+                # of one channel the luminance, which is stored
+                image.draft("L" if target.channels == 1 else None, (sides[1] // ratio, sides[0] // ratio))
         if mode.endswith(";16") or mode == "I":
             pixels = _deep_pixels(data, image, mode, target.channels)
             pixels = pixels if target.dtype == "uint16" else (pixels >> 8).astype(np.uint8)
@@ -109,9 +118,8 @@ def decoded(target: Image, row: int, data: bytes) -> Array:
         reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
         expected, got = f"{target.encoding} data that decodes", f"{describe_type(data)}: {reason}"
         raise BadValue(row, expected, got) from None
-    pixels = pixels.reshape(*pixels.shape[:2], target.channels)
-    _check_shape(target, row, pixels.shape, "")
-    return pixels
+    _check_shape(target, row, (*sides, target.channels), "")
+    return pixels.reshape(*pixels.shape[:2], target.channels), sides
 
 
 def _deep_pixels(data: bytes, image: Any, mode: str, channels: int) -> Array:

@@ -22,10 +22,18 @@ _REMEMBERED = 512
 _TABLE = 1024
 
 
-def resized(pixels: Array, resize: Resize, pad: int) -> Array:
-    """An image `[h, w, c]` of integers in another size, within 1 of what `geometry.resized` gives."""
-    start, part, before, inner = (one.tolist() for one in window(np.array(pixels.shape[:2]), resize))
-    kept = pixels[start[0] : start[0] + part[0], start[1] : start[1] + part[1]]
+def resized(pixels: Array, sides: tuple[int, ...], resize: Resize, pad: int) -> Array:
+    """An image `[h, w, c]` of integers in another size, within 1 of what `geometry.resized` gives.
+
+    Args:
+        pixels: as they are decoded.
+        sides: the height and width of the image; `pixels` have less if their decoder made it smaller.
+    """
+    parts = window(np.array(sides), resize)
+    ratio = 1 if pixels.shape[:2] == sides else decoding_ratio(sides, resize)
+    first, stop = parts[0] // ratio, -(-(parts[0] + parts[1]) // ratio)
+    kept = pixels[first[0] : stop[0], first[1] : stop[1]]
+    part, before, inner = kept.shape[:2], parts[2].tolist(), parts[3].tolist()
     if resize.method == "nearest":
         rows, columns = (_nearest(*sizes) for sizes in zip(part, inner, strict=True))
         made = kept[rows[:, None], columns]
@@ -42,6 +50,13 @@ def resized(pixels: Array, resize: Resize, pad: int) -> Array:
     around = np.full((*resize.size, pixels.shape[2]), pad, pixels.dtype)
     around[before[0] : before[0] + inner[0], before[1] : before[1] + inner[1]] = made
     return around
+
+
+def decoding_ratio(sides: tuple[int, ...], resize: Resize) -> int:
+    """By how much the decoder of JPEG files makes an image of this height and width smaller: 1, 2, 4 or 8."""
+    _, part, _, inner = window(np.array(sides), resize)
+    larger = int((part // inner).min()) if resize.scaled_decoding else 1
+    return max(ratio for ratio in (1, 2, 4, 8) if ratio <= max(larger, 1))
 
 
 def window(sides: Ints, resize: Resize) -> tuple[Ints, Ints, Ints, Ints]:
