@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from recordspec import executors
 from recordspec.executors import ProcessExecutor, ThreadPool
 
 
@@ -46,6 +49,32 @@ def test_what_cannot_be_sent_between_processes_is_told_with_its_reason(capfd):
     assert capfd.readouterr().err == ""
 
 
+def seen(numbers: list[int], seconds: float, attempt: str) -> tuple[int, list[int]]:
+    """The process that runs it, and what an earlier task has left in its argument."""
+    time.sleep(seconds)
+    numbers.append(len(numbers))
+    return os.getpid(), numbers
+
+
+def test_a_little_work_is_done_in_this_process_with_copies_of_the_tasks(monkeypatch):
+    monkeypatch.setattr(executors, "_ALONE", 60.0)
+    numbers: list[int] = []
+    with executors.executor(2, "tasks") as several:
+        assert list(several.map(seen, [(numbers, 0)] * 9)) == [(os.getpid(), [0])] * 9
+        with pytest.raises(ValueError, match="the reason"):
+            list(several.map(fail, [("not pickled",)]))
+    assert numbers == []
+
+
+def test_processes_begin_once_there_is_work_for_them(monkeypatch):
+    monkeypatch.setattr(executors, "_ALONE", 0.2)
+    with executors.executor(2, "tasks") as several:
+        first, *others = several.map(seen, [([], 0.1 if number else 0.5) for number in range(9)])
+    assert first == (os.getpid(), [0])
+    assert {numbers == [0] for _, numbers in others} == {True}
+    assert len({process for process, _ in others} - {os.getpid()}) == 2
+
+
 def blocked(attempt: str) -> int:
     """The signals that this process blocks, of `man 5 proc`."""
     with open("/proc/self/status") as status:
@@ -53,10 +82,11 @@ def blocked(attempt: str) -> int:
 
 
 FIRST = """
-from recordspec.executors import executor
+from recordspec import executors
 from test_executors import blocked
 
-with executor(2, "tasks") as several:
+executors._ALONE = 0.0
+with executors.executor(2, "tasks") as several:
     print(*several.map(blocked, [(), ()]))
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 import traceback
 import uuid
 from collections import deque
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 _T = TypeVar("_T")
+
+# Seconds of work before other processes begin: to start, each takes about as much as a build of 100,000 rows.
+_ALONE = 1.0
 
 Task = tuple[Any, ...]
 Function = Callable[..., Any]
@@ -76,7 +80,8 @@ def new_attempt() -> str:
 
 
 class ProcessExecutor:
-    """Runs tasks in new processes, which share no memory.
+    """Runs tasks in new processes, which share no memory, once there is work for longer than these need to
+    begin: until then in this one, with copies of the tasks.
 
     Each process has a thread here, which sends it a task and waits for the result. Not a ProcessPoolExecutor:
     its queues have semaphores, which the resource tracker of Python reports on stderr, in many lines, where a
@@ -91,7 +96,9 @@ class ProcessExecutor:
         self._jobs, self._name = jobs, name
         # spawn: a fork of a process with threads, TensorFlow's say, may hang
         self._context = multiprocessing.get_context("spawn")
-        self._threads = ThreadPool("recordspec-process", jobs)
+        self._threads = ThreadPool("recordspec-process", jobs, after=_ALONE)
+        self._alone_until = time.monotonic() + _ALONE
+        self._here = threading.get_ident()
         self._of_thread = threading.local()
         self._starting = threading.Lock()
         self._started: list[tuple[BaseProcess, Connection]] = []
@@ -103,9 +110,15 @@ class ProcessExecutor:
             waiting.append(self._threads.submit(self._run, function, (*task, new_attempt())))
             # as many again as there are processes, so that none has to wait for the slowest
             if len(waiting) >= 2 * self._jobs:
-                yield waiting.popleft().result()
+                yield self._first(waiting)
         while waiting:
-            yield waiting.popleft().result()
+            yield self._first(waiting)
+
+    def _first(self, waiting: deque[Future[Any]]) -> Any:
+        future = waiting.popleft()
+        if time.monotonic() < self._alone_until:
+            future.run()
+        return future.result()
 
     def kill(self) -> None:
         """Ends the processes at once; the results of their tasks are not needed."""
@@ -127,6 +140,8 @@ class ProcessExecutor:
 
     def _run(self, function: Function, task: Task) -> Any:
         """In a thread: has its process run a task. Raises what the task raises."""
+        if threading.get_ident() == self._here:
+            return _run_copy(function, task)
         if not hasattr(self._of_thread, "connection"):
             self._of_thread.connection = self._start()
         try:
@@ -180,6 +195,15 @@ def _serve(connection: Connection) -> None:
             connection.send_bytes(_response(*task))
 
 
+def _run_copy(function: Function, task: Task) -> Any:
+    """Runs a task in this process, as in another: what it changes of its arguments is not seen here, where
+    threads may send the same to processes."""
+    from multiprocessing.reduction import ForkingPickler
+
+    function, task = ForkingPickler.loads(ForkingPickler.dumps((function, task)))
+    return function(*task)
+
+
 def _response(function: Function, task: Task) -> Any:
     """The result of a task, its error and the traceback, as the bytes of a message."""
     from multiprocessing.reduction import ForkingPickler
@@ -209,7 +233,7 @@ class Future(Generic[_T]):
         self._call: tuple[Callable[..., _T], tuple[Any, ...]] | None = (function, arguments)
         self._value: _T | None = None
         self._error: BaseException | None = None
-        self._undone = threading.Lock()
+        self._unbegun, self._undone = threading.Lock(), threading.Lock()
         self._undone.acquire()
 
     def done(self) -> bool:
@@ -224,7 +248,9 @@ class Future(Generic[_T]):
         return self._value  # type: ignore[return-value]
 
     def run(self) -> None:
-        """Runs the call, once."""
+        """Runs the call, unless it has begun."""
+        if not self._unbegun.acquire(blocking=False):
+            return
         assert self._call is not None
         function, arguments = self._call
         self._call = None  # the arguments are not kept with the result
@@ -240,9 +266,16 @@ class ThreadPool:
 
     Not a ThreadPoolExecutor: it acquires its locks in Python, where a Ctrl-C can leave one locked, and then
     closing it waits for ever. SimpleQueue and Lock work in C: a signal is handled before or after.
+
+    Args:
+        name: of the threads.
+        count: their number.
+        after: the seconds after which they begin.
     """
 
-    def __init__(self, name: str, count: int = 1) -> None:
+    def __init__(self, name: str, count: int = 1, after: float = 0) -> None:
+        self._after, self._open = after, threading.Lock()
+        self._open.acquire()
         self._calls: SimpleQueue[Future[Any] | None] = SimpleQueue()
         self._closed = False
         # daemons: what a Ctrl-C has left running does not keep the process from its end
@@ -257,13 +290,17 @@ class ThreadPool:
 
     def close(self) -> None:
         """Waits for the calls that have begun; the others are never run."""
-        self._closed = True
+        if not self._closed:
+            self._closed = True
+            self._open.release()
         for _ in self._threads:
             self._calls.put(None)
         for thread in self._threads:
             thread.join()
 
     def _run(self) -> None:
+        if self._after and self._open.acquire(timeout=self._after):
+            self._open.release()
         while (future := self._calls.get()) is not None and not self._closed:
             future.run()
             del future  # what it returned is not kept until the next call comes

@@ -619,9 +619,11 @@ class Point:
 
 def sweep(names: list[str], sample: int, claims: Path) -> Iterator[dict[str, object]]:
     """Tries every point of some commands, or a sample of them, that no other process has claimed."""
+    from recordspec import executors
     from recordspec.writing.sources import base
 
     base.PART_BYTES = 120
+    executors._ALONE = 0.0
     uuid.uuid4 = lambda: uuid.UUID(int=next(NAMES) << 80)
     tempfile._get_candidate_names = lambda: (f"{number:08}" for number in NAMES)  # type: ignore[attr-defined]
     spawned = multiprocessing.get_context

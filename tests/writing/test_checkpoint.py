@@ -30,9 +30,12 @@ import multiprocessing, os, signal, sys
 from multiprocessing import resource_tracker
 from pathlib import Path
 import recordspec as rs
+from recordspec import executors
 from recordspec.store.journal import Journal
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+
+executors._ALONE = 0.0
 
 def main(folder, how, line, jobs, resume):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
