@@ -324,6 +324,8 @@ def show_text(text: str) -> str:
 
 def escape_unseen(text: str, escape: Callable[[str], str]) -> str:
     """Escapes the characters that are not printable in a text, but for line breaks."""
+    if text.replace("\n", "").isprintable():
+        return text
     return "".join(char if char == "\n" or char.isprintable() else escape(char) for char in text)
 
 

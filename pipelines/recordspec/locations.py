@@ -11,7 +11,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path, PosixPath, PurePath
@@ -80,7 +80,8 @@ class LocalPath(PosixPath):
         return LocalPath(os.path.realpath(self, strict=strict))
 
     def absolute(self) -> LocalPath:
-        return LocalPath(os.path.abspath(self))
+        whole = self.is_absolute() and ".." not in self.parts
+        return self if whole else LocalPath(os.path.abspath(self))
 
     def normalized(self) -> LocalPath:
         """The same place without `..`, unless it begins with it."""
@@ -126,14 +127,15 @@ class LocalPath(PosixPath):
             yield from (LocalPath(parent, name) for name in names)
             links += (path for name in folders if (path := LocalPath(parent, name)).is_symlink())
 
-    def check_regular(self) -> None:
-        """Raises StoreError for a pipe or a device: files are read more than once, and from any offset; and
-        for what is no file."""
+    def check_regular(self) -> os.stat_result:
+        """Returns its status. Raises StoreError for a pipe or a device: files are read more than once, and
+        from any offset; and for what is no file."""
         try:
-            mode = self.stat().st_mode
+            status = self.stat()
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise StoreError(system_problem("read", error, str(self))) from error
-        _check_mode(self, mode)
+        _check_mode(self, status.st_mode)
+        return status
 
     def reader(self) -> io.BufferedReader:
         """The file, opened for reading.
@@ -293,6 +295,21 @@ def is_below(path: Location, folder: Location) -> bool:
     except ValueError:
         return False
     return True
+
+
+def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
+    """Each file once, by the first of its names."""
+    folders: dict[str, str] = {}
+    once: dict[str, Location] = {}
+    for path in paths:
+        folder, name = os.path.split(str(path))
+        if isinstance(path, RemotePath) or os.path.islink(path):
+            once.setdefault(str(path.resolve()), path)
+            continue
+        if folder not in folders:  # `resolve` asks for each folder above
+            folders[folder] = os.path.realpath(folder)
+        once.setdefault(f"{folders[folder]}/{name}", path)
+    return tuple(once.values())
 
 
 def open_file(path: AnyPath) -> io.BufferedReader:

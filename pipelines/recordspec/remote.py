@@ -301,6 +301,7 @@ class RemotePath:
 
     def check_regular(self) -> None:
         """An object is a regular file."""
+        return
 
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects below it, not those of folders in it."""

@@ -229,10 +229,10 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkey
     first.mkdir()
     real = module.rescue
 
-    def failing(path, file):
+    def failing(path, file, start):
         if path == second:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return real(path, file)
+        return real(path, file, start)
 
     monkeypatch.setattr(module, "rescue", failing)
     fourth.write_bytes(flipped(fourth.read_bytes(), 20))

@@ -8,7 +8,7 @@ import pytest
 
 from recordspec._tf import tf
 from recordspec.wire.compression import CODECS, Compression
-from recordspec.wire.file_types import compression_of, likely_compression
+from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import framed
 
 
@@ -22,7 +22,7 @@ def test_what_a_codec_writes_is_recognised(tmp_path, compression):
     path = tmp_path / f"x.tfrecord{codec.suffix}"
     compressor = codec.compressor()
     path.write_bytes(bytes(compressor.compress(framed(b"abc"))) + compressor.flush())
-    assert compression_of(path) == likely_compression(path) == compression
+    assert compression_of(path) == FileStart(path).likely_compression == compression
     assert [name for name, other in CODECS.items() if other.suffix == codec.suffix] == [compression]
 
 

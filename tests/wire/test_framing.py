@@ -15,7 +15,7 @@ from recordspec import RecordError
 from recordspec._tf import tf
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
-from recordspec.wire.file_types import likely_compression, not_tfrecord
+from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import frames_in
 from recordspec.wire.tfrecord import Damage, check_lengths, record_ends, record_ranges, salvage
 
@@ -34,7 +34,7 @@ def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression,
     if compression != "none" and flips == 3:
         packed[len(packed) // 2] ^= 1
     file.write_bytes(packed)
-    if not_tfrecord(file) is None:
+    if FileStart(file).problem is None:
         # in the test, not in a fixture of the module: that would outlast it, and hide a wrong BELIEVED
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tfrecord, "BELIEVED", believed)
@@ -45,10 +45,10 @@ def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression,
 @settings(max_examples=300)
 def test_any_bytes_are_damage_or_records(file, data):
     file.write_bytes(data)
-    if not_tfrecord(file) is None:
+    if FileStart(file).problem is None:
         assert found(file, 50) == list(salvaged(file))
     else:
-        assert list(salvage(file)) == [Damage(0, 0, not_tfrecord(file))]
+        assert list(salvage(file)) == [Damage(0, 0, FileStart(file).problem)]
 
 
 # TensorFlow allocates what a length says before it looks for so many bytes.
@@ -56,7 +56,7 @@ def test_any_bytes_are_damage_or_records(file, data):
 @settings(max_examples=150)
 def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, data, compression):
     file.write_bytes(compressed(data, compression))
-    if not_tfrecord(file) is not None:
+    if FileStart(file).problem is not None:
         return
     theirs, fault = [], False
     try:
@@ -79,7 +79,7 @@ def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, da
 def test_stretches_hold_all_records_once(file, data, size):
     file.write_bytes(data)
     whole = list(salvaged(file))
-    if not_tfrecord(file) is not None or any(not isinstance(one[2], bytes) for one in whole):
+    if FileStart(file).problem is not None or any(not isinstance(one[2], bytes) for one in whole):
         return
     cut = list(record_ranges(file, size))
     assert all(stretch.stop - stretch.start >= size for stretch in cut[:-1])
@@ -92,7 +92,7 @@ def test_stretches_hold_all_records_once(file, data, size):
 def test_heads_alone_tell_how_many_records_there_are(file, data):
     file.write_bytes(data)
     # `record_ends` is for uncompressed files: two bytes that are left of a length may begin a gzip stream
-    if not_tfrecord(file) is not None or likely_compression(file) != "none":
+    if FileStart(file).problem is not None or FileStart(file).likely_compression != "none":
         return
     each = list(salvaged(file))
     lost = [one for one in each if not isinstance(one[2], bytes) and one[2][0] != "data that matches its CRC"]

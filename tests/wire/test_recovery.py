@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from frames_by_hand import frame, head
 from recordspec.wire import framing, recovery, tfrecord
+from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import length_in
 from recordspec.wire.recovery import LONGEST, headers_in, rescue
 from recordspec.wire.streams import ReadBuffer
@@ -40,7 +41,7 @@ def believed(request) -> Iterator[None]:
 
 def rescued(path: Path, size: int = 1 << 20) -> list[Chunk | Damage]:
     with path.open("rb") as file:
-        return list(rescue(path, file, size))
+        return list(rescue(path, file, FileStart(path, file), size))
 
 
 def data_of(found: list[Chunk | Damage]) -> list[bytes]:

@@ -23,8 +23,9 @@ _COLUMNS = ("file", "records", "corrupt", "recovered", "bytes lost", "rows lost"
 
 @click.command(short_help="Check every length and CRC of files, and their manifest.")
 @files_argument
+@jobs_option
 @json_option
-def verify(files: tuple[str, ...], as_json: bool) -> int:
+def verify(files: tuple[str, ...], jobs: int | None, as_json: bool) -> int:
     """Read every byte of FILES (paths, folders, patterns), and report all corruption.
 
     \b
@@ -40,7 +41,7 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
     from recordspec.progress import Progress
 
     with Progress() as progress:
-        verified = list(verify_files(files, progress))
+        verified = list(verify_files(files, progress, jobs))
     intact = sum(one.intact for one in verified)
     if wants_json(as_json):
         for file in verified:

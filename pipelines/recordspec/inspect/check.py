@@ -263,7 +263,9 @@ def check(
         for file in files
         for part in file_ranges(FileRange(path=file.path, blocks=None if file.block is None else schema))
     ]
-    results = run(_check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING)
+    results = run(
+        _check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING, small=True
+    )
     for (part, *_), result in zip(tasks, results, strict=True):
         report.merge(result, examples)
         progress.advance(result.rows, part.bytes)

@@ -50,16 +50,18 @@ def index(files: Files, form: Format = "recordspec", jobs: int | None = None) ->
     paths, manifests = expand_dataset(files)
     for path in paths:
         check_uncompressed(path)
-    datasets: dict[Location, Manifest] = {}  # of shards on this machine, whose manifest can be changed
-    for path in paths if form == "recordspec" else ():
-        manifest = manifests.get(path.parent) or manifest_in(path.parent)
-        if manifest is not None and path.name in manifest.files and path.peek() is not None:
-            datasets[path] = manifest
-    for folder, manifest in {path.parent: manifest for path, manifest in datasets.items()}.items():
-        _index_dataset(folder, manifest, jobs)
-    alone = [(path, form) for path in paths if path not in datasets]
+    known: dict[Location, Written] = {}
+    for folder in dict.fromkeys(path.parent for path in paths) if form == "recordspec" else ():
+        manifest = manifests.get(folder) or manifest_in(folder)
+        if manifest is not None and folder.peek() is not None:  # on this machine, where it can be changed
+            shards = manifest.by_file()
+            listed = [path for path in paths if path.parent == folder and path.name in shards]
+            if listed:
+                _index_dataset(folder, manifest, jobs)
+            known |= {path: _of_shard(path, manifest, shards[path.name]) for path in listed}
+    alone = [(path, form) for path in paths if path not in known]
     written = run(_index_beside, alone, [path for path, _ in alone], jobs, "index")
-    return [_of_shard(path, datasets[path]) if path in datasets else next(written) for path in paths]
+    return [known[path] if path in known else next(written) for path in paths]
 
 
 def _index_dataset(folder: Location, manifest: Manifest, jobs: int | None) -> None:
@@ -76,9 +78,9 @@ def _part(folder: Location, shard: Shard, attempt: str) -> bytes:
     return of_shard(folder, shard)
 
 
-def _of_shard(path: Location, manifest: Manifest) -> Written:
-    records = next(shard.records for shard in manifest.all_shards if shard.file == path.name)
-    return Written(file=str(path), index=str(path.with_name(manifest.name_of(INDEX_FILE))), records=records)
+def _of_shard(path: Location, manifest: Manifest, shard: Shard) -> Written:
+    index = path.with_name(manifest.name_of(INDEX_FILE))
+    return Written(file=str(path), index=str(index), records=shard.records)
 
 
 def _index_beside(path: Location, form: Format, attempt: str) -> Written:

@@ -12,7 +12,7 @@ import numpy as np
 from recordspec.inspect.count import FileCount, count_paths
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.query import keys_of
-from recordspec.inspect.scan import FIRST, RowBatch, Scanner
+from recordspec.inspect.scan import FIRST, RecordSpans, Scanner, small_together
 from recordspec.inspect.stats.sketches import SizeCounts
 from recordspec.store.expand import Files
 from recordspec.store.manifest import Manifest
@@ -107,18 +107,18 @@ class Info:
         """By key."""
         return tuple(self.by_key[key] for key in sorted(self.by_key))
 
-    def add(self, batch: RowBatch) -> None:
-        decoded = batch.decode()
-        lists = [one for row in decoded.broken if (one := list_with_context(batch.data(row))) is not None]
+    def add(self, records: RecordSpans) -> None:
+        decoded = records.decode(None)
+        lists = [one for row in decoded.broken if (one := list_with_context(records.data(row))) is not None]
         if lists:
             self._add_lists(lists)
         self.conflicts += len(decoded.conflicts)
         neither = {*decoded.broken, *decoded.unknown_fields}
-        self.looked_at += len(batch)
+        self.looked_at += len(records)
         if neither:
-            batch = batch.take(np.setdiff1d(np.arange(len(batch)), list(neither)))
-            decoded = batch.decode()
-        in_lists = np.zeros(len(batch), bool)
+            records = records.take(np.setdiff1d(np.arange(len(records)), list(neither)))
+            decoded = records.decode(None)
+        in_lists = np.zeros(len(records), bool)
         for steps in decoded.sequence.values():
             in_lists |= present_in(steps[0])
             if in_lists.all():
@@ -126,7 +126,7 @@ class Info:
         self._add_features(decoded)
         self.kinds["neither"] += len(neither) - len(lists)
         self.kinds["SequenceExample"] += int(in_lists.sum())
-        self.kinds["Example"] += len(batch) - int(in_lists.sum())
+        self.kinds["Example"] += len(records) - int(in_lists.sum())
 
     def _add_lists(self, lists: list[ListWithContext]) -> None:
         name: RecordKind = "ExampleListWithContext"
@@ -151,8 +151,8 @@ def info(files: Files, most: int | None = FIRST) -> Info:
     """
     scanner = Scanner(files, unpack=False)
     summary = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
-    for batch in scanner.first(most):
-        summary.add(batch)
+    for batches in small_together(scanner.first(most)):
+        summary.add(RecordSpans.joined([batch.spans for batch in batches]))
     summary.files = tuple(count_paths(scanner.paths, scanner.manifests))
     return summary
 

@@ -32,7 +32,7 @@ from recordspec.store.manifest import (
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shard_names import add_suffix, is_tfrecord_name
 from recordspec.store.transaction import Transaction
-from recordspec.wire.file_types import likely_compression
+from recordspec.wire.file_types import FileStart
 
 _UNPUBLISHED = "nothing was published"
 
@@ -144,7 +144,8 @@ def repair(
         return (transaction.work / f"{shard.file}{INDEX}").read_bytes()
 
     with system_errors("write", directory, _UNPUBLISHED), Transaction(directory, force=force) as transaction:
-        integrities = (FileIntegrity.of(path, old) for path in paths)
+        shards = {} if old is None else old.by_file()
+        integrities = (FileIntegrity.of(path, old, shards.get(path.name)) for path in paths)
         saved = tuple(_save(one, transaction, progress) for one in integrities)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
@@ -184,7 +185,7 @@ def _save(integrity: FileIntegrity, transaction: Transaction, progress: Progress
     name = add_suffix(integrity.path.name, transaction.shard_suffix)
     writing = partial(system_errors, f"write {name}", transaction.name, _UNPUBLISHED)
     with writing():
-        compression = integrity.declared or likely_compression(integrity.path)
+        compression = integrity.declared or FileStart(integrity.path).likely_compression
         shard = ShardFile(transaction.partial / name, compression, transaction.work / f"{name}{INDEX}")
     try:
         for chunk in integrity.read(progress):

@@ -25,7 +25,7 @@ from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import first_block, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets
-from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
+from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_records, splitmix64
 from recordspec.wire.record_batch import RecordBatch, decode
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 # The number of records per file that represent the others.
 FIRST = 1000
@@ -44,9 +45,13 @@ ALL = "all"
 # Large files are scanned in ranges of this size, however many processes there are: so what is found is the
 # same for any number of them.
 _RANGE = 64 << 20
+# A batch of at most so many bytes is summarized together with others, of which so many wait.
+_SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
 # Less is summarized, or checked, before other processes have begun: they take 0.4 s to begin, in which one
 # checks 400 MB.
 _WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
+# Tasks that are sent to a process at once. Of small files, each takes less time than sending it.
+_MOST_TOGETHER = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +95,8 @@ class RecordSpans:
     @classmethod
     def joined(cls, many: Sequence[RecordSpans]) -> RecordSpans:
         """The records of all of these, one after the other."""
+        if len(many) == 1:
+            return many[0]
         shifts = offsets(lengths_of([spans.buffer for spans in many]))[:-1].tolist()
         places = list(zip(many, shifts, strict=True))
         return cls(
@@ -97,6 +104,17 @@ class RecordSpans:
             starts=np.concatenate([spans.starts + shift for spans, shift in places]),
             stops=np.concatenate([spans.stops + shift for spans, shift in places]),
         )
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, rows: Ints) -> RecordSpans:
+        """Some of them."""
+        return replace(self, starts=self.starts[rows], stops=self.stops[rows])
+
+    def data(self, row: int) -> memoryview:
+        """The bytes of a record, which are not copied."""
+        return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
 
     def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=sequence, keys=keys)
@@ -166,10 +184,9 @@ class RowBatch:
 
     def take(self, rows: Ints) -> RowBatch:
         """Some of the rows."""
-        spans = self.spans
         return replace(
             self,
-            rows=replace(spans, starts=spans.starts[rows], stops=spans.stops[rows]),
+            rows=self.spans.take(rows),
             records=self.records[rows],
             offsets=self.offsets[rows],
             numbers=self.numbers[rows],
@@ -182,8 +199,7 @@ class RowBatch:
 
     def data(self, row: int) -> memoryview:
         """The bytes of a row, which are not copied."""
-        spans = self.spans
-        return spans.buffer.data[int(spans.starts[row]) : int(spans.stops[row])]
+        return self.spans.data(row)
 
     def decode(self, *, sequence: bool | None = None, keys: Collection[str] | None = None) -> RecordBatch:
         """The rows as columns; of records, only of these keys."""
@@ -324,7 +340,8 @@ def _end(chunk: Chunk, index: int) -> tuple[int, int]:
 def file_ranges(part: FileRange) -> Iterator[FileRange]:
     """A file in ranges, if it is large and not compressed. What cannot be read is in the last one."""
     path, size = part.path, part.path.stat().st_size
-    if size <= _RANGE or not_tfrecord(path) is not None or likely_compression(path) != "none":
+    start = FileStart(path) if size > _RANGE else None
+    if start is None or start.problem is not None or start.likely_compression != "none":
         yield part
         return
     ranges: list[RecordRange] = []
@@ -343,20 +360,43 @@ def run(
     jobs: int | None,
     name: str,
     worth: int = _WORTH,
+    *,
+    small: bool = False,
 ) -> Iterator[T]:
     """Runs a function of ranges of files in `jobs` processes; yields the results in the order of the tasks.
 
     Args:
         paths: all the files.
-        jobs: None for one per processor if there is much to read.
+        jobs, worth: see `processes_for`.
         name: of the work, in messages.
+        small: whether results are small, so that a process may do several of many tasks before it sends them.
+    """
+    count = max(1, min(processes_for(paths, jobs, worth), len(tasks)))
+    together = max(1, min(_MOST_TOGETHER, len(tasks) // (8 * count))) if small else 1
+    with executor(count, name) as running:
+        if running.in_process or together == 1:
+            yield from running.map(function, tasks)
+            return
+        groups = ((function, tasks[first : first + together]) for first in range(0, len(tasks), together))
+        for results in running.map(_run_all, groups):
+            yield from results
+
+
+def _run_all(function: Callable[..., T], tasks: Sequence[Task], attempt: str) -> list[T]:
+    return [function(*task, attempt) for task in tasks]
+
+
+def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> int:
+    """How many processes read files.
+
+    Args:
+        jobs: their number; None for one per processor if there is much to read.
         worth: the bytes from which several processes are faster than one.
     """
-    if jobs is None:
-        much = sum(path.stat().st_size for path in paths) >= worth
-        jobs = len(os.sched_getaffinity(0)) if much else 1
-    with executor(max(1, min(jobs, len(tasks))), name) as running:
-        yield from running.map(function, tasks)
+    if jobs is not None:
+        return jobs
+    much = sum(path.stat().st_size for path in paths) >= worth
+    return len(os.sched_getaffinity(0)) if much else 1
 
 
 class Scanner:
@@ -523,6 +563,27 @@ class Scanner:
             if count > numbers[-1]:
                 return
         self._counts[path] = count
+
+
+def small_together(items: Iterable[RowBatch | U]) -> Iterator[tuple[RowBatch, ...] | U]:
+    """Yields batches, small ones that follow each other together, and other items as they are.
+
+    To summarize several takes no longer than to summarize one.
+    """
+    small: list[RowBatch] = []
+    for item in items:
+        if isinstance(item, RowBatch) and len(small) < _MOST_SMALL:
+            spans = item.spans
+            if len(spans.buffer) <= _SMALL_BYTES:
+                # the file's next rows may overwrite it
+                small.append(replace(item, rows=replace(spans, buffer=spans.buffer.copy())))
+                continue
+        if small:
+            yield tuple(small)
+            small = []
+        yield (item,) if isinstance(item, RowBatch) else item
+    if small:
+        yield tuple(small)
 
 
 def _readable(part: FileRange) -> Iterator[RowBatch]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_errors
+from recordspec.inspect.scan import WORTH_CHECKING, processes_for, run
 from recordspec.locations import LocalPath, Location, location, open_file
 from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand, find_incomplete
@@ -25,7 +26,7 @@ from recordspec.store.manifest import (
 from recordspec.store.shard_names import is_tfrecord_name
 from recordspec.store.shards import File
 from recordspec.wire.compression import Compression
-from recordspec.wire.file_types import likely_compression
+from recordspec.wire.file_types import FileStart
 from recordspec.wire.hashes import HashedFile, sha256_of
 from recordspec.wire.recovery import rescue
 from recordspec.wire.streams import Readable
@@ -64,13 +65,18 @@ class VerifiedFile:
         return not self.problems and (self.integrity is None or not self.integrity.losses)
 
 
-def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedFile]:
+def verify(files: Files, progress: Progress | None = None, jobs: int | None = 1) -> Iterator[VerifiedFile]:
     """Reads every byte of files, checks each length and each CRC, and searches after a corrupt length.
 
     If there is a manifest beside a file, its size, hash and number of records are compared, too. After the
     files follow those in their folders that are missing, unexpected or changed according to the manifest; in
     a folder or a pattern without a manifest, according to the names of shards. Corruption is
     returned, not raised; so are files that cannot be read.
+
+    Args:
+        files: paths, folders or patterns.
+        progress: receives the number of records and bytes.
+        jobs: the number of processes; None for one per processor if there is much to read.
 
     Raises StoreError if there is no file.
     """
@@ -94,20 +100,28 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
     others: dict[Location, tuple[Problem, ...]] = {}
     for path, problem in problems:
         others[path] = (*others.get(path, ()), problem)
-    integrities = [FileIntegrity.of(path, manifests.get(path.parent)) for path in paths]
+    shards = {folder: manifest.by_file() for folder, manifest in manifests.items()}
+    integrities = [
+        FileIntegrity.of(path, manifests.get(path.parent), shards.get(path.parent, {}).get(path.name))
+        for path in paths
+    ]
     progress = progress or Progress(show=False)
     rows = [None if file.shard is None else file.shard.records for file in integrities]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
-    for integrity in integrities:
-        verified = _verify(integrity, progress)
-        yield replace(verified, problems=(*others.pop(integrity.path, ()), *verified.problems))
+    jobs = min(processes_for(paths, jobs, WORTH_CHECKING), len(paths))
+    tasks = [(integrity, progress if jobs == 1 else None) for integrity in integrities]
+    verified = run(_verify, tasks, paths, jobs, "verifying", small=True)
+    for path, file in zip(paths, verified, strict=True):
+        if jobs > 1 and file.integrity is not None:
+            progress.advance(file.integrity.saved, file.integrity.size or 0)
+        yield replace(file, problems=(*others.pop(path, ()), *file.problems))
     for path, several in others.items():
         yield VerifiedFile(file=str(path), problems=several)
 
 
-def _verify(integrity: FileIntegrity, progress: Progress) -> VerifiedFile:
+def _verify(integrity: FileIntegrity, progress: Progress | None, _attempt: str) -> VerifiedFile:
     try:
-        for _ in integrity.read(progress):
+        for _ in integrity.read(progress or Progress(show=False)):
             pass
     except StoreError as error:
         return VerifiedFile(file=str(integrity.path), problems=error.problems, unreadable=True)
@@ -245,10 +259,8 @@ class FileIntegrity:
     _open: Damage | None = None  # damage that nothing follows as yet
 
     @classmethod
-    def of(cls, path: Location, manifest: Manifest | None) -> FileIntegrity:
+    def of(cls, path: Location, manifest: Manifest | None, shard: Shard | None) -> FileIntegrity:
         """Before the file is read."""
-        shards = () if manifest is None else manifest.all_shards
-        shard = next((shard for shard in shards if shard.file == path.name), None)
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
         return cls(file=file, declared=None if manifest is None or shard is None else manifest.compression)
 
@@ -293,17 +305,18 @@ class FileIntegrity:
     def read(self, progress: Progress) -> Iterator[Chunk]:
         """Reads the file to its end. Yields the whole records. Raises StoreError if the disk fails."""
         with system_errors("read", self.path), open_file(self.path) as file:
-            self.compression = likely_compression(self.path)
+            start = FileStart(self.path, file)
+            self.compression = start.likely_compression
             self.size = self.path.stat().st_size if self.compression == "none" else None
             if self.shard is None:
-                yield from self._read(file, progress)
+                yield from self._read(file, start, progress)
                 return
             with HashedFile(file) as hashed:
-                yield from self._read(hashed, progress)
+                yield from self._read(hashed, start, progress)
                 self.sha256 = hashed.sha256()
 
-    def _read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
-        for item in rescue(self.path, file):
+    def _read(self, file: Readable, start: FileStart, progress: Progress) -> Iterator[Chunk]:
+        for item in rescue(self.path, file, start):
             if isinstance(item, Damage):
                 self._add_damage(item)
                 continue

@@ -22,7 +22,8 @@ from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, expand, path_list
 from recordspec.store.shards import File, replaced, shard_files
 from recordspec.store.staging import failure_in
-from recordspec.wire import file_types, tfrecord
+from recordspec.wire import tfrecord
+from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
 
@@ -179,7 +180,7 @@ def without_corrupt(file: File, schema: Schema) -> IntactFile:
 
     Raises RecordError for a file that is not a TFRecord file.
     """
-    problem = file_types.not_tfrecord(file.path)
+    problem = FileStart(file.path).problem
     if problem is not None:
         raise RecordError(problem)
     stat = file.path.stat()

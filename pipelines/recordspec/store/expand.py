@@ -22,7 +22,7 @@ from recordspec.errors import (
     system_errors,
 )
 from recordspec.executors import ThreadPool
-from recordspec.locations import LocalPath, Location, location, text_of
+from recordspec.locations import LocalPath, Location, distinct, location, text_of
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import (
     INDEX_SUFFIXES,
@@ -90,37 +90,36 @@ def expand_dataset(
         if problems and not as_found:
             raise IncompleteError(problems)
         files_found += paths
-    for path in () if as_found else files_found:
-        path.check_regular()
-    _note_empty(files_found, manifests)
+    statuses = [_status(path) if as_found else path.check_regular() for path in files_found]
+    empty = [path for path, status in zip(files_found, statuses, strict=True) if _is_empty(status)]
+    _note_empty(empty, manifests)
     indices = {f"{path}{suffix}" for path in files_found for suffix in INDEX_SUFFIXES.values()}
-    once: dict[str, Location] = {}
-    for path in (path for path in files_found if str(path) not in indices):
-        once.setdefault(str(path.resolve()), path)  # it may go by several names
-    return tuple(once.values()), manifests
+    return distinct(path for path in files_found if str(path) not in indices), manifests
 
 
 def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) -> None:
     """Logs files of 0 bytes, which are read as files of no records, unless a manifest says that they are."""
     empty = []
     for path in paths:
-        if _is_empty(path):
-            with suppress(StoreError):
-                manifest = manifests.get(path.parent) or manifest_in(path.parent)
-                shards = () if manifest is None else manifest.all_shards
-                if not any(shard.file == path.name and not shard.bytes for shard in shards):
-                    empty.append(path)
+        with suppress(StoreError):
+            manifest = manifests.get(path.parent) or manifest_in(path.parent)
+            shards = () if manifest is None else manifest.all_shards
+            if not any(shard.file == path.name and not shard.bytes for shard in shards):
+                empty.append(path)
     if empty:
         more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
         text = f"{empty[0]}{more}: no records, as there are 0 bytes (an interrupted copy leaves such a file)"
         log.warning("%s", show_text(text))
 
 
-def _is_empty(path: Location) -> bool:
+def _status(path: Location) -> os.stat_result | None:
     try:
-        status = path.peek()
+        return path.peek()
     except OSError:
-        return False
+        return None
+
+
+def _is_empty(status: os.stat_result | None) -> bool:
     return status is not None and status.st_size == 0 and stat.S_ISREG(status.st_mode)
 
 

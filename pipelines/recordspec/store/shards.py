@@ -110,13 +110,14 @@ def compare_schema(
 
 def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard]:
     """The entries of files in their manifest. Raises StoreError if a file is missing, or has none."""
-    shards = {shard.file: shard for shard in manifest.all_shards}
+    shards = manifest.by_file()
     for path in paths:
-        if (problem := replaced(path)) is not None:
+        is_gone = _is_gone(path)
+        if is_gone and (problem := replaced(path)) is not None:
             raise StoreError(problem)
         if path.name not in shards:
             raise StoreError(State(where=str(path), got="is no shard that the manifest beside it lists"))
-        if _is_gone(path):
+        if is_gone:
             got, hint = "does not exist, and the manifest lists it", "build the dataset again"
             raise StoreError(State(where=str(path), got=got, hint=hint))
     return [shards[path.name] for path in paths]

@@ -23,6 +23,7 @@ from recordspec.wire.arrays import (
     counts_of,
     fixed_count,
     flat_of,
+    is_list,
     items_of,
     list_array,
     offsets,
@@ -82,12 +83,11 @@ def columns_of_blocks(
             steps = counts_of(array)
             yield steps_key(key), to_arrow(steps, sizes, count)
             array, in_block = items_of(array), sizes_of_groups(steps, sizes)
-        counts = counts_of(array)
         if column.key in counted:
-            yield lengths_key(key), to_arrow(counts // _cell_size(column), in_block, count)
+            yield lengths_key(key), to_arrow(counts_of(array) // _cell_size(column), in_block, count)
         width = fixed_count(array)
-        lengths = sizes_of_groups(counts if width is None else width, in_block)
-        yield key, to_arrow(flat_of(array), lengths, count)
+        lengths = sizes_of_groups(counts_of(array) if width is None else width, in_block)
+        yield key, to_arrow(array if width == 1 and not is_list(array) else flat_of(array), lengths, count)
 
 
 def _counted(columns: Iterable[Column], section: Section) -> set[str]:

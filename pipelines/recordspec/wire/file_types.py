@@ -9,7 +9,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location, location
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.framing import HEADER_BYTES, length_in
-from recordspec.wire.streams import inflate_start, may_inflate
+from recordspec.wire.streams import Readable, inflate_start, may_inflate
 
 _START = 512  # bytes that identify a file
 _EXPECTED = "a TFRecord file"
@@ -58,33 +58,57 @@ _SUFFIXES = {".csv": "a CSV file", ".tsv": "a file of tab-separated values", ".p
 _SHOWN = 24
 
 
-def compression_of(path: Location) -> Compression:
-    """The compression of a TFRecord file, by its first bytes (names lie). An empty file has none.
+class FileStart:
+    """The first bytes of a file that should hold records: they tell its compression (names lie).
 
-    Raises RecordError for another type of file.
+    Args:
+        path: the file.
+        file: the same, opened, and at its beginning, where it is left. By default, it is opened.
+
+    Raises StoreError if it cannot be read.
     """
-    start = location(path).read_start(_START)
-    compression = _compression(start)
-    if compression is None or (start and not_tfrecord(path) is not None):
-        raise RecordError(_no_tfrecord(path, start))
-    return compression
+
+    def __init__(self, path: Location, file: Readable | None = None) -> None:
+        self._path = path
+        if file is None:
+            self._bytes = location(path).read_start(_START)
+        else:
+            self._bytes = file.read(_START)
+            file.seek(0)
+
+    @property
+    def compression(self) -> Compression:
+        """The compression; that of an empty file is `none`. Raises RecordError for another type of file."""
+        compression = _compression(self._bytes)
+        if compression is None or (self._bytes and self.problem is not None):
+            raise RecordError(self._other_type)
+        return compression
+
+    @property
+    def likely_compression(self) -> Compression:
+        """The same, for a file that may be corrupt: `none` for an unknown type."""
+        compression = _compression(self._bytes) or "none"
+        # The two magic bytes may be those of a length.
+        uncompressed = compression == "none" or not may_inflate(self._bytes, CODECS[compression])
+        return "none" if uncompressed else compression
+
+    @property
+    def problem(self) -> Problem | None:
+        """The problem of a file of another known type; None for a TFRecord file, which may be corrupt."""
+        first = _uncompressed(self._bytes)  # of a compressed file without records there are none
+        known = first and not _begins_with_record(first) and identify(first) is not None
+        return self._other_type if known else None
+
+    @property
+    def _other_type(self) -> Problem:
+        path = self._path
+        hint = "for a config, give the folder of its `data`" if path.suffix in (".yaml", ".yml") else ""
+        return Problem(where=str(path), expected=_EXPECTED, got=_got(self._bytes), hint=hint)
 
 
-def likely_compression(path: Location) -> Compression:
-    """The same, for a file that may be corrupt: `none` for an unknown type."""
-    start = location(path).read_start(_START)
-    compression = _compression(start) or "none"
-    # The two magic bytes may be those of a length.
-    return compression if compression == "none" or may_inflate(start, CODECS[compression]) else "none"
-
-
-def not_tfrecord(path: Location) -> Problem | None:
-    """The problem of a file of another known type; None for a TFRecord file, which may be corrupt."""
-    start = location(path).read_start(_START)
-    first = _uncompressed(start)  # of a compressed file without records there are none
-    if not first or _begins_with_record(first) or identify(first) is None:
-        return None
-    return _no_tfrecord(path, start)
+def compression_of(path: Location) -> Compression:
+    """The compression of a TFRecord file, by its first bytes. Raises RecordError for another type of file."""
+    return FileStart(path).compression
 
 
 def file_type(path: Location) -> str | None:
@@ -108,11 +132,6 @@ def begins_with_record(path: Location) -> bool:
     Raises StoreError if it cannot be read.
     """
     return _begins_with_record(_uncompressed(location(path).read_start(_START)))
-
-
-def _no_tfrecord(path: Location, start: bytes) -> Problem:
-    hint = "for a config, give the folder of its `data`" if path.suffix in (".yaml", ".yml") else ""
-    return Problem(where=str(path), expected=_EXPECTED, got=_got(start), hint=hint)
 
 
 def _compression(start: bytes) -> Compression | None:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from recordspec.locations import Location
-from recordspec.wire.file_types import likely_compression, not_tfrecord
+from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, headers_in, is_whole, length_in
 from recordspec.wire.streams import Readable, ReadBuffer
 from recordspec.wire.tfrecord import BELIEVED, CHUNK_BYTES, Chunk, Damage, FrameReader, matches_crc
@@ -21,22 +21,23 @@ _IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
 _PIECE = 1 << 18
 
 
-def rescue(path: Location, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chunk | Damage]:
+def rescue(
+    path: Location, file: Readable, start: FileStart, size: int = CHUNK_BYTES
+) -> Iterator[Chunk | Damage]:
     """Reads the records of an open file as `tfrecord.salvage` does, and after damage that ends these, the
     records from the next whole one on that has at most LONGEST bytes.
 
     Those are numbered as if one were lost before them: how many are lost is unknown.
     """
-    frames = FrameReader(path, file, likely_compression(path), None, size)
+    frames = FrameReader(path, file, start.likely_compression, None, size)
     search = RecordSearch(frames.buffer, frames.limit)
-    problem = not_tfrecord(path)
     while last := (yield from _until_lost(frames)):
         if frames.doubt is not None:
             frames.buffer.rewind(frames.doubt)
             frames.doubt = None
         following = search.after(last[0].offset + 1)
-        if problem is not None and last[0].offset == 0:
-            last = [replace(last[0], problem=problem)]
+        if start.problem is not None and last[0].offset == 0:
+            last = [replace(last[0], problem=start.problem)]
         if following is not None and following < last[-1].offset:
             last = [replace(last[0], stop=None)]  # its length is invalid, too
         yield from last

@@ -22,7 +22,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location, open_file
 from recordspec.wire.arrays import Bytes, Ints
 from recordspec.wire.compression import Compression
-from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
+from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -166,12 +166,15 @@ def scan(path: Location, within: RecordRange | None = None) -> Iterator[Record]:
 
 def scan_chunks(path: Location, within: RecordRange | None = None) -> Iterator[Chunk]:
     """The same, many records at a time."""
-    if within is None:
-        compression_of(path)  # raises where it is no TFRecord file
-    for item in salvage(path, within):
-        if isinstance(item, Damage):
-            raise RecordError(item.problem, item.number)
-        yield item
+    with open_file(path) as file:
+        start = FileStart(path, file) if within is None else None
+        if start is not None:
+            _ = start.compression  # raises where it is no TFRecord file
+        compression = "none" if start is None else start.likely_compression
+        for item in FrameReader(path, file, compression, within, CHUNK_BYTES):
+            if isinstance(item, Damage):
+                raise RecordError(item.problem, item.number)
+            yield item
 
 
 def salvage(
@@ -184,14 +187,12 @@ def salvage(
     file more than BELIEVED only if the CRC of the data matches. A larger record is Damage that is stepped
     over; in a compressed file nothing is found after it.
     """
-    problem = not_tfrecord(path) if within is None else None
-    if problem is not None:
-        yield Damage(0, 0, problem)
-        return
-    compression = likely_compression(path) if within is None else "none"
     with open_file(path) as file:
-        if within is not None:
-            file.seek(within.start)
+        start = FileStart(path, file) if within is None else None
+        if start is not None and start.problem is not None:
+            yield Damage(0, 0, start.problem)
+            return
+        compression = "none" if start is None else start.likely_compression
         yield from FrameReader(path, file, compression, within, size)
 
 
@@ -306,6 +307,8 @@ class FrameReader:
         self, path: Location, file: Readable, compression: Compression, within: RecordRange | None, size: int
     ) -> None:
         self._path, self._size = path, size
+        if within is not None:
+            file.seek(within.start)
         self.limit = path.stat().st_size if compression == "none" else None
         self._end = self.limit if within is None else within.stop
         self.number, self.offset = (0, 0) if within is None else (within.number, within.start)

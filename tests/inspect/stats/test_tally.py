@@ -119,9 +119,13 @@ def test_small_files_are_counted_together_as_they_are_alone(tmp_path: Path, monk
     files = sorted(tmp_path.iterdir())
     together = without_rounding(stats(files))
     assert any("record 9 at byte" in str(line) for line in together)
-    for name, size in (("_GROUP_BYTES", 0), ("_SMALL_BYTES", 0), ("_MOST_SMALL", 2)):
+    for module, name, size in [
+        (tally, "_GROUP_BYTES", 0),
+        (scan, "_SMALL_BYTES", 0),
+        (scan, "_MOST_SMALL", 2),
+    ]:
         with monkeypatch.context() as patch:
-            patch.setattr(tally, name, size)
+            patch.setattr(module, name, size)
             assert without_rounding(stats(files)) == together
 
 

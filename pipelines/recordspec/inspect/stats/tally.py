@@ -16,7 +16,16 @@ from recordspec.errors import Problem
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.media import MEDIA, media_info
 from recordspec.inspect.query import keys_of
-from recordspec.inspect.scan import FileRange, RecordSpans, RowBatch, Scanner, UnreadableRecord, run, scan
+from recordspec.inspect.scan import (
+    FileRange,
+    RecordSpans,
+    RowBatch,
+    Scanner,
+    UnreadableRecord,
+    run,
+    scan,
+    small_together,
+)
 from recordspec.inspect.stats.sketches import (
     MOST_VALUES,
     SAMPLE_SIZE,
@@ -282,7 +291,7 @@ MOST_FEATURES = 1000
 MOST_HASHES = 1 << 18
 MOST_PROBLEMS = 10
 # Small files are counted in groups, and their rows together: 0.6 ms a file where each alone takes 4.
-_GROUP_BYTES, _SMALL_BYTES, _MOST_SMALL = 1 << 22, 1 << 16, 1 << 10
+_GROUP_BYTES = 1 << 22
 
 # Values of a record are as far apart as multiples of the golden ratio, which never meet (Weyl).
 _NEXT = np.uint64(0x9E3779B97F4A7C15)
@@ -514,25 +523,9 @@ def _groups(parts: Iterable[FileRange]) -> Iterator[tuple[FileRange, ...]]:
 
 def _count_ranges(parts: tuple[FileRange, ...], _attempt: str) -> SplitTally:
     tally = SplitTally()
-    small: list[RowBatch] = []
-    for item in chain.from_iterable(map(scan, parts)):
-        if isinstance(item, RowBatch) and len(small) < _MOST_SMALL:
-            spans = item.spans
-            if len(spans.buffer) <= _SMALL_BYTES:
-                # the file's next rows may overwrite it
-                small.append(replace(item, rows=replace(spans, buffer=spans.buffer.copy())))
-                continue
-        _add_all(tally, small)
+    for item in small_together(chain.from_iterable(map(scan, parts))):
         if isinstance(item, UnreadableRecord):
             tally.add_unreadable(item)
         else:
-            tally.add(item)
-    _add_all(tally, small)
+            tally.add(*item)
     return tally
-
-
-def _add_all(tally: SplitTally, batches: list[RowBatch]) -> None:
-    """Adds batches, if there are any, and empties the list."""
-    if batches:
-        tally.add(*batches)
-        batches.clear()
