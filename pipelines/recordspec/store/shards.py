@@ -24,6 +24,9 @@ from recordspec.store.manifest import (
 
 log = logging.getLogger("recordspec")
 
+# Bytes in which the first record of a file is looked for.
+_FIRST = 1 << 14
+
 if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
 
@@ -191,14 +194,20 @@ def first_block(path: Location) -> int | None:
     """The rows of the first intact record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
     from recordspec.wire.blocks import ROWS
+    from recordspec.wire.framing import first_record
     from recordspec.wire.proto import parse_example
     from recordspec.wire.tfrecord import Chunk, salvage
 
-    chunk = next((found for found in salvage(path) if isinstance(found, Chunk)), None)
-    if chunk is None:
-        return None
+    data = first_record(path.read_start(_FIRST))
+    if data is None:  # it is larger, compressed, or corrupt
+        chunk = next((found for found in salvage(path) if isinstance(found, Chunk)), None)
+        if chunk is None:
+            return None
+        data = chunk.data(0)
+    if ROWS.encode() not in bytes(data):  # parsing each of thousands takes longer
+        return 0
     try:
-        rows = parse_example(chunk.data(0)).get(ROWS)
+        rows = parse_example(data).get(ROWS)
     except RecordError:  # another message
         return 0
     return max(1, int(rows[0])) if rows and len(rows) == 1 and isinstance(rows[0], int) else 0

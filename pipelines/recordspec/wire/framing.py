@@ -104,6 +104,15 @@ def length_in(header: bytes) -> int | None:
     return int(length) if crc == masked_crc([header[:8]]) else None
 
 
+def first_record(start: bytes) -> memoryview | None:
+    """The data of the first record of a file that begins with these bytes, if they hold all of it, intact."""
+    length = length_in(start[:HEADER_BYTES])
+    if length is None or len(start) < FRAME_BYTES + length:
+        return None
+    frame = memoryview(start)[: FRAME_BYTES + length]
+    return frame[HEADER_BYTES:-FOOTER_BYTES] if is_whole(frame) else None
+
+
 def frames_in(buffer: Bytes, at: int = 0) -> Ints:
     """The places where whole frames begin in a buffer, from byte `at` on, and where the last one ends, int64
     `[n + 1]`. Their data are not checked.
