@@ -393,10 +393,14 @@ def items_of(lists: ArrowArray) -> ArrowArray:
     """The items of all lists, end to end, in Arrow or in a list."""
     if isinstance(lists, list):
         return flat_of(lists)
-    if width_of(lists) is None:
+    width = width_of(lists)
+    if width is None:
         places = places_of(lists)
         return lists.values.slice(places[0], places[-1] - places[0])
-    return lists.flatten()
+    # `flatten` leaves out the items of null, and takes five times as long as a slice
+    return (
+        lists.flatten() if lists.null_count else lists.values.slice(lists.offset * width, len(lists) * width)
+    )
 
 
 def width_of(lists: ArrowArray) -> int | None:
