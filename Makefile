@@ -27,7 +27,7 @@ PYTEST := -m pytest -n 3 --dist worksteal
 SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-random clean
+.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-random bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -148,6 +148,9 @@ bench-readers: $(BENCH)/ready $(BENCH)-tfrecord/ready $(BENCH)-dali/ready
 
 bench-random: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/random_access.py
+
+bench-edges: $(BENCH)/ready
+	$(BENCH)/bin/python benchmarks/edges.py
 
 bench-inspecting: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/inspecting.py
