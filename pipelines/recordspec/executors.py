@@ -11,7 +11,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recordspec.errors import Problem, StoreError
@@ -115,10 +115,9 @@ class ProcessExecutor:
             yield self._first(waiting)
 
     def _first(self, waiting: deque[Future[Any]]) -> Any:
-        future = waiting.popleft()
-        if time.monotonic() < self._alone_until:
-            future.run()
-        return future.result()
+        if threading.get_ident() == self._here and time.monotonic() < self._alone_until:
+            self._threads.run_next()
+        return waiting.popleft().result()
 
     def kill(self) -> None:
         """Ends the processes at once; the results of their tasks are not needed."""
@@ -233,7 +232,7 @@ class Future(Generic[_T]):
         self._call: tuple[Callable[..., _T], tuple[Any, ...]] | None = (function, arguments)
         self._value: _T | None = None
         self._error: BaseException | None = None
-        self._unbegun, self._undone = threading.Lock(), threading.Lock()
+        self._undone = threading.Lock()
         self._undone.acquire()
 
     def done(self) -> bool:
@@ -248,9 +247,7 @@ class Future(Generic[_T]):
         return self._value  # type: ignore[return-value]
 
     def run(self) -> None:
-        """Runs the call, unless it has begun."""
-        if not self._unbegun.acquire(blocking=False):
-            return
+        """Runs the call, once."""
         assert self._call is not None
         function, arguments = self._call
         self._call = None  # the arguments are not kept with the result
@@ -287,6 +284,13 @@ class ThreadPool:
         future = Future(function, arguments)
         self._calls.put(future)
         return future
+
+    def run_next(self) -> None:
+        """Runs the next call in this thread, if there is one that no thread has begun."""
+        with suppress(Empty):
+            future = self._calls.get_nowait()
+            if future is not None:
+                future.run()
 
     def close(self) -> None:
         """Waits for the calls that have begun; the others are never run."""

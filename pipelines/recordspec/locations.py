@@ -307,7 +307,7 @@ def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
             continue
         if folder not in folders:  # `resolve` asks for each folder above
             folders[folder] = os.path.realpath(folder)
-        once.setdefault(f"{folders[folder]}/{name}", path)
+        once.setdefault(os.path.join(folders[folder], name), path)
     return tuple(once.values())
 
 

@@ -245,6 +245,21 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkey
         repair(data, data.parent / "saved")
 
 
+def test_any_number_of_processes_finds_the_same(data):
+    first, second, _, fourth = shards(data)
+    first.write_bytes(flipped(first.read_bytes(), 20))
+    second.unlink()
+    fourth.rename(data / "gone")
+    fourth.symlink_to(data / "nowhere")
+    found = {jobs: list(verify(data, jobs=jobs)) for jobs in (1, 2, None)}
+    problems = {
+        jobs: [(one.file, one.unreadable, list(map(str, one.problems)), one.integrity) for one in files]
+        for jobs, files in found.items()
+    }
+    assert problems[1] == problems[2] == problems[None]
+    assert sum(not one.intact for one in found[1]) >= 3
+
+
 def test_shards_that_names_announce_are_named_without_a_manifest(data):
     (data / "manifest.json").unlink()
     test0, _, train0, train1 = shards(data)

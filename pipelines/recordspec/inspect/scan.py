@@ -395,8 +395,14 @@ def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> in
     """
     if jobs is not None:
         return jobs
-    much = sum(path.stat().st_size for path in paths) >= worth
+    much = sum(map(_size, paths)) >= worth
     return len(os.sched_getaffinity(0)) if much else 1
+
+
+def _size(path: Location) -> int:
+    with suppress(OSError):  # who reads it tells that it cannot be read
+        return path.stat().st_size
+    return 0
 
 
 class Scanner:

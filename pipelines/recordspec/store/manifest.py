@@ -317,8 +317,12 @@ class Manifest:
     def _fields(self) -> dict[str, Any]:
         """The fields as plain values, without those that few datasets have."""
         # `asdict` copies each value of each of many shards, which takes ten times as long
-        data = dict(vars(self))
-        data["splits"] = {split: [*map(vars, shards)] for split, shards in self.splits.items()}
+        names = [option.name for option in dataclasses.fields(Shard)]
+        data = {option.name: getattr(self, option.name) for option in dataclasses.fields(self)}
+        data["splits"] = {
+            split: [{name: getattr(shard, name) for name in names} for shard in shards]
+            for split, shards in self.splits.items()
+        }
         if not self.suffix:
             del data["suffix"]
         return data

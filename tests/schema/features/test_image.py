@@ -181,8 +181,11 @@ def test_a_jpeg_that_is_no_jpeg_or_has_another_shape_is_read_as_before():
     data = image_bytes(photo(), "png")
     expected = geometry.resized(tf.io.decode_png(data, 3), *feature.resizing.arguments(None))
     np.testing.assert_array_equal(feature.pixels(tf.constant(data)), expected)
+    for data in (b"", b"\xff", image_bytes(photo(), "jpeg")[:-20]):  # nothing of the part is missing
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"JPEG|Input is empty"):
+            feature.pixels(tf.constant(data))
     known = replace(feature, shape=(4, None, 3))
-    for made in (data, image_bytes(photo(), "jpeg")):
+    for made in (image_bytes(photo(), "png"), image_bytes(photo(), "jpeg")):
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"expected a shape of|compatible"):
             known.pixels(tf.constant(made))
 

@@ -258,11 +258,38 @@ def resized_jpeg(
 ) -> tuple[Tensor, Tensor]:
     """Decodes a JPEG file, string `[]`, of which `shape` is expected, and resizes it, as `resized` does.
 
-    Only the part that is kept is decoded, and if `scaled`, by the decoder's own downscaling.
+    Only the part that is kept is decoded, and if `scaled`, by the decoder's own downscaling. A file of
+    another type, which TensorFlow's decoder takes, too (ImageNet has a PNG), is decoded as a whole; so is one
+    that does not end as a JPEG, since the decoder of a part does not notice that data below it are missing.
 
     Returns:
         The pixels `[*size, c]`, and the height and width before, int32 `[2]`.
     """
+    end = tf.strings.substr(data, tf.maximum(tf.strings.length(data) - 2, 0), 2)
+    is_whole = tf.io.is_jpeg(data) & (end == b"\xff\xd9")
+
+    def in_part() -> tuple[Tensor, Tensor]:
+        return jpeg_part(data, shape, scaled, size, method, aspect, antialias, pad)
+
+    def as_whole() -> tuple[Tensor, Tensor]:
+        pixels = tf.ensure_shape(tf.io.decode_jpeg(data, shape[2]), shape)
+        return resized(pixels, size, method, aspect, antialias, pad), tf.shape(pixels)[:2]
+
+    pixels, sides = tf.cond(is_whole, in_part, as_whole)
+    return pixels, sides
+
+
+def jpeg_part(
+    data: Tensor,
+    shape: tuple[int | None, ...],
+    scaled: bool,
+    size: tuple[int, ...],
+    method: str,
+    aspect: str,
+    antialias: bool,
+    pad: int,
+) -> tuple[Tensor, Tensor]:
+    """The same of a JPEG file that is not cut."""
     sides = tf.image.extract_jpeg_shape(data)[:2]
     message = f"expected a shape of {list(shape)}"
     known = [(sides[place], wanted) for place, wanted in enumerate(shape[:2]) if wanted is not None]

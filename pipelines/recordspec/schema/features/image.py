@@ -153,17 +153,8 @@ class Image(Pictures):
 
     def _pixels_with_sides(self, data: Tensor) -> tuple[Tensor, Tensor]:
         resize = self.resizing if self.encoding == "jpeg" else None
-        if resize is None or not (resize.scaled_decoding or resize.aspect == "crop"):
-            return self._whole(data)
-        arguments = self.shape, resize.scaled_decoding, *resize.arguments(self.pad)
-        # TensorFlow's decoder of JPEG files takes others, too, as they are in ImageNet
-        pixels, sides = tf.cond(
-            tf.io.is_jpeg(data), lambda: resized_jpeg(data, *arguments), lambda: self._whole(data)
-        )
-        return pixels, sides
-
-    def _whole(self, data: Tensor) -> tuple[Tensor, Tensor]:
-        """The pixels of a whole image, resized, and its height and width before."""
+        if resize is not None and (resize.scaled_decoding or resize.aspect == "crop"):
+            return resized_jpeg(data, self.shape, resize.scaled_decoding, *resize.arguments(self.pad))
         pixels = self._stored_pixels(data)
         sides = sides_of(pixels, data)
         return pixels if self.resizing is None else resized(pixels, *self.resizing.arguments(self.pad)), sides

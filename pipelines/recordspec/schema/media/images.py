@@ -100,11 +100,12 @@ def decoded(target: Image, row: int, data: bytes) -> tuple[Array, tuple[int, int
     try:
         image = library.open(io.BytesIO(data))
         mode, sides = _mode(data, image), (image.height, image.width)
-        if image.format == "JPEG":
+        if _encoding(image) == "jpeg":
             ratio = 1 if target.resizing is None else decoding_ratio(sides, target.resizing)
-            if ratio > 1 or target.channels == 1:
-                # of one channel the luminance, which is stored
-                image.draft("L" if target.channels == 1 else None, (sides[1] // ratio, sides[0] // ratio))
+            # of one channel the luminance, which is stored
+            grey_of = "L" if target.channels == 1 and image.format == "JPEG" else None
+            if ratio > 1 or grey_of is not None:
+                image.draft(grey_of, (sides[1] // ratio, sides[0] // ratio))
         if mode.endswith(";16") or mode == "I":
             pixels = _deep_pixels(data, image, mode, target.channels)
             pixels = pixels if target.dtype == "uint16" else (pixels >> 8).astype(np.uint8)
