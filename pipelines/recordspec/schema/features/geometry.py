@@ -269,7 +269,8 @@ def resized_jpeg(
     is_whole = tf.io.is_jpeg(data) & (end == b"\xff\xd9")
 
     def in_part() -> tuple[Tensor, Tensor]:
-        return jpeg_part(data, shape, scaled, size, method, aspect, antialias, pad)
+        pixels, before, inner, sides = jpeg_part(data, shape, scaled, size, aspect)
+        return placed(pixels, before, inner, size, method, aspect, antialias, pad), sides
 
     def as_whole() -> tuple[Tensor, Tensor]:
         pixels = tf.ensure_shape(tf.io.decode_jpeg(data, shape[2]), shape)
@@ -280,16 +281,14 @@ def resized_jpeg(
 
 
 def jpeg_part(
-    data: Tensor,
-    shape: tuple[int | None, ...],
-    scaled: bool,
-    size: tuple[int, ...],
-    method: str,
-    aspect: str,
-    antialias: bool,
-    pad: int,
-) -> tuple[Tensor, Tensor]:
-    """The same of a JPEG file that is not cut."""
+    data: Tensor, shape: tuple[int | None, ...], scaled: bool, size: tuple[int, ...], aspect: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Decodes the part of a JPEG file that is kept.
+
+    Returns:
+        The pixels `[h, w, c]`, made smaller by the decoder if `scaled`; the start and the sides of their
+        place in the resized image, and the height and width of the whole image, each int32 `[2]`.
+    """
     sides = tf.image.extract_jpeg_shape(data)[:2]
     message = f"expected a shape of {list(shape)}"
     known = [(sides[place], wanted) for place, wanted in enumerate(shape[:2]) if wanted is not None]
@@ -313,7 +312,7 @@ def jpeg_part(
         pixels = tf.switch_case(tf.add_n(places), [lambda r=r: decoded(r) for r in (1, 2, 4, 8)])
     else:
         pixels = decoded(1)
-    return placed(pixels, before, inner, size, method, aspect, antialias, pad), sides
+    return pixels, before, inner, sides
 
 
 def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
