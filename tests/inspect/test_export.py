@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.compute
 import pytest
 import tensorflow as tf
 from pyarrow import parquet
@@ -23,7 +25,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect import export as module
 from recordspec.inspect.export import export
-from recordspec.inspect.export_writers import ParquetWriter
+from recordspec.inspect.export_writers import ColumnType, JsonLinesWriter, ParquetWriter
 from recordspec.inspect.query import Query
 from recordspec.schema.features import Feature
 from recordspec.testing import trace_together
@@ -193,6 +195,55 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
     if suffix == "jsonl" and case == "bytes, or none":
         read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
         assert [one and base64.b64decode(one["b64"]) for one in read] == [None, *OCTETS]
+
+
+def bit_patterns(dtype: type[np.floating]) -> np.ndarray:
+    """Floats of all sizes, NaN and infinities among them, and the ones beside each power of ten."""
+    width = np.dtype(dtype).itemsize
+    bits = np.random.default_rng(5).integers(0, 256, (20_000, width), np.uint8).view(dtype)[:, 0]
+    tens = np.array([float(f"1e{power}") for power in range(-45, 39)], dtype)
+    near = [tens, np.nextafter(tens, dtype(0)), np.nextafter(tens, dtype(np.inf)), tens * dtype(0.7), -tens]
+    special = [0.0, -0.0, np.nan, np.inf, -np.inf, 2.0**53, 16777217, 5e-324]
+    return np.concatenate([bits, *near, np.arange(-999, 999).astype(dtype), np.array(special, dtype)])
+
+
+def test_json_values_are_those_of_the_json_module(tmp_path):
+    """Arrow formats most of them: the line must be the one that Python's encoder writes."""
+    single, double = bit_patterns(np.float32), bit_patterns(np.float64)
+    half = np.resize(np.arange(2**16, dtype=np.uint16).view(np.float16), len(single))
+    rows = len(single)
+    present = np.arange(rows) % 7 > 0
+    integers = np.random.default_rng(6).integers(-(2**63), 2**63 - 1, rows)
+    words = [f"{n} ä\U0001f600" for n in range(rows)]
+    odd = [TEXTS[n % len(TEXTS)] for n in range(rows)]
+    values = {  # Arrow's, the kind, and Python's
+        "single": (single, "float32", [float(str(value)) for value in single]),
+        "double": (double, "float64", double.tolist()),
+        "half": (half, "float16", half.tolist()),
+        "int": (integers, "int64", integers.tolist()),
+        "uint": (integers.view(np.uint64), "uint64", integers.view(np.uint64).tolist()),
+        "bool": (present, "bool", present.tolist()),
+        "word": (words, "bytes", words),
+        "odd%s": (odd, "bytes", odd),
+        "none": ([None] * rows, "none", [None] * rows),
+    }
+    arrays, types, expected = {}, {}, {}
+    for name, (stored, kind, python) in values.items():
+        if kind == "bytes":
+            stored = [text.encode() for text in stored]
+        for column, mask in ((name, None), (f"some {name}", ~present)):
+            array = pyarrow.array(stored, mask=mask)
+            arrays[column] = array.cast("large_binary") if kind == "bytes" else array
+            types[column] = ColumnType(kind=kind)
+            expected[column] = python
+            if mask is not None:
+                expected[column] = [None if gap else value for gap, value in zip(mask, python, strict=True)]
+    writer = JsonLinesWriter(tmp_path / "out.jsonl", types)
+    writer.write(arrays, rows)
+    writer.close()
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    lines = [encode(dict(zip(expected, row, strict=True))) for row in zip(*expected.values(), strict=True)]
+    assert (tmp_path / "out.jsonl").read_text().split("\n") == [*lines, ""]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
-from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
@@ -22,16 +23,20 @@ from recordspec.wire.arrays import (
     Ints,
     are_text,
     as_lists,
+    buffer_of,
     counts_of,
     flat_of,
     is_list,
     items_of,
     list_array,
+    numbers_array,
     offsets,
     present_in,
     spread,
     storage_of,
     strings_array,
+    to_binary,
+    truth_array,
     values_array,
 )
 
@@ -39,6 +44,8 @@ from recordspec.wire.arrays import (
 ExportColumns = dict[str, ArrowArray]
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+# Of the sizes of floats, from the one to the other, Python and Arrow both write no exponent.
+_EXPONENT_BELOW, _EXPONENT_FROM = 1e-4, 1e15
 # The size of a Parquet row group, which is read at once, and kept in memory until it is written.
 _GROUP_BYTES = 64 << 20
 
@@ -183,22 +190,64 @@ class JsonLinesWriter(Writer):
         )
 
     def write(self, columns: ExportColumns, rows: int) -> None:
-        texts = [_json_texts(cells(columns[name], type_)) for name, type_ in self.types.items()]
-        pairs = ", ".join(f"{_ENCODE(name)}: ".replace("%", "%%") + "%s" for name in self.types)
-        line = f"{{{pairs}}}\n"
-        lines = map(line.__mod__, zip(*texts, strict=True)) if texts else repeat(line, rows)
-        self._file.write("".join(lines).encode())
+        pieces: list[Any] = []
+        for name, type_ in self.types.items():
+            pieces += [(", " if pieces else "") + f"{_ENCODE(name)}: ", _json_texts(columns[name], type_)]
+        self._file.write(buffer_of(_join("{", *pieces, "}\n")).data if pieces else b"{}\n" * rows)
 
 
-def _json_texts(values: Iterable[Any]) -> Iterable[str]:
-    """Each value in JSON. To encode a row as a dict takes twice as long."""
-    some = list(values)
-    kinds = set(map(type, some))
-    if kinds == {str}:
-        return map(encode_basestring, some)
-    if kinds == {int} or (kinds == {float} and all(map(math.isfinite, some))):
-        return map(repr, some)
-    return map(_ENCODE, some)
+def _join(*pieces: ArrowArray | str) -> ArrowArray:
+    """Strings of the pieces end to end, some of which are the same in each; null where a piece is."""
+    pyarrow = arrow()
+    kind = pyarrow.large_binary()
+    scalars = [pyarrow.scalar(piece.encode(), kind) if isinstance(piece, str) else piece for piece in pieces]
+    return pyarrow.compute.binary_join_element_wise(*scalars, pyarrow.scalar(b"", kind))
+
+
+def _json_texts(array: ArrowArray, type_: ColumnType) -> ArrowArray:
+    """The value of each row in JSON, as Python writes it, `large_binary`.
+
+    In Arrow, where that is equal: to format and to join values in Python takes 0.3 us each.
+    """
+    plain = not is_list(array) and not str(array.type).startswith("struct") and array.null_count < len(array)
+    texts = _plain_texts(flat_of(array), type_) if plain else None
+    if texts is None:
+        return _encoded(cells(array, type_))
+    if not array.null_count:
+        return texts
+    return spread(texts, present_in(array)).fill_null(b"null")
+
+
+def _plain_texts(flat: Any, type_: ColumnType) -> ArrowArray | None:
+    """Numbers or texts in JSON. None of bytes, and of texts that need an escape."""
+    if not isinstance(flat, np.ndarray):
+        data = buffer_of(flat)
+        escaped = (data < 0x20) | (data == ord('"')) | (data == ord("\\"))
+        plain = type_.kind == "bytes" and type_.text and not escaped.any()
+        return _join('"', to_binary(flat), '"') if plain else None
+    if flat.dtype.kind == "f":
+        return _float_texts(flat)
+    return to_binary(numbers_array(flat).cast("large_string"))
+
+
+def _float_texts(numbers: npt.NDArray[Any]) -> ArrowArray:
+    """Floats `[n]` as Python writes them. Arrow has the same digits, another exponent, and `1` for 1.0."""
+    pyarrow = arrow()
+    if numbers.dtype != np.float32:
+        numbers = numbers.astype(np.float64)
+    sizes = np.abs(numbers)
+    texts = to_binary(numbers_array(numbers).cast("large_string"))
+    whole = truth_array((sizes < _EXPONENT_FROM) & (numbers == np.trunc(numbers)))
+    texts = pyarrow.compute.if_else(whole, _join(texts, ".0"), texts)
+    others = ~((sizes == 0) | ((sizes >= _EXPONENT_BELOW) & (sizes < _EXPONENT_FROM)))
+    if others.any():
+        rest = _encoded(to_pylist(numbers[others]))
+        texts = pyarrow.compute.replace_with_mask(texts, truth_array(others), rest)
+    return texts
+
+
+def _encoded(values: Iterable[Any]) -> ArrowArray:
+    return strings_array([_ENCODE(value).encode() for value in values])
 
 
 def cells(array: ArrowArray, type_: ColumnType) -> Iterable[Any]:
