@@ -45,7 +45,7 @@ ExportColumns = dict[str, ArrowArray]
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 # Of the sizes of floats, from the one to the other, Python and Arrow both write no exponent.
-_EXPONENT_BELOW, _EXPONENT_FROM = 1e-4, 1e15
+_EXPONENT_BELOW, _EXPONENT_FROM = 1e-4, 1e10
 # The size of a Parquet row group, which is read at once, and kept in memory until it is written.
 _GROUP_BYTES = 64 << 20
 
@@ -227,7 +227,8 @@ def _plain_texts(flat: Any, type_: ColumnType) -> ArrowArray | None:
         return _join('"', to_binary(flat), '"') if plain else None
     if flat.dtype.kind == "f":
         return _float_texts(flat)
-    return to_binary(numbers_array(flat).cast("large_string"))
+    values = truth_array(flat) if flat.dtype == bool else numbers_array(flat)
+    return to_binary(values.cast("large_string"))
 
 
 def _float_texts(numbers: npt.NDArray[Any]) -> ArrowArray:
