@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pyarrow
 import pytest
 import yaml
@@ -17,7 +18,7 @@ from pyarrow import parquet
 
 import recordspec as rs
 from examples import example, file_of
-from media import image_bytes, sound_bytes
+from media import image_bytes, photo, sound_bytes
 from recordspec.interop import tfds
 from recordspec.scaffold import guess_fit
 from shell import run_here as run
@@ -256,15 +257,59 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
         assert done.returncode > 0
 
 
-def test_sounds_of_several_rates_are_refused(tmp_path):
+def test_sounds_of_several_rates_are_converted(tmp_path):
+    """To what most of them are."""
     sounds(tmp_path / "words")
-    (tmp_path / "words/no/9.wav").write_bytes(sound_bytes(np.zeros((8, 1), np.int16), 16000))
-    done = run("infer", "words", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "words/no/0.wav: expected sounds of one sample rate, and as many channels, "
-        "got 16,000 Hz, 1 channel and 8,000 Hz, 1 channel (resample them)\n",
-    )
+    (tmp_path / "words/no/9.wav").write_bytes(sound_bytes(np.zeros((8, 2), np.int16), 16000))
+    (tmp_path / "words/no/8.mp3").write_bytes(sound_bytes(np.zeros((8, 1), np.int16), 8000))
+    done = run("infer", "words", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.stderr.splitlines() == [
+        "audio: files named as of another format, which `convert` takes: words/no/8.mp3",
+        "audio: sounds of 16,000 Hz, 2 channels, 8,000 Hz, 1 channel, converted to 8,000 Hz, 1 channel, those of most of them",
+    ]
+    audio = rs.Schema.load(tmp_path / "s.yaml").names["audio"]
+    assert (audio.sample_rate, audio.channels, audio.encoding, audio.convert) == (8000, 1, "wav", True)
+    manifest = rs.Pipeline.load(tmp_path / "c.yaml").build()
+    assert sum(map(manifest.rows, manifest.splits)) == len([*tmp_path.rglob("words/*/*.*")])
+
+
+def mixed_folder(folder: Path) -> int:
+    """Photos, and pictures of other modes and formats; returns how many there are."""
+    files = {
+        "cat/1.jpg": PIL.Image.fromarray(photo()),
+        "cat/2.jpg": PIL.Image.fromarray(photo()).convert("L"),
+        "cat/3.jpg": PIL.Image.fromarray(photo()).convert("CMYK"),
+        "dog/4.jpg": PIL.Image.fromarray(photo()),
+        "dog/5.png": PIL.Image.fromarray(photo()).quantize(8),
+        "dog/6.png": PIL.Image.fromarray(np.dstack([photo(), photo()[:, :, :1]])),
+        "dog/7.png": PIL.Image.fromarray(photo()[:, :, 0].astype(np.uint16) * 257),
+    }
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    for name, picture in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        picture.save(folder / name, **({"exif": exif} if name == "dog/4.jpg" else {}))
+    (folder / "dog/8.jpg").write_bytes(image_bytes(photo(), "png"))
+    return 8
+
+
+def test_a_folder_of_images_of_all_modes_is_built_as_inferred(tmp_path):
+    count = mixed_folder(tmp_path / "pets")
+    done = run("infer", "pets", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    deep = PIL.Image.open(tmp_path / "pets/dog/7.png").mode  # before Pillow 11, `I`
+    assert done.stderr.splitlines() == [
+        "image: files named as of another format, which `convert` takes: pets/dog/8.jpg",
+        f"image: JPEG image, PNG images of modes CMYK, {deep}, L, P, RGB, RGBA, stored as JPEG, converted to 3 channels of "
+        "8 bits, transparent ones drawn on white, which changes the others a little (`encoding: png` does not)",
+        "image: of different sizes, which `fit` pads to the largest of a batch (with `resize: [h, w]` all have one)",
+    ]
+    image = rs.Schema.load(tmp_path / "s.yaml").names["image"]
+    assert (image.shape, image.encoding, image.orientation) == ((None, None, 3), "jpeg", "upright")
+    assert (image.convert, image.background) == (True, 255)
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    pipeline.build()
+    rows = [row for split in pipeline.manifest.splits for row in pipeline.open(split)]
+    assert sorted(row["image"].shape for row in rows) == [(30, 40, 3)] * (count - 1) + [(40, 30, 3)]
 
 
 def test_images_of_several_encodings_become_one(tmp_path):

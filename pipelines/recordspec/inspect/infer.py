@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -37,6 +38,7 @@ _LARGEST_MEDIUM = 1 << 30
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
 # The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
 _SIDES = ("ymin", "xmin", "ymax", "xmax")
+_GREY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B"})
 _SOUNDS = {"WAV file": "wav", "FLAC file": "flac", "Ogg file": "ogg", "MP3 file": "mp3"}
 
 
@@ -136,25 +138,24 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     Raises:
         RecordError: no feature stores them all; soundfile is missing for sounds.
     """
-    if kind == "audio":
-        sounds.soundfile("the sample rates of sounds")
-    media, first, notes, others = [], "", list[str](), list[Problem]()
+    media, notes, others = list[tuple[str, MediaInfo]](), list[str](), list[Problem]()
     for where, data in contents:
         info = media_info(data, type_name(data) or "")
+        if info is None and kind == "audio":
+            sounds.soundfile("the sample rates of sounds")  # a plain WAV file does not need it
         if info is None or info.takers is None:
             problem = images.size_problem(data) if kind == "image" else None
             problem = problem or Problem(expected=f"an {kind} file", got=describe_type(data))
             others.append(problem.at(where))
             continue
-        first = first or where
-        media.append(info)
+        media.append((where, info))
     if others and not media:
         raise RecordError(others[0])
     if others:
         more = f"and {len(others) - 1:,} more; " if len(others) > 1 else ""
         hint = f"{more}`invalid: quarantine` leaves a few such files out; {see('building')}"
         notes.append(str(replace(others[0], hint=hint)))
-    options = (_image_options if kind == "image" else _audio_options)(media, notes, first)
+    options = (_image_options if kind == "image" else _audio_options)(media, notes)
     if None in options.get("shape", ()):
         notes.append(
             f"{name}: of different sizes, which `fit` pads to the largest of a batch "
@@ -163,36 +164,81 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     return KINDS[kind](name=name, **options), notes
 
 
-def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
-    """The options of a feature that stores all images, unchanged or else as PNG."""
-    forms = {medium.form for medium in media}
-    options = _media_options(min(forms), media) if len(forms) == 1 and forms <= _IMAGES.keys() else None
-    if options is not None:
-        del options["kind"]
-        return options
-    modes = {medium.mode for medium in media}
-    common = images.lossless(modes)
-    if common is None:
-        expected, got = "images that one feature holds", f"modes {', '.join(sorted(modes))}"
-        raise RecordError(Problem(where=where, expected=expected, got=got, hint="convert them"))
-    notes.append(f"image: {', '.join(sorted(forms))}s of modes {', '.join(sorted(modes))}, stored as PNG")
-    sizes = [_common(medium.measures[side] for medium in media) for side in ("height", "width")]
-    return {"shape": (*sizes, common[0]), "encoding": "png", "dtype": common[1]}
+def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict[str, Any]:
+    """The options of a feature that stores all images: unchanged, or else as JPEG if half of them are."""
+    infos = [_upright(info) for _, info in media]
+    forms, modes = {info.form for info in infos}, {info.mode for info in infos}
+    photos = sum(info.form == "JPEG image" for info in infos)
+    turned: dict[str, Any] = {"orientation": "upright"} if photos else {}
+    misnamed = [
+        where
+        for where, info in media
+        if images.encoding_named(where) not in (None, _IMAGES.get(info.form, info.form))
+    ]
+    if misnamed:
+        notes.append(f"image: files named as of another format, which `convert` takes: {_some(misnamed)}")
+    unchanged = _media_options(min(forms), infos) if len(forms) == 1 and forms <= _IMAGES.keys() else None
+    if unchanged is not None:
+        del unchanged["kind"]
+        return unchanged | turned | ({"convert": True} if misnamed else {})
+    encoding = "jpeg" if 2 * photos >= len(infos) else "png"
+    form = images.lossless({"RGBA" if info.is_transparent else info.mode for info in infos})
+    text = f"image: {', '.join(sorted(forms))}s of modes {', '.join(sorted(modes))}, stored as "
+    text += encoding.upper()
+    converted: dict[str, Any] = {"convert": True} if misnamed else {}
+    if form is None or (encoding == "jpeg" and form not in ((1, "uint8"), (3, "uint8"))):
+        form, converted = (1 if modes <= _GREY_MODES else 3, "uint8"), {"convert": True}
+        text += f", converted to {counted(form[0], 'channel')} of 8 bits"
+        if any(info.is_transparent for info in infos):
+            converted["background"] = 255
+            text += ", transparent ones drawn on white"
+    if encoding == "jpeg" and len(forms) > 1:
+        text += ", which changes the others a little (`encoding: png` does not)"
+    notes.append(text)
+    sizes = [_common(info.measures[side] for info in infos) for side in ("height", "width")]
+    return {"shape": (*sizes, form[0]), "encoding": encoding, "dtype": form[1], **turned, **converted}
 
 
-def _audio_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
-    """The options of a feature that stores all sounds, unchanged or else as WAV."""
-    modes = {medium.mode for medium in media}
+def _upright(info: MediaInfo) -> MediaInfo:
+    """An image with its measures as it is shown."""
+    if info.orientation < 5:
+        return info
+    return replace(info, measures={"width": info.measures["height"], "height": info.measures["width"]})
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+
+
+def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict[str, Any]:
+    """The options of a feature that stores all sounds: unchanged, or else converted to what most of them
+    are."""
+    infos = [info for _, info in media]
+    forms = {info.form for info in infos}
+    misnamed = [
+        where
+        for where, info in media
+        if sounds.format_named(where) not in (None, _SOUNDS.get(info.form, "").upper())
+    ]
+    if misnamed:
+        notes.append(f"audio: files named as of another format, which `convert` takes: {_some(misnamed)}")
+    convert = {"convert": True} if misnamed else {}
+    unchanged = _media_options(min(forms), infos) if len(forms) == 1 else None
+    if unchanged is not None:
+        del unchanged["kind"]
+        return unchanged | convert
+    modes = Counter((info.rate, info.channels) for info in infos)
+    (rate, channels), _ = min(modes.items(), key=lambda item: (-item[1], item[0]))
+    encoding = _SOUNDS[min(forms)] if len(forms) == 1 else "wav"
     if len(modes) > 1:
-        expected, got = "sounds of one sample rate, and as many channels", " and ".join(sorted(modes)[:2])
-        raise RecordError(Problem(where=where, expected=expected, got=got, hint="resample them"))
-    forms = {medium.form for medium in media}
-    options = _media_options(min(forms), media) if len(forms) == 1 else None
-    if options is not None:
-        del options["kind"]
-        return options
-    notes.append(f"audio: {', '.join(sorted(forms))}s, stored as WAV")
-    return {"sample_rate": media[0].rate, "channels": media[0].channels, "encoding": "wav"}
+        convert = {"convert": True}
+        shown = ", ".join(sorted({info.mode for info in infos}))
+        several = counted(channels, "channel")
+        notes.append(f"audio: sounds of {shown}, converted to {rate:,} Hz, {several}, those of most of them")
+    if len(forms) > 1 or not convert:
+        notes.append(f"audio: {', '.join(sorted(forms))}s, stored as {encoding.upper()}")
+    return {"sample_rate": rate, "channels": channels, "encoding": encoding, **convert}
 
 
 def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) -> Iterator[Feature]:

@@ -66,6 +66,8 @@ class MediaInfo:
         mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
         measures: `width` and `height`, or `seconds`.
         rate, channels: of a sound, samples a second; 0 of an image.
+        orientation: of an image, by EXIF; 1 is upright.
+        is_transparent: whether an image has an alpha channel, or a transparent colour.
         takers: the channels and dtypes of features that store it unchanged; None if unknown: it
             is damaged.
     """
@@ -75,6 +77,8 @@ class MediaInfo:
     measures: Mapping[str, float]
     rate: int = 0
     channels: int = 0
+    orientation: int = 1
+    is_transparent: bool = False
     takers: frozenset[tuple[int, str]] | None = None
 
 
@@ -98,14 +102,19 @@ def _image(data: bytes, form: str) -> MediaInfo:
     with images.pillow("the sizes of images").open(io.BytesIO(data)) as image:
         measures = {"width": image.width, "height": image.height}
         return MediaInfo(
-            form=form, mode=image.mode, measures=measures, takers=images.features_storing(data, image)
+            form=form,
+            mode=image.mode,
+            measures=measures,
+            orientation=images.orientation_of(image),
+            is_transparent=image.has_transparency_data,
+            takers=images.features_storing(data, image),
         )
 
 
 def _sound(data: bytes, form: str) -> MediaInfo | None:
     from recordspec.schema.media import sounds
 
-    sound: Any = sounds.soundfile("the lengths of sounds").info(io.BytesIO(data))
+    sound: Any = sounds.opened(data)
     if sound.samplerate <= 0 or not 0 <= sound.frames < _MOST_SAMPLES:
         return None
     mode = f"{sound.samplerate:,} Hz, {counted(sound.channels, 'channel')}"

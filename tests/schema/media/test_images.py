@@ -140,11 +140,11 @@ def animated(encoding: str) -> bytes:
         (b"\0\0\0\x1cftypheic\0\0", "expected an image that decodes, got a HEIC image: Pillow cannot open it"),
         (WHOLE[:20], "expected an image that decodes, got a PNG image: "),
         (JPEG[:-100], "expected an image that decodes, got a JPEG image: image file is truncated"),
-        (CMYK.getvalue(), "expected an image uint8 [null, null, 3], got mode CMYK (convert it, or write the shape and dtype that it has)"),
-        (SPOTS.getvalue(), "expected an image uint8 [null, null, 3], got mode P with transparency (4 channels keep it)"),
+        (CMYK.getvalue(), "expected an image uint8 [null, null, 3], got mode CMYK (`convert: true` converts it)"),
+        (SPOTS.getvalue(), "expected an image uint8 [null, null, 3], got mode P with transparency (4 channels keep it, `convert: true` with a `background` not)"),
         (image_bytes(noise(1, "uint16"), "png"), "expected an image uint8 [null, null, 3], got mode I"),
-        (tf.io.encode_png(noise(3, "uint16")).numpy(), "expected an image uint8 [null, null, 3], got mode RGB;16 (convert it, or write the shape and dtype that it has)"),
-        (image_bytes(noise(4), "png"), "expected an image uint8 [null, null, 3], got mode RGBA (convert it, or write the shape and dtype that it has)"),
+        (tf.io.encode_png(noise(3, "uint16")).numpy(), "expected an image uint8 [null, null, 3], got mode RGB;16 (`convert: true` converts it)"),
+        (image_bytes(noise(4), "png"), "expected an image uint8 [null, null, 3], got mode RGBA (`convert: true` converts it)"),
         (animated("gif"), "expected a single image, got a GIF image of 3 frames (`kind: video` stores frames)"),
         (animated("png"), "expected a single image, got a PNG image of 3 frames (`kind: video` stores frames)"),
         (animated("webp"), "expected a single image, got a WebP image of 3 frames (`kind: video` stores frames)"),
@@ -207,8 +207,98 @@ def test_a_file_whose_name_is_wrong_is_refused(tmp_path):
     for encoding in ("jpeg", "png"):
         with pytest.raises(rs.RecordError) as caught:
             schema(encoding=encoding).encode({"x": path})
-        expected = f"row 0: features.x: expected jpeg data, got {path}: a PNG image (it is named .jpg)"
+        expected = f"row 0: features.x: expected jpeg data, got {path}: a PNG image (it is named .jpg; `convert: true` takes it)"
         assert str(caught.value) == expected
+
+
+MODES = ("1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV")
+
+
+def in_mode(mode: str) -> Image.Image:
+    """A picture whose left half is transparent, where the mode has transparency."""
+    pixels = np.dstack([photo(), np.full((30, 40), 255, np.uint8)])
+    pixels[:, :20, 3] = 0
+    picture = Image.fromarray(pixels)
+    via = {"La": "LA", "PA": "LA", "RGBa": "RGBA"}.get(mode)
+    if mode == "RGBA":
+        return picture
+    return picture.convert(via).convert(mode) if via else picture.convert("RGB").convert(mode)
+
+
+def on_white(picture: Image.Image) -> np.ndarray:
+    """Its pixels as Pillow draws it on white."""
+    if not picture.has_transparency_data:
+        return np.asarray(picture.convert("RGB"))
+    whole = picture.convert("RGBA")
+    return np.asarray(Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole).convert("RGB"))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_images_of_all_modes_are_converted(channels):
+    """Within 1 of Pillow, which rounds what is half transparent in another way."""
+    given = schema(shape=(None, None, channels), convert=True, background=None if channels == 4 else 255)
+    for mode in MODES:
+        picture = in_mode(mode)
+        made = decoded(given, stored(given, picture)).astype(int)
+        picture = picture.convert("LA") if mode == "La" else picture  # Pillow converts it to nothing else
+        whole = np.asarray(picture.convert("RGBA")) if picture.has_transparency_data else on_white(picture)
+        if channels == 4:
+            np.testing.assert_array_equal(made[:, :, : whole.shape[2]], whole, mode)
+            assert whole.shape[2] == 4 or (made[:, :, 3] == 255).all()
+        elif channels == 3:
+            assert np.abs(made - on_white(picture)).max() <= 1, mode
+        else:
+            grey = np.asarray(Image.fromarray(on_white(picture)).convert("L"))
+            assert np.abs(made[:, :, 0] - grey).max() <= 1, mode
+    assert (decoded(given, stored(given, in_mode("RGBA")))[:, :20] == 255).all() == (channels < 4)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_deep_images_are_converted(channels):
+    """16 bits become their upper 8, which times 257 are 16 again; arrays are converted like files."""
+    for own, deep in ((1, 1), (2, 2), (3, 3), (4, 4)):
+        pixels = noise(own, "uint16")
+        if own in (2, 4):
+            pixels[:, :, -1] = 65535
+        shallow = (pixels >> 8).astype(np.uint8)
+        for dtype, source in (("uint8", pixels), ("uint16", shallow)):
+            given = schema(shape=(None, None, channels), convert=True, dtype=dtype)
+            png = tf.io.encode_png(source).numpy()
+            expected = source[:, :, : own - (own in (2, 4))]
+            expected = (expected >> 8) if dtype == "uint8" else expected.astype(np.uint16) * 257
+            if channels == 1 and deep > 2:
+                expected = expected.astype(int) @ [19595, 38470, 7471] + 0x8000 >> 16
+                expected = expected[:, :, None]
+            if channels > 1:
+                expected = np.broadcast_to(expected, (*expected.shape[:2], 3))
+            if channels == 4:
+                expected = np.dstack([expected, np.full(expected.shape[:2], np.iinfo(dtype).max)])
+            for value in (png, source):
+                np.testing.assert_array_equal(decoded(given, stored(given, value)), expected)
+
+
+def test_what_need_not_be_converted_is_stored_unchanged(tmp_path):
+    given = schema(encoding="jpeg", convert=True)
+    assert stored(given, JPEG) == JPEG
+    path = tmp_path / "really.png"
+    path.write_bytes(JPEG)
+    assert stored(given, path) == JPEG
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (SPOTS.getvalue(), "got an image with transparency (`background: 255` draws it on white, 4 channels keep it)"),
+        (Image.new("F", (4, 4)), "got mode F (give an array: the range of its values is unknown)"),
+        (Image.new("LAB", (4, 4)), "got mode LAB (give an array: the range of its values is unknown)"),
+        (np.zeros((4, 4, 5), np.uint8), "got shape [4, 4, 5]"),
+        (np.zeros((4, 4, 3), np.float32), "got float32 of shape [4, 4, 3]"),
+    ],
+)  # fmt: skip
+def test_what_has_no_conversion_is_named(value, message):
+    with pytest.raises(rs.RecordError) as caught:
+        schema(convert=True).encode({"x": value})
+    assert str(caught.value) == f"row 0: features.x: expected an image uint8 [null, null, 3], {message}"
 
 
 def test_numbers_of_32_bits_do_not_wrap():

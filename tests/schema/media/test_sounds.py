@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import recordspec as rs
 from media import decodes, sound_bytes, tone
 from one_feature import audio_schema as schema
 from one_feature import decoded, stored
+from recordspec.schema.media import sounds
 
 RNG = np.random.default_rng(0)
 EDGES = np.array([[-32768, 32767], [0, -1], [1, 2]], np.int16)
@@ -116,11 +118,11 @@ FLAC_CUT = sound_bytes(RNG.integers(-9999, 9999, (9000, 1), np.int16), 8000, "FL
     [
         (b"<html>", "expected a sound, got an HTML page"),
         (b"", "expected a sound, got no bytes at all"),
-        (sound_bytes(tone(), 16000), "expected a sample rate of 8000 Hz, got 16000 Hz (resample it)"),
+        (sound_bytes(tone(), 16000), "expected a sample rate of 8000 Hz, got 16000 Hz (`convert: true` resamples it)"),
         (sound_bytes(tone(channels=2), 8000), "expected channels: 1, got 2"),
         (sound_bytes(tone(3), 8000), "expected at most 2 s (max_seconds), got 3.000 s"),
         (sound_bytes(tone(0), 8000), "expected at least one sample, got none"),
-        (sound_bytes(tone() / 32768, 8000, "WAV", "PCM_24"), "expected samples of 16 bits, got Signed 24 bit PCM (dtype float32 takes it)"),
+        (sound_bytes(tone() / 32768, 8000, "WAV", "PCM_24"), "expected samples of 16 bits, got Signed 24 bit PCM (dtype float32 takes it, or `convert: true`)"),
         (CUT, "expected all of its samples, got a WAV file that lacks 4,001 bytes"),
         (FLAC_CUT, "expected a sound that decodes, got "),
         (sound_bytes(tone(), 8000, "RF64"), "expected one of WAV, WAVEX, AIFF, FLAC, OGG, MP3, got RF64 (RIFF 64) (write it as WAV or FLAC)"),
@@ -165,7 +167,7 @@ def test_a_file_whose_name_is_wrong_is_refused(tmp_path):
         schema().encode({"x": path})
     assert (
         str(caught.value)
-        == f"row 0: features.x: expected MP3 data, got {path}: a WAV file (it is named .mp3)"
+        == f"row 0: features.x: expected MP3 data, got {path}: a WAV file (it is named .mp3; `convert: true` takes it)"
     )
 
 
@@ -227,3 +229,77 @@ def test_wav_files_with_other_chunks_are_read_whole(place, size):
     at = len(body) if place is None else place - 8
     data = b"RIFF" + (len(body) + len(extra)).to_bytes(4, "little") + body[:at] + extra + body[at:]
     np.testing.assert_array_equal(decoded(schema(dtype="int16"), data), tone())
+
+
+def sine(rate: int, seconds: float = 0.5) -> np.ndarray:
+    """440 Hz at half of full scale, float32 `[n, 1]`."""
+    times = np.arange(round(rate * seconds)) / rate
+    return (0.5 * np.sin(2 * np.pi * 440 * times)).astype(np.float32)[:, None]
+
+
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "FLOAT"])
+def test_sounds_of_any_rate_channels_and_width_are_converted(subtype):
+    """The samples are those of the same tone at the wanted rate."""
+    for dtype, scale in (("float32", 1), ("int16", 32768)):
+        given = schema(sample_rate=16000, dtype=dtype, convert=True)
+        for rate in (8000, 16000, 22050, 44100):
+            left = sine(rate)
+            both = np.concatenate([left * 1.5, left * 0.5], axis=1)
+            samples = decoded(given, sound_bytes(both, rate=rate, subtype=subtype))
+            expected = sine(16000) * scale
+            assert samples.shape == expected.shape
+            middle = slice(100, -100)  # before the first and after the last sample there is silence
+            worst = np.abs(samples.astype(float) - expected)[middle].max() / scale
+            assert worst < (0.01 if subtype == "PCM_U8" else 0.001)
+
+
+def test_conversion_equals_resampling_at_reading():
+    sound = sound_bytes(sine(44100), rate=44100, subtype="FLOAT")
+    converted = schema(sample_rate=16000, encoding="raw", convert=True)
+    read = schema(sample_rate=44100, encoding="raw", resample=16000)
+    np.testing.assert_allclose(decoded(converted, sound), decoded(read, sound), rtol=0, atol=1e-7)
+
+
+def test_channels_are_mixed_or_repeated():
+    stereo = np.array([[100, 300], [-5, -2], [32767, 32767]], np.int16)
+    mono = schema(sample_rate=8000, dtype="int16", convert=True)
+    for value in (stereo, sound_bytes(stereo, rate=8000)):
+        assert decoded(mono, value).tolist() == [[200], [-4], [32767]]
+    two = schema(sample_rate=8000, channels=2, dtype="int16", convert=True)
+    assert decoded(two, stereo[:, :1]).tolist() == [[100, 100], [-5, -5], [32767, 32767]]
+    with pytest.raises(rs.RecordError) as caught:
+        two.encode({"x": np.zeros((5, 3), np.int16)})
+    assert (
+        str(caught.value) == "row 0: features.x: expected 1 channel, or 2, got 3 (`channels: 1` mixes them)"
+    )
+
+
+def test_what_need_not_be_converted_is_stored_unchanged(tmp_path):
+    given = schema(sample_rate=8000, convert=True)
+    sound = sound_bytes(EDGES[:, :1], rate=8000)
+    assert stored(given, sound) == sound
+    (tmp_path / "x.mp3").write_bytes(sound)
+    assert stored(given, tmp_path / "x.mp3") == sound
+
+
+def test_a_rate_without_a_common_divisor_is_refused():
+    sound = sound_bytes(sine(44101), rate=44101)
+    with pytest.raises(rs.RecordError) as caught:
+        schema(sample_rate=48000, convert=True).encode({"x": sound})
+    assert str(caught.value) == (
+        "row 0: features.x: expected a rate that has a large divisor in common with 48000, got 44101 Hz"
+    )
+
+
+def test_a_plain_wav_needs_no_soundfile(monkeypatch):
+    sound = sound_bytes(EDGES, rate=8000)
+    other = sound_bytes(EDGES, rate=8000, subtype="PCM_24")
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    sounds.soundfile.cache_clear()
+    given = schema(sample_rate=8000, channels=2, dtype="int16")
+    assert stored(given, sound) == sound == stored(given, EDGES)
+    (column,) = given.features[0].encode([sound])
+    assert given.features[0].decode_numpy({"x": column}).values.tolist() == EDGES.tolist()
+    with pytest.raises(rs.MissingExtra, match="soundfile"):
+        stored(given, other)
+    sounds.soundfile.cache_clear()

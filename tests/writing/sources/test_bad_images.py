@@ -55,7 +55,7 @@ BAD = {
     "a/truncated.jpg": (JPEG[:-20], "an image that decodes, got {path}: a JPEG image: image file is truncated"),
     "a/page.jpg": (b"<!DOCTYPE html><title>404</title>", "an image, got {path}: an HTML page"),
     "a/empty.jpg": (b"", "an image, got {path}: no bytes at all"),
-    "a/png.jpg": (image_bytes(photo(), "png"), "jpeg data, got {path}: a PNG image (it is named .jpg)"),
+    "a/png.jpg": (image_bytes(photo(), "png"), "jpeg data, got {path}: a PNG image (it is named .jpg; `convert: true` takes it)"),
     "b/cmyk.jpg": (cmyk(), "an image uint8 [null, null, 3], got {path}: mode CMYK"),
     "b/deep.png": (image_bytes(np.ones((3, 3), np.uint16), "png"), "an image uint8 [null, null, 3], got {path}: mode I;16"),
     "b/animated.gif": (animated(), "a single image, got {path}: a GIF image of 2 frames"),

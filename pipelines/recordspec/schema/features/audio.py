@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.base import READING, WRITING, Feature, Invalid, ValueType
+from recordspec.schema.features.base import LATER, READING, WRITING, Feature, Invalid, ValueType
 from recordspec.schema.features.options import check_positive, check_value, problem
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media.decoders import decode_sound
@@ -39,10 +39,13 @@ class Audio(Feature):
     raises MissingExtra.
 
     Attributes:
-        sample_rate: the sample rate in Hz; other rates are errors.
+        sample_rate: the sample rate in Hz; other rates are errors without `convert`.
         channels: 1 is mono.
         encoding: wav and flac have 16 bits per sample; mp3 and ogg (Vorbis) are lossy; raw has `dtype`.
         dtype: the decoded dtype: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
+        convert: whether sounds of other rates, channels and widths are converted at write: resampled, mixed
+            to the mean of their channels (or one channel repeated), and rounded to 16 bits. By default they
+            are errors, as are files whose names have the suffix of another format.
         max_seconds: the longest duration; longer sounds are errors at write.
         pad: the padding value if `fit` makes a batch dense; 0, which is silence, by default.
         resample: the rate in Hz to which sounds are resampled when they are read; the stored samples do not
@@ -55,6 +58,7 @@ class Audio(Feature):
     channels: int = 1
     encoding: SoundEncoding = "wav"
     dtype: Literal["float32", "int16"] = "float32"
+    convert: bool = field(default=False, metadata=WRITING | LATER)
     max_seconds: float | None = field(default=None, metadata=WRITING)
     pad: Any = field(default=None, metadata=READING)
     resample: int | None = field(default=None, metadata=READING)

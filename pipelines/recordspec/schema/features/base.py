@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 READING: dict[str, bool] = {"reading": True}
 # Metadata of an option that changes what is accepted or stored, but not how it is read.
 WRITING: dict[str, bool] = {"writing": True}
+# Metadata of an option that came later: with its default, the fingerprint is that of a schema without it.
+LATER: dict[str, bool] = {"later": True}
 
 # How lists of different lengths decode.
 ListForm = Literal["ragged", "dense", "sparse"]
@@ -271,7 +273,8 @@ class Feature(abc.ABC):
         return {"key": None} if self.key == self.name else {}
 
     def stored_options(self) -> dict[str, Any]:
-        """The options that determine the stored bytes: all except those of reading.
+        """The options that determine the stored bytes: all except those of reading, and later ones that have
+        their default.
 
         Example:
             >>> schema.names["x"].stored_options()["dtype"]
@@ -279,9 +282,10 @@ class Feature(abc.ABC):
         """
         shortest = self.shortest
         options = {
-            field.name: getattr(shortest, field.name)
-            for field in fields(self)
-            if not field.metadata.get("reading")
+            option.name: getattr(shortest, option.name)
+            for option in fields(self)
+            if not option.metadata.get("reading")
+            and not (option.metadata.get("later") and getattr(shortest, option.name) == option.default)
         }
         return options | {"kind": self.kind, "key": self.stored}
 

@@ -12,7 +12,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, show_shape
 from recordspec.schema.dates import DateUnit, since_epoch
-from recordspec.schema.features.base import READING, Feature, ValueType
+from recordspec.schema.features.base import LATER, READING, Feature, ValueType
 from recordspec.schema.features.options import (
     STORAGE,
     check_dtype,
@@ -56,7 +56,7 @@ class FixedLen(Feature):
     dtype: str
     shape: tuple[int | None, ...] = ()
     default: Any = field(default=None, metadata=READING)
-    date: DateUnit | None = None
+    date: DateUnit | None = field(default=None, metadata=LATER)
     with_missing: bool = field(default=False, metadata=READING)
 
     def option_problems(self) -> Iterator[Problem]:
@@ -73,10 +73,6 @@ class FixedLen(Feature):
             yield problem("date", "one int64", got)
         if self.with_missing and self.default is None:
             yield problem("with_missing", "false without a default", "true", "no value is ever missing")
-
-    def stored_options(self) -> dict[str, Any]:
-        options = super().stored_options()
-        return options if self.date else {name: value for name, value in options.items() if name != "date"}
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.base import LATER, READING, WRITING, Invalid, ValueType
 from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, resized_jpeg, sides_of
 from recordspec.schema.features.options import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
@@ -45,6 +45,11 @@ class Image(Pictures):
         dtype: uint8; uint16 for png and raw.
         quality: the quality of images encoded as JPEG or WebP, 1 to 100. By default 95 for JPEG, lossless for
             WebP.
+        convert: whether images of other modes are converted at write to the channels and the dtype: grey ones
+            and colours, palettes, alpha channels, CMYK, 16 bits (by their upper 8). By default they are
+            errors, as are files whose names have the suffix of another format.
+        background: the value, from 0 to that of white, on which `convert` draws transparent pixels where the
+            shape has no alpha channel; by default such images are errors.
         orientation: how an EXIF orientation is handled: `keep` stores the image unchanged (TensorFlow's
             decoders ignore the orientation), `upright` rotates it, with the boxes in it, `error` raises an
             error.
@@ -60,6 +65,8 @@ class Image(Pictures):
     encoding: ImageEncoding = "png"
     dtype: Literal["uint8", "uint16"] = "uint8"
     quality: int | None = field(default=None, metadata=WRITING)
+    convert: bool = field(default=False, metadata=WRITING | LATER)
+    background: int | None = field(default=None, metadata=WRITING | LATER)
     orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)
     pad: int | None = field(default=None, metadata=READING)
     resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
@@ -83,11 +90,21 @@ class Image(Pictures):
             yield problem("shape", "sizes that are known for raw", show_shape(self.shape))
         if self.dtype == "uint16" and self.encoding not in _DEEP:
             yield problem("dtype", f"uint8 for {self.encoding}", "`uint16`")
+        yield from self._problems_of_writing()
+
+    def _problems_of_writing(self) -> Iterator[Problem]:
         if self.quality is not None and self.encoding not in _LOSSY:
             hint = "only jpeg and webp have one"
             yield problem("quality", f"none for {self.encoding}", str(self.quality), hint)
         elif self.quality is not None and not 1 <= self.quality <= 100:
             yield problem("quality", "1 to 100", str(self.quality))
+        yield from check_value("background", self.background, self.dtype, ())
+        if self.background is not None and not self.convert:
+            yield problem("background", "none without `convert: true`", str(self.background))
+        elif self.background is not None and self.channels == 4:
+            yield problem(
+                "background", "none with 4 channels", str(self.background), "they keep transparency"
+            )
 
     @property
     def resizing(self) -> Resize | None:

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Collection
 from contextlib import ExitStack
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -50,6 +51,10 @@ _CONVERTED = {1: "L", 3: "RGB", 4: "RGBA"}
 _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 _GREY_WEIGHTS = (9797, 19234, 3737)  # of red, green and blue, in 2^-15
+_LUMA_WEIGHTS = (19595, 38470, 7471)  # Pillow's, of ITU-R 601-2, in 2^-16
+_GREYS = ("1", "L")
+# Modes of values that have no full scale, and one that Pillow does not convert.
+_UNSCALED = ("F", "LAB")
 # The options of Pillow's encoders without a quality.
 _USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
@@ -154,9 +159,9 @@ def _from_file(target: Image, row: int, path: Location) -> bytes:
     data = read_file(row, path, "an image file")
     name = f"{path}: "
     image = _opened(row, data, name, _hint(target))
-    said, encoding = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
-    if said is not None and said != encoding:
-        hint = f"it is named {path.suffix}"
+    said, encoding = encoding_named(str(path)), _encoding(image)
+    if said is not None and said != encoding and not target.convert:
+        hint = f"it is named {path.suffix}; `convert: true` takes it"
         raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", hint)
     return _stored(target, row, data, image, name)
 
@@ -169,18 +174,21 @@ def _stored(target: Image, row: int, data: bytes, image: Any, name: str) -> byte
     """The bytes unchanged if they have the encoding; otherwise re-encoded."""
     mode = _mode(data, image)
     turned = _turned(target, row, image, name)
-    _check_mode(target, row, mode, image, name)
+    lossless = _check_mode(target, row, mode, image, name)
     _check_shape(target, row, (turned.height, turned.width, target.channels), name)
     if (
-        turned is image
+        lossless
+        and turned is image
         and _encoding(image) == target.encoding
         and _decodes(target.encoding, target.channels, data, image)
     ):
         return data
-    if mode.startswith(("RGB", "LA")) and mode.endswith(";16"):
+    deep = mode.startswith(("RGB", "LA")) and mode.endswith(";16")
+    if deep and (lossless or turned is not image):
         hint = "Pillow has no pixels of 16 bits in colour: give an array"
         raise BadValue(row, f"{target.encoding} data", f"{name}mode {mode}", hint)
-    return from_pixels(target, row, _pixels(target, row, turned, name))
+    pixels = _deep_pixels(data, image, mode, 4) if deep else _pixels(target, row, turned, lossless, name)
+    return from_pixels(target, row, pixels, name)
 
 
 def _from_image(target: Image, row: int, image: Any, name: str) -> bytes:
@@ -189,20 +197,26 @@ def _from_image(target: Image, row: int, image: Any, name: str) -> bytes:
     except Exception as error:
         raise BadValue(row, "an image that decodes", f"{name}{error}") from None
     turned = _turned(target, row, image, name)
-    _check_mode(target, row, image.mode, image, name)
-    return from_pixels(target, row, _pixels(target, row, turned, name))
+    lossless = _check_mode(target, row, image.mode, image, name)
+    return from_pixels(target, row, _pixels(target, row, turned, lossless, name), name)
 
 
-def _pixels(target: Image, row: int, image: Any, name: str) -> Array:
-    if target.dtype == "uint16":
-        numbers = np.asarray(image)
-        if numbers.min() < 0 or numbers.max() > 0xFFFF:  # mode I has 32 bits
-            raise BadValue(row, _expected(target), f"{name}values from {numbers.min()} to {numbers.max()}")
-        grey = numbers.astype(np.uint16)[:, :, None]
-        opaque = np.full_like(grey, 0xFFFF)
-        parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, opaque]}
-        return np.concatenate(parts[target.channels], axis=2)
-    return np.asarray(image.convert(_CONVERTED[target.channels]))
+def _pixels(target: Image, row: int, image: Any, lossless: bool, name: str) -> Array:
+    """The pixels of an image; if it converts without a loss, in the feature's channels."""
+    if not image.mode.startswith("I"):
+        image = image.convert("LA") if image.mode == "La" else image  # Pillow converts it to nothing else
+        mode = "RGBA" if image.has_transparency_data else "L" if image.mode in _GREYS else "RGB"
+        return np.asarray(image.convert(_CONVERTED[target.channels] if lossless else mode))
+    numbers = np.asarray(image)
+    if numbers.min() < 0 or numbers.max() > 0xFFFF:  # mode I has 32 bits
+        raise BadValue(row, _expected(target), f"{name}values from {numbers.min()} to {numbers.max()}")
+    grey = numbers.astype(np.uint16)[:, :, None]
+    transparent = image.info.get("transparency")
+    alpha = np.where(grey == transparent, 0, 0xFFFF).astype(np.uint16)
+    parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, alpha]}
+    if not lossless:
+        return grey if transparent is None else np.concatenate([grey, alpha], axis=2)
+    return np.concatenate(parts[target.channels], axis=2)
 
 
 def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
@@ -256,7 +270,7 @@ def size_problem(data: bytes) -> Problem | None:
 def _as_stored(header: Any, image: Any) -> Any:
     """A TIFF image with its pixels as they are stored, and its orientation: Pillow turns them upright, and
     drops the orientation, when it loads them. `header` is the same image before."""
-    orientation = _orientation(header)
+    orientation = orientation_of(header)
     if orientation == 1:
         return image
     from PIL.Image import Transpose
@@ -277,6 +291,11 @@ def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
         for channels, dtype in _MODES
         if _mode_loss(channels, dtype, mode, image) is None and _decodes(encoding, channels, data, image)
     )
+
+
+def encoding_named(path: str) -> str | None:
+    """The encoding that the suffix of a file names; None for another suffix."""
+    return _SUFFIXES.get(PurePath(path).suffix.lower())
 
 
 def lossless(modes: Collection[str]) -> tuple[int, str] | None:
@@ -314,7 +333,7 @@ def _is_plain_bmp(channels: int, data: bytes, image: Any) -> bool:
     return same and end == len(data) and image.info.get("compression", 0) == 0
 
 
-def _orientation(image: Any) -> int:
+def orientation_of(image: Any) -> int:
     """The EXIF orientation of an image: 2 to 8, or 1 for one that is upright, or has none."""
     orientation = image.getexif().get(_ORIENTATION, 1)
     return int(orientation) if orientation in range(2, 9) else 1  # others are undefined
@@ -335,11 +354,11 @@ def header_of(value: Any) -> tuple[int, int, int] | None:
                 value = io.BytesIO(value)
             if isinstance(value, library.Image):
                 value.load()
-                return _orientation(value), value.height, value.width
+                return orientation_of(value), value.height, value.width
             image = library.open(value)
             if image.format == "TIFF":  # Pillow's size is that of the upright image
-                return _orientation(image), image.tag_v2[_TIFF_HEIGHT], image.tag_v2[_TIFF_WIDTH]
-            return _orientation(image), image.height, image.width
+                return orientation_of(image), image.tag_v2[_TIFF_HEIGHT], image.tag_v2[_TIFF_WIDTH]
+            return orientation_of(image), image.height, image.width
     except Exception:  # Pillow's decoders raise many types for bad data
         return None
 
@@ -365,7 +384,7 @@ def reduced(image: Any) -> tuple[Any, ...]:
 
 
 def _state(image: Any) -> tuple[Any, ...]:
-    orientation, data = _orientation(image), image.tobytes()  # which loads the image, and its palette
+    orientation, data = orientation_of(image), image.tobytes()  # which loads the image, and its palette
     palette = (image.palette.mode, image.palette.tobytes()) if image.mode in ("P", "PA") else None
     transparency = image.info.get("transparency")
     return image.mode, image.size, data, palette, transparency, orientation
@@ -386,7 +405,7 @@ def _restored(mode: str, size: Any, data: bytes, palette: Any, transparency: Any
 
 def _turned(target: Image, row: int, image: Any, name: str) -> Any:
     """The image itself, or an upright one."""
-    orientation = 1 if target.orientation == "keep" else _orientation(image)
+    orientation = 1 if target.orientation == "keep" else orientation_of(image)
     if orientation == 1:
         return image
     if target.orientation == "error":
@@ -397,21 +416,27 @@ def _turned(target: Image, row: int, image: Any, name: str) -> Any:
     return ImageOps.exif_transpose(image)
 
 
-def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> None:
+def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> bool:
+    """Whether an image converts without a loss. Raises BadValue for one that is not to be converted, too."""
     loss = _mode_loss(target.channels, target.dtype, mode, image)
-    if loss is not None:
-        got, hint = loss
-        raise BadValue(row, _expected(target), f"{name}{got}", hint)
+    if loss is None:
+        return True
+    if target.convert and mode not in _UNSCALED:
+        return False
+    got, hint = loss
+    raise BadValue(row, _expected(target), f"{name}{got}", hint)
 
 
 def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, str] | None:
     """Describes what these channels and dtype would lose of an image, with a hint; None if nothing."""
     if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
+    if mode in _UNSCALED:
+        return f"mode {mode}", "give an array: the range of its values is unknown"
     if mode not in _MODES.get((channels, dtype), ()):
-        return f"mode {mode}", "convert it, or write the shape and dtype that it has"
-    if channels < 4 and "transparency" in image.info:
-        return f"mode {mode} with transparency", "4 channels keep it"
+        return f"mode {mode}", "`convert: true` converts it"
+    if channels < 4 and image.has_transparency_data:
+        return f"mode {mode} with transparency", "4 channels keep it, `convert: true` with a `background` not"
     return None
 
 
@@ -426,10 +451,12 @@ def _check_shape(target: Image, row: int, shape: tuple[int, ...], name: str) -> 
         raise BadValue(row, expected, f"{name}shape {show_shape(shape)}")
 
 
-def from_pixels(target: Image, row: int, pixels: Array) -> bytes:
+def from_pixels(target: Image, row: int, pixels: Array, name: str = "") -> bytes:
     """The stored bytes of an array `[h, w, c]`, or `[h, w]` with one channel. Raises BadValue."""
-    if pixels.ndim == 2 and target.channels == 1:
+    if pixels.ndim == 2 and (target.channels == 1 or target.convert):
         pixels = pixels[:, :, None]
+    if target.convert and pixels.ndim == 3 and pixels.dtype.name in ("uint8", "uint16"):
+        pixels = _converted(target, row, pixels, name)
     if pixels.dtype.name != target.dtype:
         raise BadValue(row, _expected(target), describe(pixels))
     _check_shape(target, row, pixels.shape, "")
@@ -445,6 +472,34 @@ def from_pixels(target: Image, row: int, pixels: Array) -> bytes:
     except (OSError, ValueError, OverflowError, struct.error) as error:  # a side too large for JPEG, say
         raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
     return stream.getvalue()
+
+
+def _converted(target: Image, row: int, pixels: Array, name: str) -> Array:
+    """Pixels `[h, w, c]` in the channels and the dtype of a feature; others than of 1 to 4 channels, of which
+    the last of 2 and of 4 is the alpha, do not change. Raises BadValue for transparent ones without a
+    background."""
+    channels, most = pixels.shape[2], np.iinfo(target.dtype).max
+    same = channels == target.channels and pixels.dtype == target.dtype
+    if same or channels not in (1, 2, 3, 4):
+        return pixels
+    if pixels.dtype != target.dtype:  # the upper 8 bits, as decoders of PNG take them
+        pixels = (pixels >> 8).astype(np.uint8) if most == 0xFF else pixels.astype(np.uint16) * np.uint16(257)
+    has_alpha = channels in (2, 4)
+    alpha = pixels[:, :, -1:] if has_alpha else np.full_like(pixels[:, :, :1], most)
+    colours = pixels[:, :, : channels - has_alpha]
+    if target.channels < 4 and bool((alpha < most).any()):
+        if target.background is None:
+            hint = "`background: 255` draws it on white, 4 channels keep it"
+            raise BadValue(row, _expected(target), f"{name}an image with transparency", hint)
+        weights = alpha.astype(np.int64)
+        drawn = colours * weights + target.background * (most - weights)
+        colours = ((drawn + most // 2) // most).astype(pixels.dtype)
+    if colours.shape[2] == 3 and target.channels == 1:
+        grey = colours.astype(np.int64) @ _LUMA_WEIGHTS + 0x8000 >> 16
+        return np.asarray(grey.astype(pixels.dtype)[:, :, None])
+    if colours.shape[2] == 1 and target.channels > 1:
+        colours = np.repeat(colours, 3, axis=2)
+    return np.concatenate([colours, alpha], axis=2) if target.channels == 4 else colours
 
 
 def _image(pixels: Array) -> Any:

@@ -14,6 +14,8 @@ from recordspec.schema.values import Array
 # filter of so many zeros falls off within the part that is left.
 _ZEROS = 16
 _CUTOFF = 0.95
+# As many windows of samples are multiplied at once.
+_WINDOWS = 256
 # The largest kernel: rates without a common divisor would need one for each sample of a second.
 MOST_WEIGHTS = 1 << 22
 
@@ -43,8 +45,10 @@ def resampled_array(samples: Array, rate: int, wanted: int) -> Array:
     count = -(-len(samples) * wanted // rate)
     around = np.pad(samples.astype(np.float64), [(width, width + old), (0, 0)])
     windows = np.lib.stride_tricks.sliding_window_view(around, 2 * width + old, axis=0)[::old]
-    made = np.einsum("mcw,wn->mnc", windows, _kernel(rate, wanted)[:, 0])
-    made = made.reshape(-1, samples.shape[1])[:count]
+    kernel = _kernel(rate, wanted)[:, 0]
+    # in parts, since a product of matrices copies the windows, which overlap
+    parts = [windows[start : start + _WINDOWS] @ kernel for start in range(0, len(windows), _WINDOWS)]
+    made = np.concatenate(parts).transpose(0, 2, 1).reshape(-1, samples.shape[1])[:count]
     if samples.dtype.kind == "i":
         info = np.iinfo(samples.dtype)
         made = np.clip(np.rint(made), info.min, info.max)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import struct
+import wave
 import zlib
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from recordspec.errors import describe, missing_package, show_shape
 from recordspec.locations import Location, is_path
 from recordspec.schema.media import file_of, path_of, read_file
+from recordspec.schema.media.resampling import MOST_WEIGHTS, resampled_array, weights
 from recordspec.schema.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
@@ -51,7 +54,8 @@ def encoded(target: Audio, row: int, value: Any) -> bytes:
         data = bytes(value)
         return _stored(target, row, data, _opened(row, data, "", _hint(target)), "")
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
-        return _from_samples(target, row, value)
+        samples = np.asarray(value)
+        return _from_samples(target, row, _mixed(target, row, samples, "") if target.convert else samples)
     raise BadValue(row, "a path, bytes, or an array of samples", describe(value))
 
 
@@ -63,9 +67,10 @@ def _from_file(target: Audio, row: int, path: Location) -> bytes:
     data = read_file(row, path, "a sound file")
     name = f"{path}: "
     sound = _opened(row, data, name, _hint(target))
-    said, encoding = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
-    if said is not None and said != encoding:
-        raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", f"it is named {path.suffix}")
+    said, encoding = format_named(str(path)), _ALIKE.get(sound.format, sound.format)
+    if said is not None and said != encoding and not target.convert:
+        hint = f"it is named {path.suffix}; `convert: true` takes it"
+        raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", hint)
     return _stored(target, row, data, sound, name)
 
 
@@ -73,33 +78,92 @@ def _hint(target: Audio) -> str:
     return "give raw samples as an array" if target.encoding == "raw" else ""
 
 
+def format_named(path: str) -> str | None:
+    """The format, as libsndfile calls it, that the suffix of a file names; None for another suffix."""
+    return _SUFFIXES.get(PurePath(path).suffix.lower())
+
+
+class _PlainWav:
+    """A WAV file of 16 bits without other chunks, with the attributes of a `soundfile.SoundFile`."""
+
+    format, subtype = "WAV", "PCM_16"
+
+    def __init__(self, data: bytes) -> None:
+        self.channels, self.samplerate = struct.unpack_from("<HI", data, 22)
+        start = 28 + int.from_bytes(data[16:20], "little")
+        self._rest = np.frombuffer(data, "<i2", offset=start).reshape(-1, self.channels)
+        self.frames = len(self._rest)
+
+    def read(self, frames: int, dtype: str, always_2d: bool) -> Array:
+        block, self._rest = self._rest[:frames], self._rest[frames:]
+        return block.astype(np.int16) if dtype == "int16" else block / np.float32(_FULL_SCALE)
+
+
+def opened(data: bytes) -> Any:
+    """A sound as soundfile shows it, which a plain WAV file does not need.
+
+    Raises MissingExtra; soundfile.LibsndfileError for other bytes.
+    """
+    return _PlainWav(data) if _is_plain_wav(data) else soundfile("sounds").SoundFile(io.BytesIO(data))
+
+
 def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
-    library = soundfile("sounds")
     try:
-        return library.SoundFile(io.BytesIO(data))
-    except library.LibsndfileError:
+        return opened(data)
+    except RuntimeError:  # soundfile's LibsndfileError
         raise BadValue(row, "a sound", f"{name}{describe_type(data)}", hint) from None
 
 
 def _stored(target: Audio, row: int, data: bytes, sound: Any, name: str) -> bytes:
     """The bytes unchanged if TensorFlow decodes them; otherwise re-encoded."""
-    if sound.samplerate != target.sample_rate:
+    fits = (sound.samplerate, sound.channels) == (target.sample_rate, target.channels)
+    if not fits and not target.convert and sound.samplerate != target.sample_rate:
         got = f"{name}{sound.samplerate} Hz"
-        raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", got, "resample it")
-    if sound.channels != target.channels:
-        raise BadValue(row, f"channels: {target.channels}", f"{name}{sound.channels}")
+        raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", got, "`convert: true` resamples it")
+    if not fits and not target.convert:
+        hint = "`convert: true` mixes them" if target.channels == 1 else ""
+        raise BadValue(row, f"channels: {target.channels}", f"{name}{sound.channels}", hint)
     _check_whole(row, data, sound, name)
-    samples = _samples(target, row, sound, name)
+    same = fits and (sound.format, (sound.subtype,)) == _FORMATS.get(target.encoding)
+    same = same and (target.encoding != "wav" or _is_plain_wav(data))
+    samples = _samples(target, row, sound, name, target.dtype if same or not target.convert else "float32")
     if len(samples) != sound.frames:
         got = f"{name}{describe_type(data)} with {len(samples):,}"
         raise BadValue(row, f"{sound.frames:,} samples", got, "it is cut or damaged")
+    if not fits:
+        samples = _resampled(target, row, _mixed(target, row, samples, name), sound.samplerate, name)
     _check_length(target, row, len(samples), name)
-    same = (sound.format, (sound.subtype,)) == _FORMATS.get(target.encoding)
-    if same and (target.encoding != "wav" or _is_plain_wav(data)):
+    if same:
         return data
-    if sound.subtype in _LOUD and target.encoding != "raw":
-        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs exceed full scale
+    if (sound.subtype in _LOUD or not fits) and target.encoding != "raw":
+        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs, and filters, exceed full scale
+    if target.dtype == "int16" and samples.dtype != np.int16:
+        samples = _of_16_bits(samples)
     return _from_samples(target, row, samples, name)
+
+
+def _mixed(target: Audio, row: int, samples: Array, name: str) -> Array:
+    """Samples `[n, c]` in the feature's channels: one is the mean of all, several repeat one."""
+    channels = samples.shape[1] if samples.ndim == 2 else target.channels
+    if channels == target.channels:
+        return samples
+    if target.channels == 1:
+        mean = samples.mean(axis=1, dtype=np.float64, keepdims=True)
+        return np.asarray((np.rint(mean) if samples.dtype.kind == "i" else mean).astype(samples.dtype))
+    if channels == 1:
+        return np.repeat(samples, target.channels, axis=1)
+    hint = "`channels: 1` mixes them"
+    raise BadValue(row, f"1 channel, or {target.channels}", f"{name}{channels}", hint)
+
+
+def _resampled(target: Audio, row: int, samples: Array, rate: int, name: str) -> Array:
+    """Samples in the feature's rate, as its option `resample` would give them at reading."""
+    if rate == target.sample_rate or not len(samples):
+        return samples
+    if weights(rate, target.sample_rate) > MOST_WEIGHTS:
+        expected = f"a rate that has a large divisor in common with {target.sample_rate}"
+        raise BadValue(row, expected, f"{name}{rate} Hz")
+    return resampled_array(samples, rate, target.sample_rate)
 
 
 def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
@@ -141,6 +205,8 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
 
 def _is_plain_wav(data: bytes) -> bool:
     """Whether there are only a header and samples: tf.audio.decode_wav does not accept every other chunk."""
+    if len(data) < 44:
+        return False
     size = int.from_bytes(data[16:20], "little")
     start = 28 + size
     fields = struct.unpack_from("<HHIIHH", data, 20)
@@ -151,25 +217,26 @@ def _is_plain_wav(data: bytes) -> bool:
         and fields == (1, channels, rate, rate * channels * 2, channels * 2, 16)
         and data[20 + size : 24 + size] == b"data"
         and int.from_bytes(data[24 + size : start], "little") == len(data) - start
+        and channels > 0 == (len(data) - start) % (2 * channels)
     )
 
 
-def _samples(target: Audio, row: int, sound: Any, name: str) -> Array:
-    if target.dtype == "int16" and sound.subtype not in _EXACT_16:
-        hint = "dtype float32 takes it"
+def _samples(target: Audio, row: int, sound: Any, name: str, dtype: str) -> Array:
+    if dtype == "int16" and sound.subtype not in _EXACT_16:
+        hint = "dtype float32 takes it, or `convert: true`"
         raise BadValue(row, "samples of 16 bits", f"{name}{sound.subtype_info}", hint)
     blocks = []
     try:
-        while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=target.dtype, always_2d=True)):
+        while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=dtype, always_2d=True)):
             blocks.append(block)
-    except soundfile("sounds").LibsndfileError as error:
+    except RuntimeError as error:  # soundfile's LibsndfileError
         raise BadValue(row, "a sound that decodes", f"{name}{_reason(error)}") from None
-    return np.concatenate(blocks) if blocks else np.zeros((0, target.channels), target.dtype)
+    return np.concatenate(blocks) if blocks else np.zeros((0, sound.channels), dtype)
 
 
 def _reason(error: Any) -> str:
     """The message of libsndfile, as part of a sentence."""
-    return str(error.error_string).removeprefix("Error : ").rstrip(".")
+    return str(getattr(error, "error_string", error)).removeprefix("Error : ").rstrip(".")
 
 
 def _check_length(target: Audio, row: int, frames: int, name: str) -> None:
@@ -193,6 +260,11 @@ def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> by
         return bytes(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
     format_, (subtype,) = _FORMATS[target.encoding]
     stream = io.BytesIO()
+    if format_ == "WAV":  # the bytes that libsndfile writes
+        with wave.open(stream, "wb") as file:
+            file.setparams((target.channels, 2, target.sample_rate, 0, "NONE", ""))
+            file.writeframes(_quantised(target, samples).astype("<i2").tobytes())
+        return stream.getvalue()
     try:
         soundfile("encoding sounds").write(
             stream, _quantised(target, samples), target.sample_rate, format=format_, subtype=subtype
@@ -212,7 +284,7 @@ def decoded(target: Audio, row: int, data: bytes) -> Array:
     if sound.samplerate != target.sample_rate:
         raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", f"{sound.samplerate} Hz")
     _check_whole(row, data, sound, "")
-    samples = _samples(target, row, sound, "")
+    samples = _samples(target, row, sound, "", target.dtype)
     if samples.shape[1] != target.channels or not len(samples):
         expected = f"samples {show_shape((None, target.channels))}, at least one"
         raise BadValue(row, expected, f"shape {show_shape(samples.shape)}")
@@ -267,6 +339,10 @@ def _quantised(target: Audio, samples: Array) -> Array:
     """The samples as the encoding stores them: WAV and FLAC have 16 bits, and 1.0 is one step too large."""
     if samples.dtype.name == "int16" or target.encoding in ("mp3", "ogg"):
         return samples
+    return _of_16_bits(samples)
+
+
+def _of_16_bits(samples: Array) -> Array:
     steps = np.rint(samples * _FULL_SCALE)
     return np.asarray(np.clip(steps, -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16))
 
