@@ -28,7 +28,11 @@ LAYERS = [
 SIBLINGS_APART = {"writing", "reading", "inspect"}
 PACKAGE = Path(__file__).parents[1] / "pipelines/recordspec"
 SOURCES = [path.stem for path in (PACKAGE / "writing/sources").glob("[!_]*.py")]
-SOURCES = [name for name in SOURCES if name not in ("base", "ranges", "text", "class_names", "arrow")]
+SOURCES = [
+    name
+    for name in SOURCES
+    if name not in ("base", "ranges", "text", "text_files", "notation", "class_names", "arrow")
+]
 HEAVY = ("tensorflow", "keras", "pandas", "pyarrow", "PIL")
 
 

@@ -81,6 +81,13 @@ def sliding_windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
     return overlapping
 
 
+def byte_table(characters: str) -> Mask:
+    """Which bytes are among those of these characters, bool `[256]`."""
+    table = np.zeros(256, np.bool_)
+    table[list(characters.encode())] = True
+    return table
+
+
 # ---- from buffers ----
 
 

@@ -80,7 +80,7 @@ def test_a_cell_that_does_not_fit_is_named_by_its_line(tmp_path, body, expected)
         ("n,x,b,txet,label\n", rs.SpecError, ":1: text: expected one column `text`, got none (did you mean `txet`?)"),
         ("n,n,x,b,text,label\n", rs.SpecError, ":1: n: expected one column `n`, got several"),
         ("", rs.SpecError, ":1: n: expected one column `n`, got none"),
-        (b"\xff\n", rs.RecordError, ":1: expected UTF-8 text, got the byte 0xff"),
+        (b"\xff\n", rs.RecordError, ":1: expected UTF-8 text, got the byte 0xff (`encoding` of the source names another, such as windows-1252 or utf-16)"),
         (HEADER + "1,2\n", rs.RecordError, ":2: expected CSV, got Expected 5 columns, got 2: 1,2"),
     ],
 )  # fmt: skip

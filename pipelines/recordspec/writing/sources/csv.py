@@ -1,4 +1,4 @@
-"""CSV files. The header names the features."""
+"""CSV files. The header names the features, and options tell how the cells are written."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, open_file
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import (
@@ -24,13 +24,17 @@ from recordspec.writing.sources.base import (
     by_feature,
     converted,
     ignored,
+    long_row_problem,
     not_once,
     wanted_columns,
 )
-from recordspec.writing.sources.ranges import ByteRange, LongRow, csv_ranges
+from recordspec.writing.sources.notation import DateFormat, Decimal, Notation, Thousands
+from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, csv_ranges
 from recordspec.writing.sources.text import from_text
+from recordspec.writing.sources.text_files import UTF8, TextStream, encoding_problem
 
 _LONGEST_HEADER = 1 << 20
+_OTHER_ENCODING = "`encoding` of the source names another, such as windows-1252 or utf-16"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,14 @@ class Csv(FileSource):
         path: a path or a pattern, or a list of these. Each file has its own header.
         delimiter: one character.
         columns: the column of a feature, if their names differ.
+        encoding: that of the text, as Python names it.
+        decimal: the character before the decimals of numbers.
+        thousands: the character between groups of three digits. The space also stands for those that do not
+            break a line.
+        percent: whether numbers may have a percent sign: `12.5 %` is 0.125.
+        missing: cells that mean a missing value, also in quotes; in all columns, or by column.
+        dates: the form of dates and times, such as `%d.%m.%Y`, for all features with `date`, or by column;
+            with %Y, %m, %b, %d, %H, %I, %p, %M, %S, %f and %z of strptime.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -48,17 +60,63 @@ class Csv(FileSource):
     path: FilesText
     delimiter: str = ","
     columns: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = "utf-8"
+    decimal: Decimal = "."
+    thousands: Thousands | None = None
+    percent: bool = False
+    missing: tuple[str, ...] | dict[str, tuple[str, ...]] = ()
+    dates: str | dict[str, str] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if problems := list(self._problems()):
+            raise SpecError(problems)
+
+    def _problems(self) -> Iterator[Problem]:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '\0\r\n"':
             expected = "one ASCII character, no quote and no line break"
-            raise SpecError(Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter)))
+            yield Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter))
+        if (problem := encoding_problem(self.encoding)) is not None:
+            yield problem.under("encoding")
+        if self.thousands == self.decimal:
+            expected = f"another character than `decimal`, `{self.decimal}`"
+            yield Problem(path=("thousands",), expected=expected, got="the same")
+        by_column = isinstance(self.dates, Mapping)
+        forms = self.dates.items() if isinstance(self.dates, Mapping) else [("", self.dates)]
+        for column, form in forms:
+            if form or by_column:
+                path = ("dates", column) if by_column else ("dates",)
+                yield from (problem.under(*path) for problem in DateFormat(form).problems())
+
+    def _notation(self, column: str) -> Notation | None:
+        """How the cells of a column are written; None as a build reads them without options."""
+        missing, dates = self.missing, self.dates
+        notation = Notation(
+            decimal=self.decimal,
+            thousands=self.thousands or "",
+            percent=self.percent,
+            missing=tuple(missing.get(column, ()) if isinstance(missing, Mapping) else missing),
+            dates=dates.get(column, "") if isinstance(dates, Mapping) else dates,
+        )
+        return None if notation == Notation() else notation
+
+    def _unknown_columns(self, header: Collection[str]) -> Iterator[Problem]:
+        """A problem for each column of an option that a header lacks."""
+        for option in ("missing", "dates"):
+            by_column = getattr(self, option)
+            for column in by_column if isinstance(by_column, Mapping) else ():
+                if column not in header:
+                    hint = nearest(column, header)
+                    yield Problem(
+                        path=(option,), expected="columns of the file", got=f"`{column}`", hint=hint
+                    )
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
-        headers = [read_header(path, self.delimiter) for path in self.paths]
+        headers = [read_header(path, self.delimiter, self.encoding) for path in self.paths]
         for path, header in zip(self.paths, headers, strict=True):
             wanted = wanted_columns(schema, extra, self.columns, f"{path}:1", header)
+            if problems := list(self._unknown_columns(header)):
+                raise SpecError([problem.at(f"{path}:1") for problem in problems])
         self.notes[:] = ignored(wanted, [*dict.fromkeys(chain.from_iterable(headers))])
         for path, header in zip(self.paths, headers, strict=True):
             yield from self._parts(path, header, wanted)
@@ -66,11 +124,21 @@ class Csv(FileSource):
     def _parts(
         self, path: Location, header: list[str], wanted: Mapping[str, str]
     ) -> Iterator[CsvPart | LongRow]:
-        for span in csv_ranges(path, self.delimiter):
-            if span.too_long:
-                yield LongRow.of(path, span, "row", "is a quote missing?")
+        written = {column: self._notation(column) for column in dict.fromkeys(wanted.values())}
+        notations = {column: notation for column, notation in written.items() if notation is not None}
+        for span in csv_ranges(path, self.delimiter, self.encoding):
+            if isinstance(span, ByteRange) and span.too_long:
+                yield LongRow(path=path, line=span.line, problem=_long_row(span.stop - span.start))
                 continue
-            yield CsvPart(path=path, delimiter=self.delimiter, header=tuple(header), wanted=wanted, span=span)
+            yield CsvPart(
+                path=path,
+                delimiter=self.delimiter,
+                encoding=self.encoding,
+                header=tuple(header),
+                wanted=wanted,
+                notations=notations,
+                span=span,
+            )
 
     def blocks(self) -> Iterator[Any]:
         """All columns of a single file, in record batches of text.
@@ -78,7 +146,7 @@ class Csv(FileSource):
         Raises SpecError for duplicate names, RecordError.
         """
         (path,) = self.paths
-        header = read_header(path, self.delimiter)
+        header = read_header(path, self.delimiter, self.encoding)
         wanted = {name: name for name in header}
         if problems := list(not_once(wanted, header)):
             raise SpecError([problem.at(f"{path}:1") for problem in problems])
@@ -86,19 +154,27 @@ class Csv(FileSource):
             yield from part.blocks()
 
 
-def read_header(path: Location, delimiter: str) -> list[str]:
+def _long_row(size: int) -> Problem:
+    return long_row_problem(size, hint="is a quote missing?")
+
+
+def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list[str]:
     with open_file(path) as file:
-        data = file.read(_LONGEST_HEADER)
-        is_whole = not file.read(1)
+        stream = TextStream(file, encoding)
+        data = stream.read(_LONGEST_HEADER)
+        is_whole = not stream.read(1)
     # bytes that are not UTF-8 in the rows after the header are reported when these are read
-    text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
+    text = io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")
     csv.field_size_limit(sys.maxsize)
     header = next(csv.reader(text, delimiter=delimiter), [])
-    if not is_whole and not text.read(1):
+    is_at_end = not text.read(1)
+    if is_whole and is_at_end and stream.fault is not None:
+        raise stream.fault_at(path, 1)
+    if not is_whole and is_at_end:
         expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
         raise RecordError(Problem(where=f"{path}:1", expected=expected, got="a longer one"))
     if got := _no_utf8("".join(header)):
-        raise RecordError(Problem(where=f"{path}:1", expected="UTF-8 text", got=got))
+        raise RecordError(Problem(where=f"{path}:1", expected=UTF8, got=got, hint=_OTHER_ENCODING))
     return header
 
 
@@ -109,20 +185,27 @@ class CsvPart:
     Attributes:
         path: the path of the file.
         delimiter: one character.
+        encoding: that of the text.
         header: the names of the columns.
         wanted: the column of each feature, and of each extra name.
+        notations: how the cells of columns are written, where a build reads them otherwise.
         span: the bytes of the rows; at the start of the file, of the header, too.
     """
 
     path: Location
     delimiter: str
+    encoding: str
     header: tuple[str, ...]
     wanted: Mapping[str, str]
-    span: ByteRange
+    notations: Mapping[str, Notation]
+    span: ByteRange | WholeFile
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
-        for block in self.blocks():
-            yield from converted(block.num_rows, partial(self._columns, block, schema, extra))
+        for block in self._blocks():
+            if isinstance(block, RecordError):
+                yield block
+            else:
+                yield from converted(block.num_rows, partial(self._columns, block, schema, extra))
 
     def place(self, row: int) -> str:
         """File and line. The part is read again to find the line: a quoted cell may hold line breaks."""
@@ -139,16 +222,30 @@ class CsvPart:
 
     def blocks(self) -> Iterator[Any]:
         """The rows in record batches of text, only the columns that are wanted. Raises RecordError."""
+        row = 0
+        for block in self._blocks():
+            if isinstance(block, RecordError):
+                raise block.at(self.place(row))
+            yield block
+            row += block.num_rows
+
+    def _blocks(self) -> Iterator[Any]:
+        """The same, with a RecordError in place of a row that is too long."""
         pyarrow = arrow()
         try:
-            yield from (block for block in self._read(pyarrow) if block.num_rows)
+            yield from (
+                block for block in self._read(pyarrow) if isinstance(block, RecordError) or block.num_rows
+            )
         except pyarrow.ArrowInvalid as error:
             raise RecordError(self._no_text() or self._uneven(str(error))) from None
 
     def _read(self, pyarrow: Any) -> Iterator[Any]:
         is_first = self._has_header
-        for piece in self.span.pieces(self.path):
-            yield from self._parsed(pyarrow, piece, is_first)
+        for piece in self.span.pieces(self.path, self.encoding):
+            if piece.too_long:
+                yield RecordError(_long_row(piece.too_long), 0)
+            else:
+                yield from self._parsed(pyarrow, piece.data, is_first)
             is_first = False
 
     def _parsed(self, pyarrow: Any, data: bytes, has_header: bool) -> Any:
@@ -186,13 +283,24 @@ class CsvPart:
     ) -> dict[str, Any]:
         batch = block.slice(start, stop - start)
         features, folder = schema.names, self.path.parent
-        columns = by_feature(
-            features, lambda name: from_text(batch.column(self.wanted[name]), features[name], folder)
-        )
+
+        def values_of(name: str) -> Any:
+            column = self.wanted[name]
+            return from_text(batch.column(column), features[name], folder, self.notations.get(column))
+
+        columns = by_feature(features, values_of)
         # a key that is a feature is the feature's value: `7` and `007` are one number
         return columns | {
-            name: batch.column(self.wanted[name]).to_pylist() for name in extra if name not in columns
+            name: self._texts(batch, self.wanted[name]) for name in extra if name not in columns
         }
+
+    def _texts(self, batch: Any, column: str) -> list[str | None]:
+        """The cells of a column, with None for a missing value."""
+        texts: list[str | None] = batch.column(column).to_pylist()
+        notation = self.notations.get(column)
+        if notation is None or not notation.missing:
+            return texts
+        return [None if text in notation.missing else text for text in texts]
 
     @cached_property
     def _places(self) -> RowPlaces[int]:
@@ -202,16 +310,22 @@ class CsvPart:
         return (line for line, _ in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """The line on which each row begins, and its cells; the header is the first."""
+        """The line on which each row begins, and its cells, of a row that is too long none; the header is the
+        first."""
+        csv.field_size_limit(sys.maxsize)
         encoding = "utf-8-sig" if self._has_header else "utf-8"
-        with io.TextIOWrapper(self.span.open(self.path), encoding, "surrogateescape", newline="") as file:
-            csv.field_size_limit(sys.maxsize)
-            reader = csv.reader(file, delimiter=self.delimiter)
-            line = self.span.line
-            for cells in reader:
-                if cells or not self._ignores_empty_lines:
-                    yield line, cells
-                line = self.span.line + reader.line_num
+        for piece in self.span.pieces(self.path, self.encoding):
+            if piece.too_long:
+                yield piece.line, []
+                continue
+            with io.TextIOWrapper(io.BytesIO(piece.data), encoding, "surrogateescape", newline="") as file:
+                reader = csv.reader(file, delimiter=self.delimiter)
+                line = piece.line
+                for cells in reader:
+                    if cells or not self._ignores_empty_lines:
+                        yield line, cells
+                    line = piece.line + reader.line_num
+            encoding = "utf-8"
 
     def _no_text(self) -> Problem | None:
         """The problem of the first cell of a wanted column that is not UTF-8."""
@@ -219,12 +333,12 @@ class CsvPart:
             named = zip(self.header, cells, strict=False)
             text = "".join(cell for name, cell in named if name in self.wanted.values())
             if got := _no_utf8(text):
-                return Problem(where=f"{self.path}:{line}", expected="UTF-8 text", got=got)
+                return Problem(where=f"{self.path}:{line}", expected=UTF8, got=got, hint=_OTHER_ENCODING)
         return None
 
     def _uneven(self, message: str) -> Problem:
         """Arrow's message, at the first row with too many or too few cells, or else at the file."""
-        uneven = (line for line, cells in self._lines() if len(cells) != len(self.header))
+        uneven = (line for line, cells in self._lines() if cells and len(cells) != len(self.header))
         line = next(uneven, None)
         got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", message)  # Arrow counts the rows of the part
         return Problem(where=str(self.path) + (f":{line}" if line else ""), expected="CSV", got=got)

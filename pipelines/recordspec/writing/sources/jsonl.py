@@ -30,10 +30,12 @@ from recordspec.writing.sources.base import (
     FilesText,
     RowPlaces,
     converted,
+    long_row_problem,
     name_of,
     wanted_columns,
 )
-from recordspec.writing.sources.ranges import BOM, ByteRange, LongRow, line_ranges
+from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, line_ranges
+from recordspec.writing.sources.text_files import BOM
 
 Row = dict[str, Any]
 
@@ -71,8 +73,8 @@ class Jsonl(FileSource):
         wanted = wanted_columns(schema, extra, self.columns, name_of(self))
         for path in self.paths:
             for span in line_ranges(path):
-                if span.too_long:
-                    yield LongRow.of(path, span, "line")
+                if isinstance(span, ByteRange) and span.too_long:
+                    yield LongRow(path=path, line=span.line, problem=_long_line(span.stop - span.start))
                     continue
                 yield JsonPart(path=path, wanted=wanted, ignore=frozenset(self.ignore), span=span)
 
@@ -91,17 +93,20 @@ class JsonPart:
     path: Location
     wanted: Mapping[str, str]
     ignore: frozenset[str]
-    span: ByteRange
+    span: ByteRange | WholeFile
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         tries = _TRIES
         for piece in self.span.pieces(self.path):
-            columns = self._by_arrow(schema, piece) if tries else None
+            if piece.too_long:
+                yield RecordError(_long_line(piece.too_long), 0)
+                continue
+            columns = self._by_arrow(schema, piece.data) if tries else None
             if columns is not None:
                 yield columns
                 continue
             tries = max(0, tries - 1)
-            rows = [line for line in map(self.content, io.BytesIO(piece)) if line]
+            rows = [line for line in map(self.content, io.BytesIO(piece.data)) if line]
             if rows:
                 yield from converted(len(rows), partial(self._columns, schema, rows))
 
@@ -149,8 +154,9 @@ class JsonPart:
         return RowPlaces(self._line_numbers)
 
     def _line_numbers(self) -> Iterator[int]:
-        with self.span.open(self.path) as file:
-            yield from (number for number, line in enumerate(file, self.span.line) if self.content(line))
+        for piece in self.span.pieces(self.path):
+            lines = enumerate(io.BytesIO(piece.data), piece.line)
+            yield from [piece.line] if piece.too_long else (n for n, line in lines if self.content(line))
 
     def content(self, line: bytes) -> bytes:
         text = line.removeprefix(BOM) if self.span.start == 0 else line
@@ -246,15 +252,22 @@ def _is_as_python(column: Any, feature: Feature | None) -> bool:
 def read_rows(path: Location) -> Iterator[Row]:
     """Yields the objects of a file. Raises RecordError for a line that is not an object."""
     for span in line_ranges(path):
-        if span.too_long:
-            LongRow.of(path, span, "line").blocks()
+        if isinstance(span, ByteRange) and span.too_long:
+            raise RecordError(_long_line(span.stop - span.start).at(f"{path}:{span.line}"))
         part = JsonPart(path=path, wanted={}, ignore=frozenset(), span=span)
-        with span.open(path) as file:
-            for row, line in enumerate(one for one in map(part.content, file) if one):
-                try:
-                    yield parsed(line)
-                except RecordError as error:
-                    raise error.at(part.place(row)) from None
+        for piece in span.pieces(path):
+            if piece.too_long:
+                raise RecordError(_long_line(piece.too_long).at(f"{path}:{piece.line}"))
+            for number, line in enumerate(io.BytesIO(piece.data), piece.line):
+                if content := part.content(line):
+                    try:
+                        yield parsed(content)
+                    except RecordError as error:
+                        raise error.at(f"{path}:{number}") from None
+
+
+def _long_line(size: int) -> Problem:
+    return long_row_problem(size, "line")
 
 
 def parsed(line: bytes) -> Row:

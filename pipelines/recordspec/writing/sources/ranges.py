@@ -1,12 +1,12 @@
-"""Text files are divided between rows into byte ranges, which processes read independently."""
+"""Text files are divided between rows into byte ranges, which processes read independently. One that is
+compressed, or in an encoding whose bytes do not show the rows, is read as a whole."""
 
 from __future__ import annotations
 
-import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from recordspec.schema import values
 from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import Bytes, Ints, Mask
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import Batches, long_row_problem
-
-BOM = b"\xef\xbb\xbf"
+from recordspec.writing.sources.base import Batches
+from recordspec.writing.sources.text_files import BOM, TextStream, encoding_error, is_divisible, is_utf8
 
 # The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
 _BLOCK = 256 << 10
@@ -28,46 +27,156 @@ _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
 @dataclass(frozen=True)
+class RowPiece:
+    """Consecutive whole rows of a file.
+
+    Attributes:
+        line: the number, from 1, of the first line in them.
+        data: their bytes, in UTF-8.
+        too_long: the bytes of a row that is longer than `values.LONGEST_ROW`, and is not in `data`; else 0.
+    """
+
+    line: int
+    data: bytes
+    too_long: int = 0
+
+
+@dataclass(frozen=True)
 class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
         too_long: whether they are a row longer than `values.LONGEST_ROW`.
-        cuts: places between rows, about `_PIECE_BYTES` from each other.
+        cuts: places between rows, about `_PIECE_BYTES` from each other, and the lines there.
     """
 
     start: int
     stop: int
     line: int = 1
     too_long: bool = False
-    cuts: tuple[int, ...] = ()
+    cuts: tuple[tuple[int, int], ...] = ()
 
-    def open(self, path: Location) -> IO[bytes]:
-        """These bytes as a file. Raises StoreError."""
+    def pieces(self, path: Location, encoding: str = "utf-8") -> Iterator[RowPiece]:
+        """These bytes in pieces of whole rows. Raises StoreError, and RecordError for bytes that the encoding
+        does not have; UTF-8 is not checked."""
         with open_file(path) as file:
             file.seek(self.start)
-            return io.BytesIO(file.read(self.stop - self.start))
+            begins = [(self.start, self.line), *self.cuts]
+            for (start, line), stop in zip(begins, [*(cut for cut, _ in self.cuts), self.stop], strict=True):
+                data = file.read(stop - start)
+                if not is_utf8(encoding):
+                    data = _to_utf8(data, encoding, path, line)
+                yield RowPiece(line, data)
 
-    def pieces(self, path: Location) -> Iterator[bytes]:
-        """These bytes in pieces of whole rows. Raises StoreError."""
+
+@dataclass(frozen=True)
+class WholeFile:
+    """All bytes of a file, which are read from the first on.
+
+    Attributes:
+        delimiter: that of a CSV file; "" for a file in which each line is a row.
+    """
+
+    delimiter: str
+
+    start: ClassVar[int] = 0
+
+    def pieces(self, path: Location, encoding: str = "utf-8") -> Iterator[RowPiece]:
+        """The file in pieces of whole rows.
+
+        Raises StoreError; RecordError for bytes that the compression or the encoding does not have, and as
+        `csv_ranges`.
+        """
         with open_file(path) as file:
-            file.seek(self.start)
-            for start, stop in pairwise([self.start, *self.cuts, self.stop]):
-                yield file.read(stop - start)
+            rows = _HeldRows(TextStream(file, encoding))
+            scanner = _scanner(self.delimiter)
+            start, line = 0, 1  # of the piece that is not complete
+            row, row_line = 0, 1  # of the row that is not complete
+            for ends, lines in _rows(rows, 0, path, scanner):
+                if rows.ended_early and scanner.is_last:
+                    break  # a part of a row
+                starts = np.concatenate([[row], ends[:-1]])
+                start_lines = np.concatenate([[row_line], lines[:-1]])
+                for index in np.flatnonzero(ends - starts > values.LONGEST_ROW).tolist():
+                    if start < starts[index]:
+                        yield RowPiece(line, rows.take(int(starts[index])))
+                    start, stop = int(starts[index]), int(ends[index])
+                    rows.take(stop)
+                    yield RowPiece(int(start_lines[index]), b"", stop - start)
+                    start, line = stop, int(lines[index])
+                row, row_line = int(ends[-1]), int(lines[-1])
+                rows.row = row
+                if row - start >= _PIECE_BYTES:
+                    yield RowPiece(line, rows.take(row))
+                    start, line = row, row_line
+            if rows.ended_early:
+                raise rows.fault_at(path, scanner.line)
+            _check_closed(scanner, path, row_line)
+            if start < row:
+                yield RowPiece(line, rows.take(row))
 
 
-def line_ranges(path: Location) -> list[ByteRange]:
+class _HeldRows:
+    """A stream that holds what was read of it, until it is taken; of a row that is too long, only the end.
+
+    Attributes:
+        row: the offset of the row that is not complete.
+    """
+
+    def __init__(self, stream: TextStream) -> None:
+        self._stream = stream
+        self.fault_at = stream.fault_at
+        self._before = bytearray()  # complete rows, where a row that is too long follows them
+        self._bytes, self._start = bytearray(), 0  # what follows, and its offset
+        self.row = 0
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the stream ended before the file did."""
+        return self._stream.fault is not None
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        if self._start + len(self._bytes) - self.row > values.LONGEST_ROW:
+            self._before += self._bytes[: max(0, self.row - self._start)]
+            self._start += len(self._bytes)
+            self._bytes.clear()
+        self._bytes += data
+        return data
+
+    def take(self, stop: int) -> bytes:
+        """The bytes up to `stop` that are held; they are no longer."""
+        size = max(0, stop - self._start)
+        data = bytes(self._before + self._bytes[:size])
+        self._before.clear()
+        del self._bytes[:size]
+        self._start += size
+        return data
+
+
+def _to_utf8(data: bytes, encoding: str, path: Location, line: int) -> bytes:
+    """Rows of a file in another encoding. Raises RecordError, which names the line; `line` is the first."""
+    try:
+        return str(data, encoding).encode()
+    except UnicodeError as error:
+        if isinstance(error, UnicodeDecodeError):
+            line += len(re.findall(b"\r\n|\r|\n", data[: error.start]))
+        raise RecordError(encoding_error(encoding, error).at(f"{path}:{line}")) from None
+
+
+def line_ranges(path: Location) -> list[ByteRange] | list[WholeFile]:
     """The parts of a file in which each line is a row. Raises StoreError."""
-    return _ranges(path, _Lines())
+    return _ranges(path, "", "utf-8")
 
 
-def csv_ranges(path: Location, delimiter: str) -> list[ByteRange]:
+def csv_ranges(path: Location, delimiter: str, encoding: str = "utf-8") -> list[ByteRange] | list[WholeFile]:
     """The parts of a CSV file. A line break in quotes does not end a row.
 
     Raises StoreError, and RecordError for an unclosed quote, after which the file would be one cell, and for
-    text after a quote that closes, which Arrow and Python drop.
+    text after a quote that closes, which Arrow and Python drop; of a file that is read as a whole, its pieces
+    do.
     """
-    return _ranges(path, _QuotedLines(delimiter))
+    return _ranges(path, delimiter, encoding)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +186,6 @@ class LongRow:
     path: Location
     line: int
     problem: Problem
-
-    @classmethod
-    def of(cls, path: Location, span: ByteRange, what: str, hint: str = "") -> LongRow:
-        """The row of a span. `what` it is called, and the hint, are for the message."""
-        problem = long_row_problem(span.stop - span.start, what, hint)
-        return cls(path=path, line=span.line, problem=problem)
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         yield RecordError(self.problem, 0)
@@ -102,10 +205,14 @@ class _Lines:
 
     Attributes:
         is_open: whether the last row is in quotes where the last window ends.
+        line: the line where it ends.
+        is_last: whether the end of the file ends the last row.
         stray: the index in the last window of the first byte after a quote that closes, if it is text.
     """
 
     is_open = False
+    line = 1
+    is_last = False
     stray: int | None = None
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
@@ -161,13 +268,24 @@ class _QuotedLines(_Lines):
         return np.array(paired, np.int64)
 
 
-def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
+def _scanner(delimiter: str) -> _Lines:
+    return _QuotedLines(delimiter) if delimiter else _Lines()
+
+
+def _ranges(path: Location, delimiter: str, encoding: str) -> list[ByteRange] | list[WholeFile]:
+    with open_file(path) as file:
+        if not is_divisible(file, encoding):
+            return [WholeFile(delimiter)]
+        return _divided(file, path, _scanner(delimiter))
+
+
+def _divided(file: IO[bytes], path: Location, scanner: _Lines) -> list[ByteRange]:
     """Ranges of about `PART_BYTES`, and of single rows that are too long for them."""
     ranges: list[ByteRange] = []
     start, line = 0, 1  # of the range that is not complete
-    cuts: list[int] = []  # in it
+    cuts: list[tuple[int, int]] = []  # in it
     row, row_line = 0, 1  # of the row that is not complete
-    for ends, lines in _rows(path, scanner):
+    for ends, lines in _rows(file, _skip_bom(file), path, scanner):
         starts = np.concatenate([[row], ends[:-1]])
         start_lines = np.concatenate([[row_line], lines[:-1]])
         long = np.flatnonzero(ends - starts > values.LONGEST_ROW)
@@ -189,46 +307,58 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
             )
             start, line, cuts = stop, int(lines[index]), []
         row, row_line = int(ends[-1]), int(lines[-1])
-        if row - max([start, *cuts[-1:]]) >= _PIECE_BYTES:
-            cuts.append(row)
-    if scanner.is_open:
-        got = "one that is never closed"
-        raise RecordError(Problem(where=f"{path}:{row_line}", expected="quotes in pairs", got=got))
+        if row - max([start, *(cut for cut, _ in cuts[-1:])]) >= _PIECE_BYTES:
+            cuts.append((row, row_line))
+    _check_closed(scanner, path, row_line)
     if start < row or not ranges:
         ranges.append(ByteRange(start, row, line, cuts=_within(cuts, start, row)))
     return ranges
 
 
-def _within(cuts: list[int], start: int, stop: int) -> tuple[int, ...]:
+def _check_closed(scanner: _Lines, path: Location, line: int) -> None:
+    """Raises RecordError for a quote that is open at the end of a file; its row begins on this line."""
+    if scanner.is_open:
+        got = "one that is never closed"
+        raise RecordError(Problem(where=f"{path}:{line}", expected="quotes in pairs", got=got))
+
+
+def _within(cuts: list[tuple[int, int]], start: int, stop: int) -> tuple[tuple[int, int], ...]:
     """The places that divide these bytes."""
-    return tuple(cut for cut in cuts if start < cut < stop)
+    return tuple((cut, line) for cut, line in cuts if start < cut < stop)
 
 
-def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
+class _Bytes(Protocol):
+    """What is read from its current place to its end."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _rows(file: _Bytes, start: int, path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
     """Yields the ends of the rows of each window, and the number of the line after each.
 
     The end of the file ends the last row, unless a quote is open there.
     """
     end, line = 0, 1
-    with open_file(path) as file:
-        for place, window in _windows(file, _skip_bom(file)):
-            breaks, is_end = scanner.scan(window)
-            if scanner.stray is not None:
-                before = bytes(window[: scanner.stray + 1][-20:]).splitlines()[-1]
-                problem = Problem(
-                    where=f"{path}:{line + int(np.searchsorted(breaks, scanner.stray))}",
-                    expected="a delimiter or a line break after a quoted cell",
-                    got=f"`{before.decode(errors='replace')}`",
-                    hint='a quote in a quoted cell is doubled: `""`',
-                )
-                raise RecordError(problem)
-            if is_end.any():
-                ends = breaks[is_end] + place
-                yield ends, np.flatnonzero(is_end) + line + 1
-                end = int(ends[-1])
-            line += len(breaks)
+    for place, window in _windows(file, start):
+        breaks, is_end = scanner.scan(window)
+        if scanner.stray is not None:
+            before = bytes(window[: scanner.stray + 1][-20:]).splitlines()[-1]
+            problem = Problem(
+                where=f"{path}:{line + int(np.searchsorted(breaks, scanner.stray))}",
+                expected="a delimiter or a line break after a quoted cell",
+                got=f"`{before.decode(errors='replace')}`",
+                hint='a quote in a quoted cell is doubled: `""`',
+            )
+            raise RecordError(problem)
+        if is_end.any():
+            ends = breaks[is_end] + place
+            yield ends, np.flatnonzero(is_end) + line + 1
+            end = int(ends[-1])
+        line += len(breaks)
+        scanner.line = line
     size = place + len(window) - 2
     if end < size and not scanner.is_open:
+        scanner.is_last = True
         yield np.array([size]), np.array([line])
 
 
@@ -237,7 +367,7 @@ def _skip_bom(file: IO[bytes]) -> int:
     return file.seek(len(BOM) if file.read(len(BOM)) == BOM else 0)
 
 
-def _windows(file: IO[bytes], place: int) -> Iterator[tuple[int, Bytes]]:
+def _windows(file: _Bytes, place: int) -> Iterator[tuple[int, Bytes]]:
     """Yields the rest of a file in windows, each with its offset and one more byte at either side.
 
     Line breaks are assumed before and after the file.

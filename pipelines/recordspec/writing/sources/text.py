@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,23 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
+from recordspec.schema.dates import since_epoch
 from recordspec.schema.encoder import with_missing
 from recordspec.schema.features import Feature
 from recordspec.schema.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
-from recordspec.wire.arrays import Mask, buffer_of, data_of, offsets, present_in, to_numpy, truth_array
+from recordspec.wire.arrays import (
+    Mask,
+    buffer_of,
+    byte_table,
+    data_of,
+    offsets,
+    present_in,
+    to_numpy,
+    truth_array,
+)
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import EXACT
+from recordspec.writing.sources.notation import DateFormat, Notation
 
 # Texts that are certainly int64, and texts that are numbers at all: no hexadecimals, no underscores.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -27,33 +40,34 @@ _POINTED = re.compile(r"[-+]?[0-9]{1,18}\.0+")
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
-def _table(characters: str) -> Mask:
-    """Which bytes are among these, bool `[256]`."""
-    table = np.zeros(256, np.bool_)
-    table[list(characters.encode())] = True
-    return table
-
-
 # The characters of integers and decimals, as Arrow casts them, and of all cells of these forms.
-_CAST = {"int64": _table("-0123456789"), "float64": _table("+-.0123456789Ee")}
+_CAST = {"int64": byte_table("-0123456789"), "float64": byte_table("+-.0123456789Ee")}
 _FORMS = {
-    "int64": _table("+-0123456789"),
-    "float64": _table("+-.0123456789EeNAnaIFifTYty"),
-    "bool": _table("TRUEtrueFALSfals"),
+    "int64": byte_table("+-0123456789"),
+    "float64": byte_table("+-.0123456789EeNAnaIFifTYty"),
+    "bool": byte_table("TRUEtrueFALSfals"),
 }
 
 
-def from_text(column: Any, feature: Feature, folder: Location) -> Any:
+def from_text(column: Any, feature: Feature, folder: Location, notation: Notation | None = None) -> Any:
     """A column of text (`large_string` of Arrow) as values of the feature; null is missing.
 
-    Paths of images and sounds are relative to `folder`, and stay in it.
+    Paths of images and sounds are relative to `folder`, and stay in it. `notation` tells how the cells are
+    written, where a build reads them otherwise.
 
     Raises BadValue for the first invalid cell, SpecError for a feature that one cell
     cannot hold.
     """
     present = _present(column, feature)
+    if notation is not None and notation.missing:
+        present &= ~notation.are_missing(column)
+    column = column if present.all() else column.filter(truth_array(present))
     try:
-        values = _values(column if present.all() else column.filter(truth_array(present)), feature, folder)
+        values = (
+            _values(column, feature, folder)
+            if notation is None
+            else _written_values(column, feature, folder, notation)
+        )
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
     return with_missing(values, present)
@@ -110,6 +124,39 @@ def _values(column: Any, feature: Feature, folder: Location) -> Any:
     )
 
 
+def _written_values(column: Any, feature: Feature, folder: Location, notation: Notation) -> Any:
+    """The same, of cells that are written in a notation."""
+    kind = feature.value_type
+    if kind.date is not None and notation.dates:
+        form = DateFormat(notation.dates)
+        dates, wrong = form.parsed(column)
+        with _as_written(column):
+            values = since_epoch(dates[:wrong], kind.date)
+            if wrong is not None:
+                raise BadValue(wrong, form.expected, "")
+        return values
+    is_number = kind.date is None and kind.shape == () and kind.is_number and kind.item != "bool"
+    if not (is_number and notation.has_numbers):
+        return _values(column, feature, folder)
+    plain, wrong = notation.plain_numbers(column)
+    with _as_written(column, {kind.item: f"numbers are written as `{notation.number_example}`"}):
+        values = _numbers(plain[:wrong], kind.item)
+        if wrong is not None:
+            raise BadValue(wrong, kind.item, "")
+    return values
+
+
+@contextmanager
+def _as_written(column: Any, hints: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Names an invalid cell as it is written in a column; `hints` are for what is expected."""
+    try:
+        yield
+    except BadValue as bad:
+        problem = bad.problem
+        hint = problem.hint or (hints or {}).get(problem.expected, "")
+        raise BadValue(bad.index, problem.expected, f"`{column[bad.index]}`", hint) from None
+
+
 def integers(column: Any) -> tuple[Any, list[int]]:
     """The integers among cells of text, by their form: those of up to 18 digits, int64, and longer ones."""
     from pyarrow import compute
@@ -160,7 +207,7 @@ def cast(column: Any, dtype: str) -> Any:
 
 def have(column: Any, characters: str) -> bool:
     """Whether a cell has one of these characters, which are ASCII."""
-    return bool(_table(characters)[buffer_of(column)].any())
+    return bool(byte_table(characters)[buffer_of(column)].any())
 
 
 def _consist_of(column: Any, characters: Mask) -> Mask:

@@ -1,0 +1,163 @@
+"""Text files as UTF-8: compressed or not, and in any encoding that Python has."""
+
+from __future__ import annotations
+
+import codecs
+from functools import lru_cache
+from typing import IO, Any
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError
+from recordspec.locations import Location
+
+BOM = b"\xef\xbb\xbf"
+# What messages expect of a file without another encoding.
+UTF8 = "UTF-8 text"
+# The suffixes of names of compressed files.
+COMPRESSED = (".gz", ".zst", ".bz2")
+
+# The first bytes of compressed files, none of which a text begins with.
+_STARTS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_STARTS |= {b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)}
+_MOST_START = 16
+# What is decompressed and decoded at once.
+_BLOCK = 256 << 10
+
+
+def uncompressed_name(name: str) -> str:
+    """The name of a file without the suffix of a compression."""
+    return next((name.removesuffix(suffix) for suffix in COMPRESSED if name.endswith(suffix)), name)
+
+
+def compression_in(file: IO[bytes]) -> str:
+    """The compression of an open file, by its first bytes: gzip, zstd or bz2; "" for none. The file is left
+    at its beginning."""
+    start = file.read(_MOST_START)
+    file.seek(0)
+    return next((name for first, name in _STARTS.items() if start.startswith(first)), "")
+
+
+def is_divisible(file: IO[bytes], encoding: str) -> bool:
+    """Whether the bytes of line breaks, quotes and delimiters in an open file are these characters."""
+    return is_byte_encoding(encoding) and not compression_in(file)
+
+
+def encoding_problem(encoding: str) -> Problem | None:
+    """The problem of a name that is no encoding of text; None for others."""
+    try:
+        if codecs.lookup(encoding)._is_text_encoding:
+            return None
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
+        pass
+    hint = "such as utf-8, utf-16, windows-1252, latin-1"
+    return Problem(expected="an encoding that Python knows", got=f"`{encoding}`", hint=hint)
+
+
+def is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+
+
+@lru_cache
+def is_byte_encoding(encoding: str) -> bool:
+    """Whether each byte of ASCII is that character, wherever it stands: in UTF-8, and in encodings with one
+    byte for each character."""
+    return is_utf8(encoding) or all(_is_character(encoding, byte) for byte in range(256))
+
+
+def _is_character(encoding: str, byte: int) -> bool:
+    """Whether a byte is a character of its own, or none at all; that of ASCII, if it is one."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(bytes([byte]))
+    except UnicodeError:
+        return byte >= 128
+    return text == chr(byte) if byte < 128 else len(text) == 1
+
+
+def encoding_error(encoding: str, error: UnicodeError) -> Problem:
+    """The problem of bytes that an encoding does not have."""
+    got = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        wrong = error.object[error.start : max(error.end, error.start + 1)]
+        got = f"the byte{'s' * (len(wrong) > 1)} {' '.join(f'0x{byte:02x}' for byte in wrong)}"
+    return Problem(expected=UTF8 if is_utf8(encoding) else f"{encoding} text", got=got)
+
+
+class TextStream:
+    """The text of an open file from its beginning, as UTF-8 without a BOM, decompressed.
+
+    Attributes:
+        fault: why the text ends before the file does, if it does.
+    """
+
+    def __init__(self, file: IO[bytes], encoding: str = "utf-8") -> None:
+        self._compression = compression_in(file)
+        self._file: Any = file
+        if self._compression:
+            pyarrow = arrow()
+            # with the mode, pyarrow does not ask the file whether it can be read
+            self._file = pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), self._compression)
+        self._encoding = encoding
+        self._decoder = None if is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
+        self._ended = False
+        self.fault: Problem | None = None
+        self._ready = self._filled(b"", len(BOM)).removeprefix(BOM)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; fewer than `size` only at the end."""
+        data = self._filled(self._ready, size)
+        self._ready = data[size:]
+        return data[:size]
+
+    def fault_at(self, path: Location, line: int) -> RecordError:
+        """The error of the fault; the line on which the text ends tells where the encoding is another."""
+        assert self.fault is not None
+        # of compressed bytes, those before the fault are lost
+        is_in_text = self.fault.expected.endswith(" text")
+        return RecordError(self.fault.at(f"{path}:{line}" if is_in_text else str(path)))
+
+    def _filled(self, data: bytes, size: int) -> bytes:
+        """At least `size` bytes, of which `data` are the first; fewer at the end."""
+        pieces, length = [data], len(data)
+        while length < size and not self._ended:
+            pieces.append(self._decoded(self._uncompressed()))
+            length += len(pieces[-1])
+        return b"".join(pieces) if len(pieces) > 1 else data
+
+    def _uncompressed(self) -> bytes:
+        try:
+            data: bytes = self._file.read(_BLOCK)
+        except OSError as error:
+            if error.errno is not None or not self._compression:  # the file is not read, whatever it holds
+                raise
+            self._ended = True
+            whole = f"a whole {self._compression} file"
+            if "runcated" in str(error):
+                self.fault = Problem(expected=whole, got="a part of one")
+            else:
+                self.fault = Problem(expected=whole, got="other bytes", hint=str(error))
+            return b""
+        self._ended = not data
+        return data
+
+    def _decoded(self, data: bytes) -> bytes:
+        if self._decoder is None:
+            return data
+        state = self._decoder.getstate()
+        try:
+            text = self._decoder.decode(data, self._ended and self.fault is None)
+        except UnicodeError:
+            self._decoder.setstate(state)
+            text = self._decoded_to_fault(data)
+        return text.encode("utf-8", "surrogatepass")
+
+    def _decoded_to_fault(self, data: bytes) -> str:
+        """The text before the first bytes that the encoding does not have."""
+        assert self._decoder is not None
+        characters = []
+        try:
+            for byte in data:
+                characters.append(self._decoder.decode(bytes([byte])))
+            self._decoder.decode(b"", True)
+        except UnicodeError as error:
+            self._ended, self.fault = True, encoding_error(self._encoding, error)
+        return "".join(characters)
