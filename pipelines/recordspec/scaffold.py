@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,15 @@ from typing import Any
 
 import yaml
 
-from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, State, StoreError
+from recordspec.errors import (
+    IncompleteError,
+    Problem,
+    RecordError,
+    SpecError,
+    State,
+    StoreError,
+    show_text,
+)
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, absolute, is_path, location, relative
 from recordspec.progress import Progress
@@ -32,9 +41,9 @@ from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_fac
 from recordspec.writing.sources.infer_table import (
     DELIMITERS,
     LINES,
-    delimiter_of,
     infer_rows,
     infer_table,
+    table_suffix,
 )
 
 _TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
@@ -144,7 +153,9 @@ def _contents(folder: LocalPath) -> list[Location]:
     Raises StoreError if it has none.
     """
     tables = [
-        path for path in folder.files() if path.suffix in _TABLES and not path.name.startswith((".", "_"))
+        path
+        for path in folder.files()
+        if table_suffix(path) in _TABLES and not path.name.startswith((".", "_"))
     ]
     is_dataset = manifest_in(folder) is not None
     if is_dataset or has_tfrecords(folder):
@@ -205,7 +216,7 @@ def _source_of(path: Location) -> str:
     status = path.peek()
     if status is not None and stat.S_ISDIR(status.st_mode):
         return _media_source(path) or ""
-    return {**_TABLES, **_LANGUAGES}.get(path.suffix, "tfrecord")
+    return _TABLES.get(table_suffix(path)) or _LANGUAGES.get(path.suffix, "tfrecord")
 
 
 def _media_source(folder: Location) -> str | None:
@@ -484,10 +495,18 @@ def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: 
     comments = {"  inputs:": guess.without, "  targets:": guess.reason, "    buffer:": _GLOBAL}
     if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
         comments = {}
+    else:
+        comments |= _comments_of_options(inferred, lines)
     for number, line in enumerate(lines):
         comment = next((text for key, text in comments.items() if line.startswith(key) and text), "")
         lines[number] = f"{line}  # {comment}" if comment else line
     return "\n".join(lines) + "\n"
+
+
+def _comments_of_options(inferred: Inferred, lines: Sequence[str]) -> dict[str, str]:
+    """Why the source has an option, by the start of its line."""
+    indent = next((line.partition("path:")[0] for line in lines if line.lstrip().startswith("path:")), "")
+    return {f"{indent}{option.name}:": show_text(option.reason) for option in inferred.options}
 
 
 def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
@@ -495,8 +514,9 @@ def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: P
     places = [location(path).seen_from(home) for path in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
-    if files.source == "csv" and (delimiter := delimiter_of(files.paths[0])) != ",":
-        options = {"path": place, "delimiter": delimiter}
+    if inferred.options:
+        # copies: YAML would give a list that several sources share an anchor
+        options = {"path": place} | {one.name: deepcopy(one.value) for one in inferred.options}
     elif files.source == "jsonl" and inferred.left_out:
         options = {"path": place, "ignore": [*inferred.left_out]}
     elif files.source in _MEDIA and "label" not in inferred.schema.names:

@@ -33,6 +33,21 @@ _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProposedOption:
+    """An option that the source of the rows needs.
+
+    Attributes:
+        name: its name.
+        value: its value, as YAML has it.
+        reason: why; "" where nothing is guessed.
+    """
+
+    name: str
+    value: Any
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inferred:
     """A schema, with notes.
 
@@ -41,6 +56,7 @@ class Inferred:
         rows: the number of rows read; None for an imported schema.
         left_out: the keys or columns without a feature.
         no_inputs: the features that should not be inputs of a model, with the reason.
+        options: those that the source of a config needs to read the rows.
     """
 
     schema: Schema
@@ -48,6 +64,7 @@ class Inferred:
     rows: int | None
     left_out: tuple[str, ...] = ()
     no_inputs: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[ProposedOption, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

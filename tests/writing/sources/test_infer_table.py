@@ -86,7 +86,7 @@ def test_digits_with_leading_zeros_are_text(tmp_path):
 
 
 CELLS = {
-    "NA and 1": (["NA", "1"], {"kind": "text"}),
+    "a word and 1": (["unknown", "1"], {"kind": "text"}),
     "nan": (["1", "nan", "-Infinity"], {"dtype": "float32"}),
     "with a point": (["1", "2.0"], {"dtype": "float32"}),
     "with a blank": (["1", " 2"], {"kind": "text"}),
@@ -196,10 +196,10 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
         (",\n1,2\n", 2, 'rows.csv:1: "": expected one column ``, got several'),
         ("a,a\n1,x\n", 2, "rows.csv:1: a: expected one column `a`, got several"),
         ("a,b\n1\n", 1, "rows.csv:2: expected CSV, got Expected 2 columns, got 1: 1"),
-        ("a\n1\n\xff\n", 1, "rows.csv:3: expected UTF-8 text, got the byte 0xff"),
+        ("a\n1\n\x81\n", 1, "rows.csv:3: expected UTF-8 text, got the byte 0x81 (`encoding` of the source names another, such as windows-1252 or utf-16)"),
         ("", 1, "rows.csv: expected CSV, got Empty CSV file"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_table_is_an_error_of_one_line(tmp_path, text, status, said):
     (tmp_path / "rows.csv").write_bytes(text.encode("latin-1"))
     done = run("infer", "rows.csv", cwd=tmp_path)
@@ -289,15 +289,12 @@ def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
 
 def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
     table = {
-        "revenue": ['"1,234.50"', "17", "", "-3.5"],
-        "tax": ["5%", "12.5 %", "0%", "5%"],
         "cost": ["$12", "$1", "$3", "$0.5"],
-        "decimal": ['"1,5"', '"2,75"', '"0,1"', '"3,0"'],
         "day": ["31/01/2026", "1/2/2026", "28.02.2026", "01-03-2026 10:30"],
         "iso": ["2026-01-31", "2026-02-01", "2026-02-28", "2026-03-01"],
         "code": ["1.2.3", "12/3", "4-4", "7"],
         "phone": ["555-1234", "555-1235", "555-1236", "555-1237"],
-        "some": ["5%", "N/A", "6%", "7%"],
+        "mixed": ['"1,5"', '"2.75"', '"0,1"', '"3,0"'],
     }
     rows = [",".join(table), *(",".join(row) for row in zip(*table.values(), strict=True))]
     (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
@@ -306,17 +303,15 @@ def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
         f"are inferred as text: a build reads only the notation `{one}`" for one in ("1234.5", "2026-01-31")
     )
     assert notes == [
-        f"revenue: numbers such as `1,234.50` {numbers}",
-        f"tax: numbers such as `5%` {numbers}",
         f"cost: numbers such as `$12` {numbers}",
-        f"decimal: numbers such as `1,5` {numbers}",
         f"day: dates such as `31/01/2026` {dates}",
+        f"mixed: numbers such as `1,5` {numbers}",
     ]
 
 
 def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
     table = {
-        "size": ["1.5", "NA", "?", "-3"] * 5,
+        "size": ["1.5", "none", "/", "-3"] * 5,
         "half": ["1", "x", "y", "2", "z"] * 4,
         "street": ["1", "2", "3a", "4"] * 5,
         "city": ["Rome"] * 20,
@@ -325,5 +320,5 @@ def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
         "\n".join([",".join(table), *map(",".join, zip(*table.values(), strict=True))]) + "\n"
     )
     assert rs.infer(tmp_path / "rows.csv").notes == (
-        "size: numbers, but for `?`, `NA`: if that means missing, leave these cells empty",
+        "size: numbers, but for `/`, `none`: if that means missing, `missing` of the source says so",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,14 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.schema.arrow_values import is_list
 from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
-from recordspec.schema.infer import MAX_CLASSES, Evidence, Inferred, infer_features, no_inputs
+from recordspec.schema.infer import (
+    MAX_CLASSES,
+    Evidence,
+    Inferred,
+    ProposedOption,
+    infer_features,
+    no_inputs,
+)
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import EXACT_INTS, holds
 from recordspec.wire.arrays import is_arrow, to_numpy
@@ -27,16 +36,21 @@ from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.class_names import ColumnClasses
 from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
+from recordspec.writing.sources.infer_notation import CellForms, propose
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.parquet import class_names_of, opened
 from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.rows import DictRows, not_a_mapping
+from recordspec.writing.sources.text_files import UTF8, uncompressed_name
 
 # The suffixes of CSV files, with their delimiters, and of JSON lines.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
 # Other delimiters of files that are called CSV.
 _OTHER_DELIMITERS = ";\t|"
+# The first bytes of UTF-16; and the encoding of most other text that is not UTF-8.
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_LIKELY = "windows-1252"
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 # The form in which pandas writes integers of a column with missing values.
@@ -67,16 +81,99 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
     Raises RecordError for a file that cannot be read, or has no values; SpecError for two columns of one
     name, and for files of different columns; MissingExtra without pyarrow.
     """
-    suffix = paths[0].suffix
-    table = _Table(where=str(paths[0]), in_text=suffix in DELIMITERS, by_length=suffix in LINES)
-    delimiter = delimiter_of(paths[0]) if suffix in DELIMITERS else ","
+    suffix = table_suffix(paths[0])
+    if suffix in DELIMITERS:
+        return _infer_csv(paths, name, sample)
+    table = _Table(where=str(paths[0]), by_length=suffix in LINES)
+    for path in paths:
+        if suffix == ".parquet":
+            table.add_class_names(class_names_of(path))
+    _add_files(table, paths, _batches, sample)
+    return table.inferred(name)
+
+
+def _infer_csv(paths: Sequence[Location], name: str, sample: int | None) -> Inferred:
+    """A schema for CSV files, in UTF-8 or in another encoding that is likely."""
+    if paths[0].read_start(2) in _UTF16:
+        reason = "by the first bytes of the file"
+        encoding = ProposedOption(name="encoding", value="utf-16", reason=reason)
+        return _infer_encoded(paths, name, sample, encoding)
+    try:
+        return _infer_encoded(paths, name, sample)
+    except RecordError as error:
+        proposed = _likely_encoding(error.problems[0])
+        if proposed is None:
+            raise
+        try:
+            return _infer_encoded(paths, name, sample, proposed)
+        except RecordError:
+            raise error from None
+
+
+def _likely_encoding(problem: Problem) -> ProposedOption | None:
+    """The encoding of text that is not UTF-8; None for another problem, and for bytes that are no text."""
+    byte = re.fullmatch("the byte 0x(..)", problem.got)
+    if problem.expected != UTF8 or byte is None:
+        return None
+    character = bytes.fromhex(byte[1]).decode(_LIKELY, "replace")
+    if not character.isprintable() or character == "\ufffd":
+        return None
+    path, _, line = problem.where.rpartition(":")
+    where = f"line {line} of {path.rpartition('/')[2]}"
+    reason = (
+        f"the byte 0x{byte[1]} on {where} is no UTF-8; in this encoding it is {character}: check the texts"
+    )
+    return ProposedOption(name="encoding", value=_LIKELY, reason=reason)
+
+
+def _infer_encoded(
+    paths: Sequence[Location], name: str, sample: int | None, encoding: ProposedOption | None = None
+) -> Inferred:
+    """A schema for CSV files in this encoding, or in UTF-8."""
+    options = [] if encoding is None else [encoding]
+    given = {option.name: option.value for option in options}
+    delimiter = delimiter_of(paths[0], **given)
+    if delimiter != DELIMITERS[".csv"]:
+        options.insert(0, ProposedOption(name="delimiter", value=delimiter))
+
+    def read(path: Location) -> ColumnBatches:
+        return _csv_batches(path, delimiter, **given)
+
+    table = _Table(where=str(paths[0]), in_text=True)
+    _add_files(table, paths, read, sample)
+    proposed = propose({column: profile.forms for column, profile in table.columns.items()})
+    if proposed.options:
+
+        def read_plain(path: Location) -> ColumnBatches:
+            for columns, rows in read(path):
+                yield {column: proposed.plain(column, values) for column, values in columns.items()}, rows
+
+        table = _Table(where=str(paths[0]), in_text=True)
+        _add_files(table, paths, read_plain, sample)
+    for column in proposed.explained:
+        table.columns[column].notations.clear()
+    inferred = table.inferred(name)
+    options += proposed.options
+    notes = [f"source: {_yaml(option)}: {option.reason}" for option in options if option.reason]
+    return replace(inferred, notes=(*notes, *proposed.notes, *inferred.notes), options=tuple(options))
+
+
+def _yaml(option: ProposedOption) -> str:
+    return f"`{option.name}: {json.dumps(option.value, ensure_ascii=False)}`"
+
+
+def _add_files(
+    table: _Table,
+    paths: Sequence[Location],
+    read: Callable[[Location], ColumnBatches],
+    sample: int | None,
+) -> None:
+    """Adds the first `sample` rows of each file, or all."""
     first: Mapping[str, Any] = {}
     for path in paths:
         rows = 0
-        if suffix == ".parquet":
-            table.add_class_names(class_names_of(path))
-        for columns, count in _batches(path, delimiter):
-            if suffix not in LINES:
+        for columns, count in read(path):
+            if table_suffix(path) not in LINES:
                 first = first or columns
                 _check_columns(columns, first, str(path), paths[0].name)
             taken = count if sample is None else min(count, sample - rows)
@@ -84,7 +181,6 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
             rows += taken
             if rows == sample:
                 break
-    return table.inferred(name)
 
 
 def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
@@ -145,26 +241,32 @@ def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
         yield {str(name): _array([row.get(name) for row in some]) for name in names}, len(some)
 
 
-def delimiter_of(path: Location) -> str:
+def table_suffix(path: Location) -> str:
+    """The suffix of the name of a file, which may be compressed: `.csv` of `rows.csv.gz`."""
+    return PurePath(uncompressed_name(path.name)).suffix
+
+
+def delimiter_of(path: Location, encoding: str = "utf-8") -> str:
     """The delimiter of a file, by its suffix; another one where the header has that, and no comma."""
-    delimiter = DELIMITERS[path.suffix]
-    header = read_header(path, delimiter)
+    delimiter = DELIMITERS[table_suffix(path)]
+    header = read_header(path, delimiter, encoding)
     if delimiter != "," or len(header) != 1:
         return delimiter
     return next((other for other in _OTHER_DELIMITERS if other in header[0]), delimiter)
 
 
-def _batches(path: Location, delimiter: str) -> ColumnBatches:
-    """The rows of a file. The columns of CSV are text."""
-    if path.suffix in LINES:
+def _batches(path: Location) -> ColumnBatches:
+    """The rows of a file of JSON lines, or of Parquet."""
+    if table_suffix(path) in LINES:
         yield from _row_batches(read_rows(path))
         return
-    batches = (
-        Csv(path=str(path), delimiter=delimiter).blocks()
-        if path.suffix in DELIMITERS
-        else _parquet_batches(path)
-    )
-    for batch in batches:
+    for batch in _parquet_batches(path):
+        yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
+
+
+def _csv_batches(path: Location, delimiter: str, encoding: str = "utf-8") -> ColumnBatches:
+    """The rows of a CSV file, in columns of text."""
+    for batch in Csv(path=str(path), delimiter=delimiter, encoding=encoding).blocks():
         yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
 
@@ -387,6 +489,7 @@ class ColumnProfile:
         repeats: whether two rows of a batch have the same text.
         words: whether a text has several words, or is long.
         gap_marks: the texts among the numbers of a CSV file, such as `NA`, judging by its first rows.
+        forms: in which notations the cells of a CSV file are.
         notations: which of `_NOTATIONS` all cells of a CSV file have, and the first that no build reads so.
     """
 
@@ -416,6 +519,7 @@ class ColumnProfile:
     repeats: bool = False
     words: bool = False
     gap_marks: tuple[str, ...] = ()
+    forms: CellForms = field(default_factory=CellForms)
     notations: dict[str, str] = field(default_factory=lambda: dict.fromkeys(_NOTATIONS, ""))
     _dtypes: tuple[str, ...] = ("int64", "float64", "bool")
     _may_be_dates: bool = True
@@ -547,6 +651,7 @@ class ColumnProfile:
         if "float64" in self._dtypes:
             self._add_cell_numbers(filled)
         if len(filled):
+            self.forms.add(filled, are_plain="float64" in self._dtypes)
             self._add_notations(filled)
 
     def _add_cell_numbers(self, filled: Any) -> None:
@@ -612,7 +717,10 @@ class ColumnProfile:
         type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
         if self.in_text and dtype == "string" and self.gap_marks:
             marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
-            notes = (*notes, f"numbers, but for {marks}: if that means missing, leave these cells empty")
+            notes = (
+                *notes,
+                f"numbers, but for {marks}: if that means missing, `missing` of the source says so",
+            )
         if self.in_text and dtype == "string" and not self.zeros:
             notes += tuple(
                 f"{name} such as `{cell}` are inferred as text: a build reads only the notation `{read}`"

@@ -1,0 +1,305 @@
+"""Proposes the options of a CSV source, by the cells of all columns, where these allow one reading alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.schema.infer import ProposedOption
+from recordspec.wire.arrays import buffer_of, byte_table, sizes_of, to_numpy, truth_array
+from recordspec.writing.sources.notation import DateFormat, Notation
+
+# What people write for a missing value. Whether it means one, the user says.
+_WORDS = (
+    "NA",
+    "N/A",
+    "n/a",
+    "n.a.",
+    "N.A.",
+    "#N/A",
+    "NULL",
+    "null",
+    "None",
+    "-",
+    "--",
+    "?",
+    "k.A.",
+    "k. A.",
+    "#NV",
+)
+_SEPARATORS = ("", ",", ".", "'", " ")
+_PLAIN = Notation(percent=True)
+_NUMBERS = (_PLAIN,) + tuple(
+    Notation(decimal=decimal, thousands=thousands, percent=True)
+    for decimal, thousands in product(".,", _SEPARATORS)
+    if decimal != thousands and (decimal, thousands) != (".", "")
+)
+# A date with points begins with the day; with others, the day or the month.
+_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_DATES = tuple(f"{day}{time}" for day, time in product(_DAYS, _TIMES))
+_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?$"
+# Cells that are looked at first: most forms end here.
+_FIRST = 100
+_POINT = byte_table(".")
+
+
+@dataclass
+class CellForms:
+    """In which notations the cells of a column are, so far.
+
+    Attributes:
+        cells: the number of cells that are not empty.
+        words: how many are each of `_WORDS`.
+        numbers: the notations that read all others as numbers.
+        dates: the forms of dates that all others have.
+        is_iso: whether all others are dates of ISO 8601.
+        marks: how many have `,`, `.` and so on, if they may be numbers.
+        examples: the first of these, by its mark; and a date, as "date".
+    """
+
+    cells: int = 0
+    words: Counter[str] = field(default_factory=Counter)
+    numbers: tuple[Notation, ...] = _NUMBERS
+    dates: tuple[str, ...] = _DATES
+    is_iso: bool = True
+    marks: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, filled: Any, *, are_plain: bool) -> None:
+        """Adds cells that are not empty; `are_plain` if these, and all before, are numbers as `1234.5`."""
+        from pyarrow import compute
+
+        self.cells += len(filled)
+        if are_plain:
+            self.dates, self.is_iso = (), False
+            if any(one.decimal == "," for one in self.numbers) and _POINT[buffer_of(filled)].any():
+                self._add_numbers(filled)
+            return
+        is_word = compute.is_in(filled, value_set=arrow().array(_WORDS, filled.type))
+        if compute.any(is_word, min_count=0).as_py():
+            self.words.update(filled.filter(is_word).to_pylist())
+            filled = filled.filter(compute.invert(is_word))
+        if not len(filled):
+            return
+        self.is_iso = self.is_iso and bool(compute.all(compute.match_substring_regex(filled, _ISO)).as_py())
+        self._add_numbers(filled)
+        self.dates = tuple(
+            form
+            for form in self.dates
+            if all(DateFormat(form).parsed(some)[1] is None for some in (filled[:_FIRST], filled))
+        )
+        if self.dates:
+            self.examples.setdefault("date", filled[0].as_py())
+
+    def _add_numbers(self, filled: Any) -> None:
+        from pyarrow import compute
+
+        self.numbers = tuple(
+            notation
+            for notation in self.numbers
+            if all(compute.all(notation.are_numbers(some)).as_py() for some in (filled[:_FIRST], filled))
+        )
+        for mark in (*_SEPARATORS[1:], "%") if self.numbers else ():
+            pattern = "[ \u00a0\u202f][0-9]" if mark == " " else "['\u2019]" if mark == "'" else f"[{mark}]"
+            places = np.flatnonzero(to_numpy(compute.match_substring_regex(filled, pattern)))
+            if len(places):
+                self.marks[mark] += len(places)
+                self.examples.setdefault(mark, filled[int(places[0])].as_py())
+
+    @property
+    def others(self) -> int:
+        """The number of cells that are none of `_WORDS`."""
+        return self.cells - self.words.total()
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether some notation reads all cells as numbers."""
+        return bool(self.others and self.numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposedNotation:
+    """What is proposed for the columns of a file.
+
+    Attributes:
+        options: those of the source.
+        numbers: how numbers are written.
+        columns: the columns of numbers that it reads.
+        dates: the form of the dates of a column, where that is not ISO 8601.
+        missing: the words for missing values, by column, of each column that has any.
+        notes: on columns that an option would read, if it were known which.
+        explained: these columns.
+    """
+
+    options: tuple[ProposedOption, ...]
+    numbers: Notation
+    columns: frozenset[str]
+    dates: Mapping[str, str]
+    missing: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    explained: frozenset[str]
+
+    def plain(self, name: str, column: Any) -> Any:
+        """A column of text as a build without options would need it."""
+        pyarrow = arrow()
+        notation = replace(self.numbers, missing=self.missing.get(name, ()))
+        is_gap = notation.are_missing(column)
+        if name in self.columns or name in self.dates:
+            is_gap |= sizes_of(column) == 0  # in quotes
+        values = column.filter(truth_array(~is_gap))
+        if name in self.columns:
+            values, _ = notation.plain_numbers(values)
+        elif name in self.dates:
+            dates, _ = DateFormat(self.dates[name]).parsed(values)
+            values = pyarrow.array(np.datetime_as_string(dates).tolist(), values.type)
+        return values.take(pyarrow.array(np.cumsum(~is_gap) - 1, mask=is_gap))
+
+
+def propose(forms: Mapping[str, CellForms]) -> ProposedNotation:
+    """The options for the columns of a file."""
+    numeric = {name: one for name, one in forms.items() if one.are_numbers}
+    numbers, notes, explained = _numbers(numeric)
+    columns = {name: one for name, one in numeric.items() if numbers in one.numbers}
+    options = [*_number_options(numbers, columns)]
+    dates, more = _dates({name: one for name, one in forms.items() if name not in columns})
+    notes += more
+    explained |= {name for name, one in forms.items() if len(one.dates) > 1} - dates.keys() - columns.keys()
+    iso = {name for name, one in forms.items() if one.is_iso and one.others}
+    missing = {name: (*forms[name].words,) for name in forms if name in {*columns, *dates, *iso}}
+    missing = {name: words for name, words in missing.items() if words}
+    words = tuple(dict.fromkeys(word for some in missing.values() for word in some))
+    elsewhere = [
+        name for name, one in forms.items() if name not in missing and not set(words).isdisjoint(one.words)
+    ]
+    if words:
+        name, some = next(iter(missing.items()))
+        reason = f"{_quoted(some)} in {_share(sum(forms[name].words.values()), forms[name].cells)} of {name}"
+        reason += (
+            f"{_more(len(missing) - 1)}; all other cells are {'numbers' if name in columns else 'dates'}"
+        )
+        if elsewhere:
+            reason += f"; not in {elsewhere[0]}, which is text"
+        value: Any = {name: [*some] for name, some in missing.items()} if elsewhere else [*words]
+        options.append(ProposedOption(name="missing", value=value, reason=reason))
+    if dates:
+        name = next(iter(dates))
+        example, others = forms[name].examples["date"], forms[name].others
+        reason = f"{example} in {_share(others, forms[name].cells)} of {name}{_more(len(dates) - 1)}"
+        value = dates[name] if len(set(dates.values())) == 1 and not iso else dates
+        options.append(ProposedOption(name="dates", value=value, reason=reason))
+    return ProposedNotation(
+        options=tuple(options),
+        numbers=numbers,
+        columns=frozenset(columns) if options else frozenset(),
+        dates=dates,
+        missing=missing if elsewhere else dict.fromkeys(forms, words),
+        notes=tuple(notes),
+        explained=frozenset(explained),
+    )
+
+
+def _numbers(numeric: Mapping[str, CellForms]) -> tuple[Notation, list[str], set[str]]:
+    """The notation that reads the numbers of all columns, if there is exactly one; else `_PLAIN`, with notes,
+    and the columns that they tell about."""
+    common = [one for one in _NUMBERS if all(one in forms.numbers for forms in numeric.values())]
+    marks: Counter[str] = sum((forms.marks for forms in numeric.values()), Counter())
+    needed = dict.fromkeys(_needed(one, marks) for one in common)
+    if len(needed) == 1:
+        return next(iter(needed)), [], set()
+    odd = [name for name, forms in numeric.items() if _PLAIN not in forms.numbers]
+    if not needed:
+        first, other = _contradicting(numeric)
+        examples = ", ".join(f"`{_example(numeric[name])}`" for name in (first, other))
+        note = f"{first} and {other}: numbers in different notations, {examples}: no option reads both"
+        return _PLAIN, [note], set(odd)
+    notes = []
+    for name, forms in numeric.items():
+        mark = next((one for one in (",", ".") if forms.marks[one]), "")
+        if mark == "," and name in odd:
+            notes.append(
+                f"{name}: numbers such as `{forms.examples[mark]}` are inferred as text: "
+                '`decimal: ","` or `thousands: ","` of the source says which they are'
+            )
+        elif mark == "." and name not in odd and any(one.decimal == "," for one in forms.numbers):
+            example = forms.examples[mark]
+            notes.append(
+                f"{name}: `{example}` is read with a decimal point: if the point divides thousands, "
+                '`decimal: ","` and `thousands: "."` of the source say so'
+            )
+    return _PLAIN, notes, set(odd)
+
+
+def _needed(notation: Notation, marks: Mapping[str, int]) -> Notation:
+    """A notation without what no cell has."""
+    thousands = notation.thousands if marks.get(notation.thousands) else ""
+    comma = notation.decimal == "," and (marks.get(",") or thousands == ".")
+    return replace(notation, decimal="," if comma else ".", thousands=thousands)
+
+
+def _contradicting(numeric: Mapping[str, CellForms]) -> tuple[str, str]:
+    """Two columns that no notation reads together."""
+    odd = sorted(numeric, key=lambda name: len(numeric[name].numbers))
+    pairs = combinations(odd, 2)
+    disjoint = (pair for pair in pairs if set(numeric[pair[0]].numbers).isdisjoint(numeric[pair[1]].numbers))
+    first, other = sorted(next(disjoint, odd[:2]), key=[*numeric].index)
+    return first, other
+
+
+def _example(forms: CellForms) -> str:
+    return next((forms.examples[mark] for mark in (*_SEPARATORS[1:], "%") if mark in forms.examples), "1")
+
+
+def _number_options(notation: Notation, numeric: Mapping[str, CellForms]) -> Iterator[ProposedOption]:
+    decimal, thousands = notation.decimal, notation.thousands
+    if decimal != ".":
+        mark = "," if any(forms.marks[","] for forms in numeric.values()) else thousands
+        yield _number_option("decimal", decimal, mark, numeric)
+    if thousands:
+        yield _number_option("thousands", thousands, thousands, numeric)
+    if any(forms.marks["%"] for forms in numeric.values()):
+        yield _number_option("percent", True, "%", numeric)
+
+
+def _number_option(name: str, value: Any, mark: str, numeric: Mapping[str, CellForms]) -> ProposedOption:
+    having = [column for column, forms in numeric.items() if forms.marks[mark]]
+    forms = numeric[having[0]]
+    reason = f"{forms.examples[mark]} in {_share(forms.marks[mark], forms.cells)} of {having[0]}"
+    return ProposedOption(name=name, value=value, reason=reason + _more(len(having) - 1))
+
+
+def _dates(forms: Mapping[str, CellForms]) -> tuple[dict[str, str], list[str]]:
+    """The form of the dates of each column that has one; and notes on those that may have several."""
+    dated = {name: one for name, one in forms.items() if one.others and one.dates}
+    certain = {name: one.dates[0] for name, one in dated.items() if len(one.dates) == 1}
+    dates, notes = {}, []
+    for name, one in dated.items():
+        as_others = [form for form in one.dates if form in certain.values()]
+        if name in certain or len(as_others) == 1:
+            dates[name] = certain.get(name) or as_others[0]
+            continue
+        choice = " or ".join(f'`dates: "{form}"`' for form in one.dates)
+        notes.append(
+            f"{name}: dates such as `{one.examples['date']}` are inferred as text: {choice} of the source "
+            "says which they are"
+        )
+    return dates, notes
+
+
+def _share(count: int, cells: int) -> str:
+    return f"{count:,} of {cells:,} cells"
+
+
+def _more(columns: int) -> str:
+    return f", and in {columns:,} more column{'s' * (columns > 1)}" if columns else ""
+
+
+def _quoted(words: tuple[str, ...]) -> str:
+    return ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
