@@ -377,7 +377,8 @@ def test_a_delimiter_is_seen_in_the_header(tmp_path, delimiter, suffix):
     done = run("infer", *given, "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     config = yaml.safe_load((tmp_path / "c.yaml").read_text())
-    assert config["write"]["source"]["test"]["csv"] == {"path": f"test{suffix}", "delimiter": delimiter}
+    options = {"path": f"test{suffix}", "delimiter": delimiter, "decimal": ","}
+    assert config["write"]["source"]["test"]["csv"] == options
     assert [*rs.Schema.load(tmp_path / "s.yaml").names] == ["size", "text", "label"]
     assert rs.Pipeline.load(tmp_path / "c.yaml").build(progress=False).rows("test") == 40
 

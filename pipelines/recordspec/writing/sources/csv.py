@@ -42,7 +42,8 @@ class Csv(FileSource):
     """The rows of CSV files. An empty cell is missing; `""` is an empty text, for features of text.
 
     Attributes:
-        path: a path or a pattern, or a list of these. Each file has its own header.
+        path: a path or a pattern, or a list of these. Each file has its own header, and may be compressed
+            with gzip, Zstandard or bzip2.
         delimiter: one character.
         columns: the column of a feature, if their names differ.
         encoding: that of the text, as Python names it.
@@ -64,8 +65,8 @@ class Csv(FileSource):
     decimal: Decimal = "."
     thousands: Thousands | None = None
     percent: bool = False
-    missing: tuple[str, ...] | dict[str, tuple[str, ...]] = ()
-    dates: str | dict[str, str] = ""
+    missing: tuple[str, ...] | Mapping[str, tuple[str, ...]] = ()
+    dates: str | Mapping[str, str] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

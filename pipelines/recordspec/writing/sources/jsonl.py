@@ -53,7 +53,7 @@ class Jsonl(FileSource):
     TensorFlow Serving.
 
     Attributes:
-        path: a path or a pattern, or a list of these.
+        path: a path or a pattern, or a list of these. A file may be compressed with gzip, Zstandard or bzip2.
         columns: the name of a feature in the file, if it differs.
         ignore: names in the file to ignore. Other names without a feature are errors: a misspelt name
             would lose values.
