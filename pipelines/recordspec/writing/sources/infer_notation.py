@@ -49,6 +49,9 @@ _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?$"
 # Cells that are looked at first: most forms end here.
 _FIRST = 100
 _POINT = byte_table(".")
+# The bytes of numbers, and those of dates: most columns of text have others, which is seen without a regex.
+_OF_NUMBERS = byte_table("+-.,0123456789'\u2019 \u00a0\u202f%EeNAnaIFifTYty")
+_OF_DATES = byte_table("./-0123456789: TAaPpMm")
 
 
 @dataclass
@@ -57,7 +60,7 @@ class CellForms:
 
     Attributes:
         cells: the number of cells that are not empty.
-        words: how many are each of `_WORDS`.
+        words: how many are each of `_WORDS`; of texts, only if `add_words` was called for all.
         numbers: the notations that read all others as numbers.
         dates: the forms of dates that all others have.
         is_iso: whether all others are dates of ISO 8601.
@@ -83,18 +86,31 @@ class CellForms:
             if any(one.decimal == "," for one in self.numbers) and _POINT[buffer_of(filled)].any():
                 self._add_numbers(filled)
             return
-        is_word = compute.is_in(filled, value_set=arrow().array(_WORDS, filled.type))
-        if compute.any(is_word, min_count=0).as_py():
-            self.words.update(filled.filter(is_word).to_pylist())
-            filled = filled.filter(compute.invert(is_word))
-        if not len(filled):
+        if self.are_texts:
             return
+        filled = filled.filter(compute.invert(self.add_words(filled)))
+        if len(filled):
+            self._add_numbers(filled)
+            self._add_dates(filled)
+
+    def add_words(self, filled: Any) -> Any:
+        """Adds the words among cells, and returns which these are."""
+        from pyarrow import compute
+
+        is_word = compute.is_in(filled, value_set=arrow().array(_WORDS, filled.type))
+        self.words.update(filled.filter(is_word).to_pylist())
+        return is_word
+
+    def _add_dates(self, filled: Any) -> None:
+        from pyarrow import compute
+
         self.is_iso = self.is_iso and bool(compute.all(compute.match_substring_regex(filled, _ISO)).as_py())
-        self._add_numbers(filled)
         self.dates = tuple(
             form
             for form in self.dates
-            if all(DateFormat(form).parsed(some)[1] is None for some in (filled[:_FIRST], filled))
+            if _OF_DATES[buffer_of(filled[:_FIRST])].all()
+            and compute.all(DateFormat(form).are_dates(filled[:_FIRST])).as_py()
+            and DateFormat(form).parsed(filled)[1] is None
         )
         if self.dates:
             self.examples.setdefault("date", filled[0].as_py())
@@ -105,7 +121,8 @@ class CellForms:
         self.numbers = tuple(
             notation
             for notation in self.numbers
-            if all(compute.all(notation.are_numbers(some)).as_py() for some in (filled[:_FIRST], filled))
+            if _OF_NUMBERS[buffer_of(filled[:_FIRST])].all()
+            and all(compute.all(notation.are_numbers(some)).as_py() for some in (filled[:_FIRST], filled))
         )
         for mark in (*_SEPARATORS[1:], "%") if self.numbers else ():
             pattern = "[ \u00a0\u202f][0-9]" if mark == " " else "['\u2019]" if mark == "'" else f"[{mark}]"
@@ -113,6 +130,11 @@ class CellForms:
             if len(places):
                 self.marks[mark] += len(places)
                 self.examples.setdefault(mark, filled[int(places[0])].as_py())
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether some cells are neither numbers nor dates; then later ones are not looked at."""
+        return not (self.numbers or self.dates or self.is_iso)
 
     @property
     def others(self) -> int:
@@ -161,6 +183,11 @@ class ProposedNotation:
             dates, _ = DateFormat(self.dates[name]).parsed(values)
             values = pyarrow.array(np.datetime_as_string(dates).tolist(), values.type)
         return values.take(pyarrow.array(np.cumsum(~is_gap) - 1, mask=is_gap))
+
+
+def have_words(forms: Mapping[str, CellForms]) -> bool:
+    """Whether some columns of numbers or dates have words for missing values."""
+    return any(one.words for one in forms.values() if one.others and not one.are_texts)
 
 
 def propose(forms: Mapping[str, CellForms]) -> ProposedNotation:

@@ -36,7 +36,7 @@ from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.class_names import ColumnClasses
 from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
-from recordspec.writing.sources.infer_notation import CellForms, propose
+from recordspec.writing.sources.infer_notation import CellForms, have_words, propose
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.parquet import class_names_of, opened
 from recordspec.writing.sources.python_rows import source_of
@@ -141,7 +141,10 @@ def _infer_encoded(
 
     table = _Table(where=str(paths[0]), in_text=True)
     _add_files(table, paths, read, sample)
-    proposed = propose({column: profile.forms for column, profile in table.columns.items()})
+    forms = {column: profile.forms for column, profile in table.columns.items()}
+    if have_words(forms):
+        _add_files(_TextWords(forms), paths, read, sample)
+    proposed = propose(forms)
     if proposed.options:
 
         def read_plain(path: Location) -> ColumnBatches:
@@ -162,8 +165,23 @@ def _yaml(option: ProposedOption) -> str:
     return f"`{option.name}: {json.dumps(option.value, ensure_ascii=False)}`"
 
 
+class _TextWords:
+    """Adds the words for missing values in columns of text, which count only where others have them."""
+
+    def __init__(self, forms: Mapping[str, CellForms]) -> None:
+        self._texts = {name: one for name, one in forms.items() if one.are_texts}
+        for one in self._texts.values():
+            one.words.clear()
+
+    def add(self, columns: Mapping[str, Any], rows: int) -> None:
+        """Adds the first `rows` rows of a batch."""
+        for name, one in self._texts.items():
+            if name in columns:
+                one.add_words(columns[name][:rows])
+
+
 def _add_files(
-    table: _Table,
+    table: _Table | _TextWords,
     paths: Sequence[Location],
     read: Callable[[Location], ColumnBatches],
     sample: int | None,

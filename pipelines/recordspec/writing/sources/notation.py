@@ -170,7 +170,7 @@ class DateFormat:
         return f"a date as {self.text}, such as {example}"
 
     def are_dates(self, column: Any) -> Any:
-        """Which cells of text have this form, bool `[n]`; their numbers are not checked."""
+        """Which cells of text have this form; 31.02.2026 has it, too."""
         return arrow().compute.match_substring_regex(column, f"^(?:{self._pattern})$")
 
     def parsed(self, column: Any) -> tuple[Array, int | None]:
