@@ -307,14 +307,14 @@ def _dates(forms: Mapping[str, CellForms]) -> tuple[dict[str, str], list[str]]:
     dated = {name: one for name, one in forms.items() if one.others and one.dates}
     certain = {name: one.dates[0] for name, one in dated.items() if len(one.dates) == 1}
     dates, notes = {}, []
-    for name, one in dated.items():
-        as_others = [form for form in one.dates if form in certain.values()]
+    for name, cells in dated.items():
+        as_others = [form for form in cells.dates if form in certain.values()]
         if name in certain or len(as_others) == 1:
             dates[name] = certain.get(name) or as_others[0]
             continue
-        choice = " or ".join(f'`dates: "{form}"`' for form in one.dates)
+        choice = " or ".join(f'`dates: "{form}"`' for form in cells.dates)
         notes.append(
-            f"{name}: dates such as `{one.examples['date']}` are inferred as text: {choice} of the source "
+            f"{name}: dates such as `{cells.examples['date']}` are inferred as text: {choice} of the source "
             "says which they are"
         )
     return dates, notes

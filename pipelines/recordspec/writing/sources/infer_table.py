@@ -131,13 +131,13 @@ def _infer_encoded(
 ) -> Inferred:
     """A schema for CSV files in this encoding, or in UTF-8."""
     options = [] if encoding is None else [encoding]
-    given = {option.name: option.value for option in options}
-    delimiter = delimiter_of(paths[0], **given)
+    decoding = {option.name: option.value for option in options}
+    delimiter = delimiter_of(paths[0], **decoding)
     if delimiter != DELIMITERS[".csv"]:
         options.insert(0, ProposedOption(name="delimiter", value=delimiter))
 
     def read(path: Location) -> ColumnBatches:
-        return _csv_batches(path, delimiter, **given)
+        return _csv_batches(path, delimiter, **decoding)
 
     table = _Table(where=str(paths[0]), in_text=True)
     _add_files(table, paths, read, sample)

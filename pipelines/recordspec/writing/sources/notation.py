@@ -24,10 +24,10 @@ _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS: Mapping[str, str] = {",": ",", ".": r"\.", "'": "['\u2019]", " ": _SPACES}
 _PERCENT = f"{_SPACES}?%"
 _SPECIAL = "(?i:[-+]?inf|-?infinity|nan)"
-# The directives of strptime that are read alike everywhere, each with the part of a date that it gives, its
-# form, and its form where no other character divides it from another number.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ZONE = "Z|(?P<sign>[-+])(?P<zone_hour>[0-9]{2}):?(?P<zone_minute>[0-9]{2})"
+# The directives of strptime that are read alike everywhere, each with the part of a date that it gives, its
+# form, and its form where no other character divides it from another number.
 _DIRECTIVES: Mapping[str, tuple[str, str, str]] = {
     "%Y": ("year", "[0-9]{4}", "[0-9]{4}"),
     "%m": ("month", "[0-9]{1,2}", "[0-9]{2}"),
