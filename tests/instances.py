@@ -49,6 +49,7 @@ LISTS += [
     VariableLen(name="with length", dtype="string", as_="dense", pad="-", with_length=True),
     VariableLen(name="static length", dtype="int64", as_="dense", max_length=5, with_length=True),
     VariableLen(name="sparse", dtype="string", as_="sparse", pad="-"),
+    VariableLen(name="perhaps none", dtype="float32", missing="empty"),
 ]
 STEPS = [FixedLenSequence(name=f"steps {dtype}", dtype=dtype) for dtype in TF_DTYPES]
 STEPS += [
@@ -66,6 +67,7 @@ RAGGED += [
     RaggedLists(name="cells", dtype="float32", shape=(None, 4)),
     RaggedLists(name="deep", dtype="int64", shape=(None, None, None, 2, 3), pad=-1),
     RaggedLists(name="keys", dtype="int64", shape=(None, None), key="v", row_lengths=("n",)),
+    RaggedLists(name="perhaps none", dtype="string", shape=(None, None, 2), missing="empty"),
 ]
 SPARSE = [
     SparseValues(name="vector", dtype="float32", size=9),
@@ -82,11 +84,19 @@ TENSORS += [
         for encoding in ("list", "raw", "zlib")
     ),
     AnyTensor(name="any", dtype="uint32", shape=(None,), encoding="raw", pad=2**32 - 1),
+    AnyTensor(name="perhaps", dtype="bool", default=False, with_missing=True),
+    AnyTensor(name="default", dtype="float64", default=0.1),
+    AnyTensor(
+        name="raw, may be missing", dtype="uint64", shape=(2,), default=(1, 2**64 - 1), with_missing=True
+    ),
+    AnyTensor(name="half", dtype="float16", shape=(2,), default=(0.5, 1), with_missing=True),
+    AnyTensor(name="zlib, may be missing", dtype="int8", default=-1, encoding="zlib", with_missing=True),
 ]
 MEANINGS = [
     Label(name="label", names=("cat", "dog", "no")),
     Label(name="open label", names=("a", "b"), oov="index"),
     Label(name="labels", names=("a", "b", "c"), shape=(None,)),
+    Label(name="perhaps labels", names=("a", "b"), shape=(None,), missing="empty"),
     Label(name="padded label", names=("a", "b"), shape=(None,), pad=0),
     Label(name="stored name", names=("cat", "dog", "é", "no"), encoding="name"),
     Label(name="open stored name", names=("a", "b"), encoding="name", oov="index"),
@@ -139,7 +149,7 @@ LOSSY = [Image(name="jpeg", shape=(16, 8, 3), encoding="jpeg")]
 
 ANYWHERE = [*LISTS, *RAGGED, *TENSORS, *MEANINGS, *SOUNDS, *VIDEOS]
 _IN_STEPS = [feature for feature in ANYWHERE if getattr(feature, "as_", "") in ("", "ragged")]
-_IN_STEPS = [feature for feature in _IN_STEPS if feature.name != "empty"]
+_IN_STEPS = [feature for feature in _IN_STEPS if feature.name != "empty" and not feature.optional]
 _IN_STEPS += [feature for feature in LISTS if feature.as_ == "dense" and feature.max_length]
 
 CASES = [Case(feature) for feature in (*FIXED, *STEPS, *SPARSE, *ANYWHERE)]

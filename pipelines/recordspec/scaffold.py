@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -27,7 +27,7 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
-from recordspec.locations import LocalPath, Location, absolute, is_path, location, relative
+from recordspec.locations import LocalPath, Location, absolute, is_path, location, read_bytes, relative
 from recordspec.progress import Progress
 from recordspec.schema.features import Feature
 from recordspec.schema.infer import IDENTIFIES, Inferred
@@ -41,10 +41,14 @@ from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_fac
 from recordspec.writing.sources.infer_table import (
     DELIMITERS,
     LINES,
+    first_texts,
     infer_rows,
     infer_table,
     table_suffix,
 )
+
+if TYPE_CHECKING:
+    from recordspec.writing.sources.detection import Coco, PascalVoc
 
 _TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
 _LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".binpb": "tfmd", ".json": "tfds"}
@@ -52,6 +56,10 @@ _MEDIA: dict[str, type[ImageFolder] | type[AudioFolder]] = {
     "image_folder": ImageFolder,
     "audio_folder": AudioFolder,
 }
+_DETECTION = ("coco", "voc")
+_LARGEST_MEDIUM = 1 << 30
+# The folder of the annotations of Pascal VOC.
+_VOC_FOLDER = "Annotations"
 # Common names of targets, and of identifiers of rows.
 _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
@@ -163,6 +171,9 @@ def _contents(folder: LocalPath) -> list[Location]:
     if tables:
         return [*expand(tables)]
     folders = [folder / one.name for one in folder.folders()]
+    voc = [one for one in (folder, folder / _VOC_FOLDER) if one.is_dir() and _has_xml(one)]
+    if voc:
+        return [voc[0]]
     splits = [one for one in folders if is_split_name(one.name)]
     others = _with_data([one for one in folders if one not in splits], splits) if splits else folders
     if splits and not others:
@@ -215,8 +226,17 @@ def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordErro
 def _source_of(path: Location) -> str:
     status = path.peek()
     if status is not None and stat.S_ISDIR(status.st_mode):
-        return _media_source(path) or ""
+        return "voc" if _has_xml(path) else _media_source(path) or ""
+    if path.suffix == ".json" and path.name != TFDS_FEATURES:
+        from recordspec.writing.sources.detection import is_coco
+
+        if is_coco(path):
+            return "coco"
     return _TABLES.get(table_suffix(path)) or _LANGUAGES.get(path.suffix, "tfrecord")
+
+
+def _has_xml(folder: Location) -> bool:
+    return any(file.suffix == ".xml" for file in folder.files())
 
 
 def _media_source(folder: Location) -> str | None:
@@ -340,7 +360,9 @@ def infer_files(
         schema = schema if name is None else replace(schema, name=name)
         return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=rows)
     if files.source in _TABLES.values():
-        return infer_table(paths, named, sample)
+        return _with_media(infer_table(paths, named, sample), paths)
+    if files.source in _DETECTION:
+        return _infer_detection(files, named, sample)
     if files.source in _MEDIA:
         return _infer_folders(files, named, sample)
     from recordspec.inspect.infer import infer_records
@@ -356,7 +378,7 @@ def _naming_json(path: Location) -> Iterator[None]:
     except (SpecError, StoreError) as error:
         if path.suffix != ".json" or path.name == TFDS_FEATURES:
             raise
-        hint = "boxes of COCO are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file"
+        hint = "rows are lines of a .jsonl file, and annotations of COCO have `images`"
         problems = [replace(problem, hint=problem.hint or hint) for problem in error.problems]
         raise type(error)(problems) from None
 
@@ -377,6 +399,92 @@ def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) 
     if problems:
         raise RecordError(problems)
     return sum(lengths.values())
+
+
+def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
+    """The schema of a table with images and sounds for columns of their paths, relative to its folder."""
+    from recordspec.inspect.infer import MOST_MEDIA, infer_medium
+
+    schema, notes = inferred.schema, list(inferred.notes)
+    names = [feature.name for feature in schema.features if feature.kind == "text"]
+    first = first_texts(paths[0], names, MOST_MEDIA, inferred.options) if names else {}
+    for name, texts in first.items():
+        suffixes = {Path(text).suffix.lower() for text in texts}
+        kinds = {"image": images.SUFFIXES, "audio": sounds.SUFFIXES}
+        kind = next((kind for kind, known in kinds.items() if suffixes and suffixes <= {*known}), None)
+        files = [paths[0].parent.join(location(text)) for text in texts] if kind else []
+        if kind is None or not all(file.exists() for file in files):
+            continue
+        contents = ((str(file), read_bytes(file, _LARGEST_MEDIUM)) for file in files)
+        medium, more = infer_medium(kind, name, contents)
+        features = tuple(medium if feature.name == name else feature for feature in schema.features)
+        schema = replace(schema, features=features)
+        notes += [f"{name}: paths of {kind} files, judged by the first {len(files):,}", *more]
+    return replace(inferred, schema=schema, notes=tuple(notes))
+
+
+def _infer_detection(files: InputFiles, name: str, sample: int | None) -> Inferred:
+    """A schema for annotated images: with their boxes, and the labels of these."""
+    from recordspec.inspect.infer import MOST_MEDIA, infer_medium
+    from recordspec.schema.features.box import Box
+    from recordspec.schema.features.label import Label
+    from recordspec.writing.sources.detection import exceeds
+
+    sources = [_annotated(files.source, **_annotations(files, path)) for path in files.paths]
+    classes = tuple(dict.fromkeys(name for source in sources for name in source.class_names))
+    if not classes:
+        raise RecordError(Problem(where=str(files.paths[0]), expected="objects with classes", got="none"))
+    pairs = [(source.folder, image) for source in sources for image in source.annotated]
+    some = pairs[:: max(1, len(pairs) // (sample or MOST_MEDIA))]
+    places = (folder.join(location(image.values["file_name"])) for folder, image in some)
+    contents = ((str(place), read_bytes(place, _LARGEST_MEDIUM)) for place in places)
+    medium, notes = infer_medium("image", "image", contents)
+    if len(some) < len(pairs):
+        notes.append(f"image: judged by the headers of {len(some):,} of {len(pairs):,} files")
+    if any(exceeds(image) for _, image in pairs):
+        notes.append("boxes: some exceed their image, which `clip: true` of the source clips")
+    boxes = Box(name="boxes", format="rel_yxyx")
+    made = (medium, boxes, Label(name="labels", names=classes, shape=(None,)))
+    empty = sum(not image.objects for _, image in pairs)
+    if empty:
+        notes.append(f"boxes: none in {empty:,} of {len(pairs):,} images")
+    return Inferred(schema=Schema(name=name, features=made), notes=tuple(notes), rows=len(pairs))
+
+
+def _annotated(source: str, **options: Any) -> Coco | PascalVoc:
+    from recordspec.writing.sources.detection import Coco, PascalVoc
+
+    return Coco(**options) if source == "coco" else PascalVoc(**options)
+
+
+def _annotations(files: InputFiles, path: Location) -> dict[str, Any]:
+    """The options of the source of annotated images. Raises StoreError if the images are in no folder beside
+    the annotations."""
+    from recordspec.writing.sources.detection import exceeds
+
+    source = _annotated(files.source, annotations=str(path))
+    first = next(iter(source.annotated), None)
+    if first is None:
+        raise RecordError(Problem(where=str(path), expected="annotated images", got="none"))
+    home = path if path.is_dir() else path.parent
+    places = [home, *map(home.join, map(location, _folder_names(home)))]
+    places += [home.parent, *map(home.parent.join, map(location, _folder_names(home.parent)))]
+    name = location(first.values["file_name"])
+    folder = next((place for place in places if place.join(name).exists()), None)
+    if folder is None:
+        hint = "a config names their folder: `images:` of the source"
+        got = f"names images such as `{first.values['file_name']}`, which are in no folder beside it"
+        raise StoreError(State(where=str(path), got=got, hint=hint))
+    options: dict[str, Any] = {"annotations": str(path)}
+    if folder != home:
+        options["images"] = str(folder)
+    if any(map(exceeds, source.annotated)):
+        options["clip"] = True
+    return options
+
+
+def _folder_names(folder: Location) -> list[str]:
+    return [one.name for one in folder.folders() if not one.name.startswith(".")]
 
 
 def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
@@ -475,9 +583,11 @@ def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: 
         }
         section = {"source": sources}
     guess = guess_fit(schema, inferred.no_inputs)
+    if files.source in _DETECTION:
+        guess = FitGuess(inputs=("image",), target=("boxes", "labels"), reason="", without="")
     fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
     if guess.target is not None:
-        fit["targets"] = guess.target
+        fit["targets"] = guess.target if isinstance(guess.target, str) else list(guess.target)
     encode = _encodes(schema, guess.inputs)
     if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
         fit["encode"] = encode
@@ -511,6 +621,10 @@ def _comments_of_options(inferred: Inferred, lines: Sequence[str]) -> dict[str, 
 
 def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
     """The source of a config, whose paths are relative to its folder."""
+    if files.source in _DETECTION:
+        made = _annotations(files, location(paths[0]))
+        named = [name for name in ("annotations", "images") if name in made]
+        return {files.source: made | {name: location(made[name]).seen_from(home) for name in named}}
     places = [location(path).seen_from(home) for path in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
@@ -546,7 +660,7 @@ class FitGuess:
     """
 
     inputs: tuple[str, ...]
-    target: str | None
+    target: str | tuple[str, ...] | None
     reason: str
     without: str
 

@@ -27,7 +27,7 @@ def from_arrow(column: Any, feature: Feature | None = None) -> Any:
 
     Without a feature, it is numbers or text that stay an array.
     """
-    array = _plain(column)
+    array = _plain(column, feature)
     kind = array.type
     if is_number(array) or (is_date(kind) and takes_dates(feature)):
         return array
@@ -46,29 +46,56 @@ def from_arrow(column: Any, feature: Feature | None = None) -> Any:
     return array.to_pylist()
 
 
-def _plain(column: Any) -> Any:
-    """One array of a plain type: chunks are concatenated, and lists are `large_list`."""
+def _plain(column: Any, feature: Feature | None) -> Any:
+    """One array of a plain type: chunks are concatenated, and lists are `large_list`.
+
+    Decimals are text for a feature of text, else numbers; times of day and durations are the number of their
+    unit.
+    """
     pyarrow = arrow()
     if isinstance(column, pyarrow.ChunkedArray):
         column = combined(column)
     if isinstance(column, pyarrow.ExtensionArray):
-        return _plain(column.storage)
+        return _plain(column.storage, feature)
     if isinstance(column, pyarrow.DictionaryArray):
         entries = column.dictionary
         if is_text(entries) and not entries.null_count:  # what has such an entry is missing, too
             return column
-        return _plain(column.dictionary_decode())
+        return _plain(column.dictionary_decode(), feature)
     if is_list(column.type):
         lengths = pyarrow.compute.list_value_length(column)
         counts = to_numpy(lengths.fill_null(0) if lengths.null_count else lengths).astype(np.int64)
-        items = _plain(column.flatten())
+        items = _plain(column.flatten(), feature)
         if isinstance(items, pyarrow.DictionaryArray):
             items = items.dictionary_decode()
         return list_array(items, offsets(counts), present_in(column))
-    if "view" in str(column.type):  # which can be filtered by few functions
-        plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}
-        return column.cast(plain[str(column.type)]) if str(column.type) in plain else column
+    return _number_or_text(column, feature)
+
+
+def _number_or_text(column: Any, feature: Feature | None) -> Any:
+    types, kind = arrow().types, column.type
+    if "view" in str(kind):  # which can be filtered by few functions
+        plain = {"string_view": arrow().large_string(), "binary_view": arrow().large_binary()}
+        return column.cast(plain[str(kind)]) if str(kind) in plain else column
+    if types.is_decimal(kind):
+        return _decimals(column, feature)
+    if types.is_fixed_size_binary(kind):
+        return column.cast(arrow().large_binary())
+    if types.is_time(kind) or types.is_duration(kind):
+        return column.cast("int32" if kind.bit_width == 32 else "int64")
     return column
+
+
+def _decimals(column: Any, feature: Feature | None) -> Any:
+    """Decimals as what a feature takes: text of all their digits, integers if all are whole, or float64."""
+    if feature is None or feature.value_type.item == "text":
+        return column.cast("large_string")
+    if "int" in feature.value_type.item:
+        try:
+            return column.cast("int64")
+        except arrow().ArrowInvalid:  # some have a fraction, which the feature refuses
+            pass
+    return column.cast("float64")
 
 
 def _has_plain_items(lists: Any) -> bool:

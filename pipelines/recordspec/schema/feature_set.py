@@ -225,7 +225,10 @@ class FeatureSet:
         stored = {
             section: sorted(
                 (
-                    to_builtins(feature.stored_options() | ({"optional": True} if feature.optional else {}))
+                    to_builtins(
+                        feature.stored_options()
+                        | ({"optional": True} if feature.optional and section != "sequence" else {})
+                    )
                     for feature in getattr(self, section)
                 ),
                 key=str,
@@ -289,9 +292,9 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
 def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
     """Yields problems of features that the SequenceExample parser of tf.io does not support."""
     path = (section, feature.name)
-    if section != "sequence" and feature.missing != "error":
+    if section != "sequence" and feature.missing != "error" and not feature.optional:
         expected, hint = (
-            "a feature of `sequence`",
+            "a feature of `sequence`, or lists of any length",
             "a key of values that is missing has a `default`, or is empty",
         )
         yield Problem(path=(*path, "missing"), expected=expected, got=f"one of `{section}`", hint=hint)
@@ -310,6 +313,9 @@ def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
     if not feature.takes_steps:
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
+    elif feature.takes_default and feature.optional:
+        expected, hint = "none in steps", "each of them has a value"
+        yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
     if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
         yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from recordspec.errors import SpecError
 from recordspec.schema.dates import DateUnit
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.features.label import Label
-from recordspec.schema.features.options import STORAGE
+from recordspec.schema.features.options import STORAGE, static
+from recordspec.schema.features.ragged import RaggedLists
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.text import Text
 from recordspec.schema.features.var_len import VariableLen
@@ -173,6 +176,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
         notes = [*evidence.notes, *guesses, *_losses(evidence, feature)]
         if evidence.missing:
             default = " and reads as its default" if feature.optional else ""
+            default = " and reads as empty" if feature.missing == "empty" else default
             default += f", with {feature.indicator} true" if feature.indicator else ""
             notes = [f"{evidence.share_missing} {evidence.unit}{default}", *notes]
     name = evidence.name or '""'
@@ -189,8 +193,7 @@ def _reason(evidence: Evidence) -> str:
         reason += f", too large for {evidence.too_large_for}"
     elif evidence.missing and evidence.dtype is not None:
         reason += f" that is missing in {evidence.missing:,} of {rows}"
-    hint = " (give empty lists instead)" if evidence.dtype is not None and evidence.shape else ""
-    return f"{reason}, which no feature holds, so it is left out{hint}"
+    return f"{reason}, which no feature holds, so it is left out"
 
 
 def _losses(evidence: Evidence, feature: Feature) -> list[str]:
@@ -217,17 +220,37 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
         "key": None if evidence.key == evidence.name else evidence.key,
         "description": evidence.share_missing if evidence.missing else "",
     }
-    if evidence.shape and evidence.missing and not evidence.stored:  # no kind of lists has a default
-        return None
+    if evidence.class_names and not (evidence.missing and evidence.shape != (None,)):
+        # other labels have no default, so the names are text
+        return Label(names=evidence.class_names, shape=evidence.shape, **_lists(evidence, named))
     if evidence.class_names:
-        if evidence.missing:  # a label has no default, so the names are text
-            return _fixed(evidence, "string", named)
-        return Label(names=evidence.class_names, shape=evidence.shape, **named)
-    if None in evidence.shape and evidence.dtype in STORAGE:
-        return VariableLen(dtype=evidence.dtype, **named)
+        return _fixed(evidence, "string", named)
+    if None in evidence.shape:
+        return _listed(evidence, _lists(evidence, named), guesses)
     if evidence.shape:
         return _fixed(evidence, evidence.dtype, named)
     return _scalar(evidence, named, guesses)
+
+
+def _lists(evidence: Evidence, named: dict[str, Any]) -> dict[str, Any]:
+    """The options of a feature of lists: a row of a table that lacks one has an empty one."""
+    return named | ({"missing": "empty"} if evidence.missing and not evidence.stored else {})
+
+
+def _listed(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature | None:
+    """The feature that holds lists of different lengths."""
+    dtype, shape = str(evidence.dtype), evidence.shape
+    levels = next((at for at, size in enumerate(shape) if size is not None), len(shape))
+    if None in shape[levels:] or (dtype not in STORAGE and (evidence.missing or levels > 1)):
+        return None
+    if dtype not in STORAGE:
+        return AnyTensor(dtype=dtype, shape=shape, encoding="raw", **named)
+    if len(shape) > 1:
+        return RaggedLists(dtype=dtype, shape=shape, **named)
+    names = () if dtype == "int64" else _class_names(evidence, dtype, guesses)
+    if names:
+        return Label(names=names, shape=shape, **named)
+    return VariableLen(dtype=dtype, **named)
 
 
 def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature | None:
@@ -236,13 +259,14 @@ def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Fe
         said = [f"{evidence.date} since 1970-01-01", named["description"]]
         named["description"] = ", ".join(filter(None, said))
         return FixedLen(dtype=dtype, date=evidence.date, default=0 if evidence.missing else None, **named)
-    if dtype not in STORAGE and evidence.missing:  # `kind: tensor` has no default
-        return _fixed(evidence, "string", named) if evidence.may_be_string else None
+    if dtype not in STORAGE and evidence.missing and evidence.may_be_string:
+        return _fixed(evidence, "string", named)
     names = () if evidence.missing else _class_names(evidence, dtype, guesses)
     if names:
         return Label(names=names, **named)
     if dtype not in STORAGE:
-        return AnyTensor(dtype=dtype, **named)
+        default: Any = None if not evidence.missing else False if dtype == "bool" else 0
+        return AnyTensor(dtype=dtype, default=default, **named)
     if evidence.media:
         return _medium(evidence, named, guesses)
     if dtype == "string" and evidence.is_text and not evidence.missing:
@@ -255,7 +279,7 @@ def _fixed(evidence: Evidence, dtype: str, named: dict[str, Any]) -> Feature:
         encoding: Any = "raw" if evidence.shape else None  # one `decode_raw` reads a batch of them
         return AnyTensor(dtype=dtype, shape=evidence.shape, encoding=encoding, **named)
     if not evidence.sequence:
-        default = _DEFAULTS[dtype] if evidence.missing else None
+        default = np.full(static(evidence.shape), _DEFAULTS[dtype]).tolist() if evidence.missing else None
         return FixedLen(dtype=dtype, shape=evidence.shape, default=default, **named)
     return FixedLenSequence(dtype=dtype, shape=evidence.shape, **named)
 

@@ -66,7 +66,7 @@ class Feature(abc.ABC):
         name: the feature's name in Python.
         key: the stored name, if it differs.
         missing: what a SequenceExample without the list of steps is: an `error`, or `empty`, as if it had no
-            steps.
+            steps. Of `var_len`, `ragged` and labels of any number, also what a row without a list is.
         description: a text for readers.
 
     Example:

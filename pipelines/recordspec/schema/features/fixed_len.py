@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from recordspec.schema.dates import DateUnit, since_epoch
 from recordspec.schema.features.base import LATER, READING, Feature, ValueType
 from recordspec.schema.features.options import (
     STORAGE,
+    WithDefault,
     check_dtype,
     check_sizes,
     check_value,
@@ -32,7 +33,7 @@ from recordspec.wire.columns import Column, Fixed
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedLen(Feature):
+class FixedLen(WithDefault, Feature):
     """Exactly `shape` values in every record.
 
     Given as a number or string, or nested lists or an array of `shape`. Decodes to a dense tensor
@@ -51,7 +52,6 @@ class FixedLen(Feature):
     kind: ClassVar[str] = "fixed_len"
     takes_arrow: ClassVar[bool] = True
     takes_steps: ClassVar[bool] = False
-    takes_default: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -71,24 +71,7 @@ class FixedLen(Feature):
         if self.date is not None and (self.dtype != "int64" or self.shape):
             got = self.dtype if self.dtype != "int64" else f"shape {show_shape(self.shape)}"
             yield problem("date", "one int64", got)
-        if self.with_missing and self.default is None:
-            yield problem("with_missing", "false without a default", "true", "no value is ever missing")
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the decoded tensors."""
-        return (self.name,) if self.indicator is None else (self.name, self.indicator)
-
-    @property
-    def indicator(self) -> str | None:
-        return f"{self.name}_missing" if self.with_missing else None
-
-    def indicating(self, missing: bool) -> FixedLen:
-        return self if self.default is None else replace(self, with_missing=missing)
-
-    @property
-    def optional(self) -> bool:
-        return self.default is not None
+        yield from self._default_problems()
 
     @property
     def value_type(self) -> ValueType:
@@ -116,17 +99,14 @@ class FixedLen(Feature):
             return value
         if not isinstance(value, WithMissing):
             value = with_default(value, self.default, static(self.shape))
-        return dict(zip(self.outputs, value, strict=True))
+        return self._with_missing(*value)
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
         values, missing = dense(columns[self.stored], static(self.shape), self.default)
-        return dict(zip(self.outputs, (values, missing), strict=True)) if self.with_missing else values
+        return self._with_missing(values, missing)
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
-        values = tf.TensorSpec(self.shape, self.dtype)
-        if not self.with_missing:
-            return values
-        return dict(zip(self.outputs, (values, tf.TensorSpec([], "bool")), strict=True))
+        return self._with_missing(tf.TensorSpec(self.shape, self.dtype), tf.TensorSpec([], "bool"))
 
     def sample(self, rng: np.random.Generator) -> Any:
         return sample_of(rng, self.dtype, static(self.shape))

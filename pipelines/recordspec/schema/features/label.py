@@ -146,6 +146,10 @@ class Label(Feature):
         )
 
     @property
+    def optional(self) -> bool:
+        return self.missing == "empty" and self.shape == (None,)
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType("class", self.shape)
 

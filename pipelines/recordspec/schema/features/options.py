@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +44,41 @@ class WithLength:
     def _with_length(self, values: Any, length: Callable[[], Any]) -> Any:
         """The values, or both tensors or specs, by name."""
         return dict(zip(self.outputs, (values, length()), strict=True)) if self.with_length else values
+
+
+class WithDefault:
+    """A kind of one value a row, which has a default where it is missing, and if asked a second tensor,
+    `<name>_missing`, that says so."""
+
+    takes_default: ClassVar[bool] = True
+
+    name: str
+    default: Any
+    with_missing: bool
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the decoded tensors."""
+        return (self.name,) if self.indicator is None else (self.name, self.indicator)
+
+    @property
+    def indicator(self) -> str | None:
+        return f"{self.name}_missing" if self.with_missing else None
+
+    def indicating(self, missing: bool) -> Any:
+        return self if self.default is None else replace(self, with_missing=missing)  # type: ignore[type-var]
+
+    @property
+    def optional(self) -> bool:
+        return self.default is not None
+
+    def _default_problems(self) -> Iterator[Problem]:
+        if self.with_missing and self.default is None:
+            yield problem("with_missing", "false without a default", "true", "no value is ever missing")
+
+    def _with_missing(self, values: Any, missing: Any) -> Any:
+        """The values, or both tensors or specs, by name."""
+        return dict(zip(self.outputs, (values, missing), strict=True)) if self.with_missing else values
 
 
 def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:

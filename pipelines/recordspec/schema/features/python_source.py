@@ -27,7 +27,7 @@ from recordspec.schema.features.text import Text
 from recordspec.schema.features.var_len import VariableLen
 from recordspec.schema.features.video import Video
 from recordspec.schema.values import numpy_dtype
-from recordspec.wire.columns import literal
+from recordspec.wire.columns import Column, literal
 
 # Expressions by the names of the tensors that they give.
 Outputs = dict[tuple[str, ...], str]
@@ -104,22 +104,30 @@ def _padded(
 
 @outputs.register
 def _tensor(feature: AnyTensor, values: Mapping[str, str]) -> Outputs:
-    value, dtype = values[feature.stored], feature.dtype
     (column,) = feature.columns()
+    if not feature.with_missing:
+        return {feature.outputs: _numbers(feature, column, values[feature.stored])}
+    layout: Any = column.layout
+    filled = f"with_default({values[feature.stored]}, {literal(layout.default)}, {layout.shape!r})"
+    # the values and which are missing, of which the values are decoded
+    decoded = _numbers(feature, column, "parsed")
+    return {feature.outputs: f"(lambda parsed, missing: ({decoded}, missing))(*{filled})"}
+
+
+def _numbers(feature: AnyTensor, column: Column, value: str) -> str:
+    dtype = feature.dtype
     varies = feature.shape[:1] == (None,)
     cell = static(feature.shape[1:] if varies else feature.shape)
     if column.storage != "bytes":
         if dtype != column.storage:
             value = f"narrowed({value}, {dtype!r})" if "int" in dtype else f"tf.cast({value}, tf.{dtype})"
-        return {feature.outputs: value}
+        return value
     if feature.encoding == "zlib":
         value = f"tf.io.decode_compressed({value}, 'ZLIB')"
     if varies:
         size = math.prod(cell) * numpy_dtype(dtype).itemsize
-        return {
-            feature.outputs: f"split_raw({value}, lambda data: {_raw('data', dtype)}, {size}, {list(cell)})"
-        }
-    return {feature.outputs: f"reshaped({_raw(value, dtype)}, {value}, {cell!r})"}
+        return f"split_raw({value}, lambda data: {_raw('data', dtype)}, {size}, {list(cell)})"
+    return f"reshaped({_raw(value, dtype)}, {value}, {cell!r})"
 
 
 def _raw(data: str, dtype: str) -> str:

@@ -80,6 +80,10 @@ class RaggedLists(Feature):
         return self.row_lengths or tuple(default)
 
     @property
+    def optional(self) -> bool:
+        return self.missing == "empty"
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), self.shape)
 

@@ -6,18 +6,28 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, nearest, one_of
+from recordspec.errors import Problem, nearest, one_of, show_shape
 from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
-from recordspec.schema.features.options import check_sizes, check_value, problem, static
+from recordspec.schema.features.options import WithDefault, check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, each_refused, outside
 from recordspec.schema.lists import items
+from recordspec.schema.options import frozen_value
 from recordspec.schema.ragged_array import RaggedArray, dense, ragged
-from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
+from recordspec.schema.tensors import (
+    Tensor,
+    TypeSpec,
+    WithMissing,
+    ragged_spec,
+    reshaped,
+    split_raw,
+    with_default,
+)
 from recordspec.schema.values import DTYPES, Array, BadValue, dtype_range, is_integer, numbers, numpy_dtype
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -48,7 +58,7 @@ _BIT_TWINS = {"uint32": "int32", "uint64": "int64"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnyTensor(Feature):
+class AnyTensor(WithDefault, Feature):
     """A tensor of any dtype. Every value comes back bit for bit.
 
     Given as a number, nested lists or an array of `shape`. Decodes to a dense tensor `[*shape]`; with
@@ -61,6 +71,9 @@ class AnyTensor(Feature):
         encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, compressed bytes.
             By default a list if it represents the dtype exactly, else raw.
         pad: the padding value of values of different sizes, and of steps; zero by default.
+        default: the value of a record without the key; it has the full shape.
+        with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
+            values from data. `fit.encode` then leaves them out of its statistics.
     """
 
     kind: ClassVar[str] = "tensor"
@@ -70,6 +83,8 @@ class AnyTensor(Feature):
     shape: tuple[int | None, ...] = ()
     encoding: Literal["list", "raw", "zlib"] | None = None
     pad: Any = field(default=None, metadata=READING)
+    default: Any = field(default=None, metadata=READING)
+    with_missing: bool = field(default=False, metadata=READING)
 
     def option_problems(self) -> Iterator[Problem]:
         if self.dtype not in DTYPES:
@@ -83,6 +98,12 @@ class AnyTensor(Feature):
         if self._varies and 0 in self.shape:
             yield problem("shape", "sizes of at least 1 after a null", "0")
         yield from check_value("pad", self.pad, self.dtype, ())
+        if self.default is not None and (self._varies or 0 in self.shape):
+            expected = "no default of a shape that varies, or without values"
+            yield problem("default", expected, f"shape {show_shape(self.shape)}")
+        else:
+            yield from check_value("default", self.default, self.dtype, self._cell)
+        yield from self._default_problems()
 
     def _spelled_out(self) -> dict[str, Any]:
         usual = "list" if self.dtype in _LISTS else "raw"
@@ -102,11 +123,29 @@ class AnyTensor(Feature):
         return self.encoding == "list" or (self.encoding is None and self.dtype in _LISTS)
 
     @property
+    def _stored_cell(self) -> tuple[int, ...]:
+        """The shape of what is stored of a value that does not vary: numbers of a list, or one string."""
+        return self._cell if self._is_list else ()
+
+    @cached_property
+    def _stored_default(self) -> Any:
+        """The default as it would be stored."""
+        if self.default is None:
+            return None
+        (stored,) = self.encode([self.default])
+        flat = flat_of(stored)
+        if not self._is_list:
+            return bytes_in(flat)[0]
+        return frozen_value(np.asarray(flat).reshape(self._cell).tolist())
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType(self.dtype, self.shape)
 
     def columns(self) -> tuple[Column, ...]:
-        layout: Layout = Fixed(shape=self._cell if self._is_list else ())
+        layout: Layout = Fixed(
+            shape=self._stored_cell, default=self._stored_default, ragged=self.with_missing
+        )
         if self._varies and self._is_list:
             layout = Ragged(shape=self._cell)
         storage = _LISTS[self.dtype] if self._is_list else "bytes"
@@ -162,8 +201,15 @@ class AnyTensor(Feature):
         cell = math.prod(1 if one is None else one for one in self.shape) * numpy_dtype(self.dtype).itemsize
         check_bytes(size, cell, varies=None in self.shape)
 
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
+        if not self.with_missing:
+            return self._decoded(value)
+        if not isinstance(value, WithMissing):
+            value = WithMissing(*with_default(value, self._stored_default, self._stored_cell))
+        return self._with_missing(self._decoded(value.values), value.missing)
+
+    def _decoded(self, value: Tensor) -> Tensor:
         if self._is_list:
             return narrowed(value, self.dtype)
         if self.encoding == "zlib":
@@ -181,12 +227,24 @@ class AnyTensor(Feature):
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
         array, dtype = columns[self.stored], numpy_dtype(self.dtype)
+        if self._varies:
+            return self._decoded_numpy(array, dtype)
+        values, missing = dense(array, self._stored_cell, self._stored_default)
         if self._is_list:
-            values = ragged(array, self._cell) if self._varies else dense(array, self._cell)[0]
-            if isinstance(values, RaggedArray):
-                return RaggedArray(_cast(values.values, dtype, values.lengths), values.lengths)
-            return _cast(values, dtype, np.ones(len(values), np.int64))
-        data = bytes_in(flat_of(array))
+            made = _cast(values, dtype, np.ones(len(values), np.int64))
+        else:
+            made = self._of_bytes(values.tolist(), dtype)
+        return self._with_missing(made, missing)
+
+    def _decoded_numpy(self, array: ArrowArray, dtype: np.dtype[Any]) -> RaggedArray:
+        """The values of a first dimension that varies."""
+        if not self._is_list:
+            made: RaggedArray = self._of_bytes(bytes_in(flat_of(array)), dtype)
+            return made
+        values = ragged(array, self._cell)
+        return RaggedArray(_cast(values.values, dtype, values.lengths), values.lengths)
+
+    def _of_bytes(self, data: list[bytes], dtype: np.dtype[Any]) -> Any:
         if self.encoding == "zlib":
             data = [_inflated(row, one) for row, one in enumerate(data)]
         size, cell = math.prod(self._cell) * dtype.itemsize, self._cell
@@ -200,10 +258,10 @@ class AnyTensor(Feature):
             return numbers.reshape(len(data), *cell)
         return RaggedArray(numbers.reshape(-1, *cell), lengths_of(data) // size)
 
-    def spec(self) -> TypeSpec:
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         if self._varies:
             return ragged_spec(self.shape, self.dtype)
-        return tf.TensorSpec(self.shape, self.dtype)
+        return self._with_missing(tf.TensorSpec(self.shape, self.dtype), tf.TensorSpec([], "bool"))
 
     def sample(self, rng: np.random.Generator) -> Any:
         shape, dtype = self._cell, self.dtype

@@ -84,6 +84,10 @@ class VariableLen(WithLength, Feature):
         return self.with_length or self.as_ != "dense"
 
     @property
+    def optional(self) -> bool:
+        return self.missing == "empty"
+
+    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), (None,))
 

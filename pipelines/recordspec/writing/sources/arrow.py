@@ -38,6 +38,7 @@ from recordspec.writing.sources.base import (
     even_ranges,
 )
 from recordspec.writing.sources.class_names import class_names_in, named
+from recordspec.writing.sources.objects import column_of, plain_table, plain_types
 
 
 def is_table(rows: Any) -> bool:
@@ -65,6 +66,7 @@ def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> No
         for name, feature in schema.names.items()
         if name in types and _is_unsupported(types[name]) and feature.value_type.item != "any"
         if not (is_date(types[name]) and takes_dates(feature))
+        if not _is_castable(types[name], feature)
         for expected, hint in [_needs(feature)]
     ]
     if problems:
@@ -76,6 +78,15 @@ def _is_unsupported(kind: Any) -> bool:
     if types.is_dictionary(kind):
         kind = kind.value_type
     return bool(types.is_temporal(kind) or types.is_decimal(kind) or types.is_map(kind))
+
+
+def _is_castable(kind: Any, feature: Feature) -> bool:
+    """Whether `from_arrow` makes values of the feature of decimals, times of day or durations."""
+    kind, item = item_type(kind), feature.value_type
+    if arrow().types.is_decimal(kind):
+        return item.item == "text" or (item.is_number and item.item != "bool")
+    counted = arrow().types.is_time(kind) or arrow().types.is_duration(kind)
+    return bool(counted) and item.is_number and "int" in item.item and item.date is None
 
 
 # The dtype of stored values, as messages name it.
@@ -110,7 +121,7 @@ def table_batches(
         schema: the schema of the features.
         folder: the folder, if any, of paths of images and sounds, which they may not leave.
     """
-    values = {name: from_arrow(table.column(one), schema.names.get(name)) for name, one in wanted.items()}
+    values = {name: from_arrow(column_of(table, one), schema.names.get(name)) for name, one in wanted.items()}
     class_names = class_names_in(table.schema)
     values |= {
         name: named(values[name], class_names[column], schema.names.get(name))
@@ -208,6 +219,9 @@ class TableRows:
         made._left_out = self._left_out.union(names)
         return made
 
+    def _leaves_out(self, name: str) -> bool:
+        return any(name == one or name.startswith(f"{one}.") for one in self._left_out)
+
     def batches(self) -> Iterator[Any]:
         """The rows in record batches; of a reader, once."""
         table, self._table = self._table, self._table if self.rows is not None else None
@@ -220,17 +234,20 @@ class TableRows:
             raise SpecError(
                 Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
             )
-        fields = [field for field in table.schema if field.name not in self._left_out]
+        known = {*schema.names, *extra}
+        check_once(table.schema.names)
+        types = plain_types(table.schema, known)
+        fields = [(name, kind) for name, kind in types.items() if not self._leaves_out(name)]
         check_table(schema, extra, arrow().schema(fields))
-        names = [field.name for field in fields]
+        names = [name for name, _ in fields]
         if self.rows is None:
             self._table, first = None, 0
             for batches in _gathered(table):
-                part = arrow().Table.from_batches(batches).select(names)
+                part = plain_table(arrow().Table.from_batches(batches), known).select(names)
                 yield TablePart(first=first, table=part)
                 first += part.num_rows
             return
-        table = _with_whole_numbers(table.select(names), schema)
+        table = _with_whole_numbers(plain_table(table, known).select(names), schema)
         for start, stop in even_ranges(self.rows, table.nbytes // max(1, self.rows)):
             yield TablePart(first=start, table=table.slice(start, stop - start))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe
-from recordspec.locations import AnyPath, Location, LocationText, below, location, read_bytes
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe, system_errors
+from recordspec.locations import AnyPath, Location, LocationText, below, location, open_file, read_bytes
 from recordspec.schema.features import Feature
 from recordspec.schema.features.box import Box
 from recordspec.schema.media.images import header_of
@@ -62,7 +63,7 @@ class AnnotatedImage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Detection(FileSource):
+class Detection(FileSource, abc.ABC):
     """The base of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
 
     Columns of the image are single values, those of its objects lists, which may be empty.
@@ -89,6 +90,16 @@ class _Detection(FileSource):
         home = path if path.is_dir() else path.parent
         return home if self.images is None else location(self.images)
 
+    @property
+    @abc.abstractmethod
+    def annotated(self) -> Iterable[AnnotatedImage]:
+        """Each image with its objects, as the annotations have them. Raises RecordError, StoreError."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes of all objects."""
+        return tuple(sorted({item["labels"] for image in self.annotated for item in image.objects}))
+
     @cached_property
     def _images(self) -> list[Location]:
         return [file for file in files_below(self.folder) if file.suffix.lower() not in (".xml", ".json")]
@@ -113,7 +124,7 @@ class _Detection(FileSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coco(_Detection):
+class Coco(Detection):
     """The images of a COCO annotations file, `instances_*.json`, with their objects.
 
     Attributes:
@@ -136,6 +147,16 @@ class Coco(_Detection):
     def identity(self) -> Any:
         return [identity_of((*self.paths, *self._images)), to_builtins(self)]
 
+    @property
+    def annotated(self) -> list[AnnotatedImage]:
+        return self._annotated
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of all categories, in the order of the file."""
+        (path,) = self.paths
+        return tuple(_categories(str(path), _document(path)).values())
+
     @cached_property
     def _annotated(self) -> list[AnnotatedImage]:
         (path,) = self.paths
@@ -149,7 +170,7 @@ class Coco(_Detection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PascalVoc(_Detection):
+class PascalVoc(Detection):
     """The images of a folder of Pascal VOC annotations, one XML file each, with their objects.
 
     Coordinates are stored unchanged, as in TFDS and the TensorFlow Object Detection API.
@@ -174,6 +195,14 @@ class PascalVoc(_Detection):
         if not files:
             raise StoreError(State(where=str(folder), got="has no files named .xml"))
         return files
+
+    @property
+    def annotated(self) -> Iterator[AnnotatedImage]:
+        for file in self._files:
+            try:
+                yield _read_voc(file)
+            except RecordError as error:
+                raise error.at(str(file)) from None
 
     @property
     def rows(self) -> int:
@@ -321,7 +350,24 @@ def _clipped(image: AnnotatedImage) -> AnnotatedImage:
     return AnnotatedImage(image.values, tuple(one for one, _ in kept), tuple(name for _, name in kept))
 
 
+def exceeds(image: AnnotatedImage) -> bool:
+    """Whether a box exceeds its image."""
+    limits = (image.values["width"], image.values["height"]) * 2
+    sides = np.array([item["boxes"] for item in image.objects], np.float64).reshape(-1, 4)
+    return bool(((sides < -_SLACK) | (sides > np.array(limits) + _SLACK)).any())
+
+
 # COCO.
+
+_COCO_KEY = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
+_COCO_HEAD = 1 << 20
+
+
+def is_coco(path: Location) -> bool:
+    """Whether a JSON file begins like annotations of COCO."""
+    with system_errors("read", path), open_file(path) as file:
+        return _COCO_KEY.search(file.read(_COCO_HEAD)) is not None
+
 
 _USED = {
     "images",
@@ -344,18 +390,8 @@ def _kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
     """The images of an annotations file, in its order. Raises RecordError, StoreError."""
-    try:
-        document = json.loads(read_bytes(path, _LARGEST_JSON), object_pairs_hook=_kept)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(Problem(where=str(path), expected="JSON", got=str(error))) from None
-    where = str(path)
-    names = {
-        key: _entry(where, "categories", at, category, "name", str)
-        for at, key, category in _by_id(where, document, "categories")
-    }
-    repeated = [name for name, many in Counter(names.values()).items() if many > 1]
-    if repeated:
-        raise _wrong(where, ("categories",), "every name once", f"`{repeated[0]}` again")
+    where, document = str(path), _document(path)
+    names = _categories(where, document)
     images = {key: (at, one) for at, key, one in _by_id(where, document, "images")}
     objects: dict[Any, list[tuple[str, dict[str, Any]]]] = {key: [] for key in images}
     for at, key, image_entry in _by_id(where, document, "annotations"):
@@ -382,6 +418,25 @@ def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
         values = {"image_id": key, "file_name": name, **sizes}
         labelled = objects[key]
         yield AnnotatedImage(values, tuple(each for _, each in labelled), tuple(what for what, _ in labelled))
+
+
+def _document(path: Location) -> Any:
+    try:
+        return json.loads(read_bytes(path, _LARGEST_JSON), object_pairs_hook=_kept)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(Problem(where=str(path), expected="JSON", got=str(error))) from None
+
+
+def _categories(where: str, document: Any) -> dict[Any, str]:
+    """The names of the categories, by their ids."""
+    names = {
+        key: _entry(where, "categories", at, category, "name", str)
+        for at, key, category in _by_id(where, document, "categories")
+    }
+    repeated = [name for name, many in Counter(names.values()).items() if many > 1]
+    if repeated:
+        raise _wrong(where, ("categories",), "every name once", f"`{repeated[0]}` again")
+    return names
 
 
 def _by_id(where: str, document: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:

@@ -38,6 +38,7 @@ from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
 from recordspec.writing.sources.infer_notation import CellForms, have_words, propose
 from recordspec.writing.sources.jsonl import read_rows
+from recordspec.writing.sources.objects import plain_columns
 from recordspec.writing.sources.parquet import class_names_of, opened
 from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.rows import DictRows, not_a_mapping
@@ -52,6 +53,7 @@ _OTHER_DELIMITERS = ";\t|"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LIKELY = "windows-1252"
 _BATCH_ROWS = 1 << 16
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _INT64 = range(-(1 << 63), 1 << 63)
 # The form in which pandas writes integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
@@ -264,6 +266,22 @@ def table_suffix(path: Location) -> str:
     return PurePath(uncompressed_name(path.name)).suffix
 
 
+def first_texts(
+    path: Location, names: Iterable[str], count: int, options: Iterable[ProposedOption] = ()
+) -> dict[str, list[str]]:
+    """The first texts of columns of a file, at most `count` of each; `options` are those of a CSV file."""
+    texts: dict[str, list[str]] = {name: [] for name in names}
+    reading = {option.name: option.value for option in options if option.name in ("delimiter", "encoding")}
+    is_csv = table_suffix(path) in DELIMITERS
+    reading.setdefault("delimiter", DELIMITERS.get(table_suffix(path), ","))
+    for columns, _ in _csv_batches(path, **reading) if is_csv else _batches(path):
+        for name, some in texts.items():
+            if name in columns and not isinstance(columns[name], str | InexactArray):
+                some += filter(None, columns[name][: count - len(some)].to_pylist())
+        break
+    return texts
+
+
 def delimiter_of(path: Location, encoding: str = "utf-8") -> str:
     """The delimiter of a file, by its suffix; another one where the header has that, and no comma."""
     delimiter = DELIMITERS[table_suffix(path)]
@@ -443,7 +461,10 @@ class _Table:
 
     def add(self, columns: Mapping[str, Any], rows: int) -> None:
         """Adds the first `rows` rows of a batch."""
+        plain: dict[str, Any] = {}
         for name, values in columns.items():
+            plain |= plain_columns(name, values) if is_arrow(values) else {name: values}
+        for name, values in plain.items():
             if name not in self.columns:
                 profile = ColumnProfile(name, None, self.in_text, self.by_length)
                 profile.rows = profile.nulls = self.rows
@@ -500,6 +521,7 @@ class ColumnProfile:
         as_text: the dtype that does not hold all numbers of a CSV file, if none holds them.
         finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
+        was: a note of a type of Arrow whose values are kept in another.
         date: the coarsest unit of all values, if they are dates and times, or their text.
         zeros: whether an integer of a CSV file has leading zeros.
         signs: the signs that integers of a CSV file have.
@@ -528,6 +550,7 @@ class ColumnProfile:
     as_text: str = ""
     finite: bool = True
     gaps: bool = False
+    was: str = ""
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
     date: DateUnit | None = None
@@ -550,6 +573,7 @@ class ColumnProfile:
         if isinstance(column, str):
             self.odd = self.odd or column
             return
+        column = self._normal(column)
         # cells of text are read with large offsets, which is no type of theirs
         self._add_type(arrow().string() if self.in_text else column.type)
         if self.class_names and types.is_integer(column.type):
@@ -557,6 +581,27 @@ class ColumnProfile:
         self.nulls += column.null_count
         some = column.drop_null()
         self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
+
+    def _normal(self, column: Any) -> Any:
+        """A column in a type that a feature holds, with a note of what it was."""
+        types, kind = arrow().types, _item_type(column.type)
+        if types.is_decimal(kind):
+            self.was = f"{kind}, kept as numbers: `kind: text` keeps all digits"
+            number = arrow().float64()
+        elif types.is_time(kind) or types.is_duration(kind):
+            since = "of a duration" if types.is_duration(kind) else "since midnight"
+            self.was = f"{_UNITS[kind.unit]} {since}"
+            self.may_be_class, number = False, arrow().int64()
+        elif types.is_fixed_size_binary(kind):
+            hint = "`kind: tensor` with `encoding: raw`, if these are numbers"
+            self.was, number = f"{kind.byte_width:,} bytes each: {hint}", arrow().large_binary()
+        elif "view" in str(kind):
+            number = arrow().large_string() if types.is_string_view(kind) else arrow().large_binary()
+        else:
+            return column
+        if types.is_time(kind) and kind.bit_width == 32:
+            column = column.cast(_with_items(column.type, arrow().int32()))
+        return column.cast(_with_items(column.type, number))
 
     def _add_some(self, some: Any) -> None:
         """Adds values none of which is missing."""
@@ -575,15 +620,25 @@ class ColumnProfile:
         elif types.is_floating(some.type):
             self._add_items(some)
         elif is_list(some.type):
-            items = some.flatten()
-            self.gaps |= items.null_count > 0
-            if self.class_names and types.is_integer(items.type):
-                self.gaps |= bool(arrow().compute.any(arrow().compute.less(items, 0), min_count=0).as_py())
-            self._add_items(items.drop_null())
-            if self.by_length and len(self.lengths) < 2:
-                self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
+            self._add_lists(some)
         elif is_tensor(some.type):
             self._add_items(some.storage.flatten())
+
+    def _add_lists(self, some: Any) -> None:
+        import pyarrow.types as types
+
+        items = some.flatten()
+        while is_list(items.type):
+            self.gaps |= items.null_count > 0
+            items = items.flatten()
+        self.gaps |= items.null_count > 0
+        if _is_text(items.type) and self.shallow:
+            self._add_values(items.dictionary_decode() if types.is_dictionary(items.type) else items)
+        if self.class_names and types.is_integer(items.type):
+            self.gaps |= bool(arrow().compute.any(arrow().compute.less(items, 0), min_count=0).as_py())
+        self._add_items(items.drop_null())
+        if self.by_length and len(self.lengths) < 2 and not is_list(some.type.value_type):
+            self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
 
     def _add_items(self, items: Any) -> None:
         """Adds numbers, single ones or those of lists; other items need no look."""
@@ -732,7 +787,8 @@ class ColumnProfile:
         if dtype == "float32" and "float64" in self._unheld:
             dtype = "string" if self.in_text else None
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
-        type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
+        type_name = self._type_name
+        notes += (self.was,) * bool(self.was)
         if self.in_text and dtype == "string" and self.gap_marks:
             marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
             notes = (
@@ -766,6 +822,20 @@ class ColumnProfile:
             identifies=dtype == "string" and self._identifies,
             notes=notes,
         )
+
+    @property
+    def _type_name(self) -> str:
+        """What messages call the values, with the way to a feature, if there is one."""
+        if self.gaps and self.type is not None:
+            item, fill = _item_type(self.type), "a value of your own"
+            fill = f"NaN, or {fill}" if arrow().types.is_floating(item) else fill
+            return f"{self.type} with items that are missing ({fill} in their place makes it `kind: var_len`)"
+        return self.odd or str(self.type)
+
+    @property
+    def shallow(self) -> bool:
+        """Whether values are lists, not lists of lists."""
+        return self.type is not None and is_list(self.type) and not is_list(self.type.value_type)
 
     @property
     def _identifies(self) -> bool:
@@ -832,8 +902,8 @@ def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
         return _dtype_and_shape(kind.value_type)
     if is_list(kind):
         dtype, shape = _dtype_and_shape(kind.value_type)
-        known = dtype != "bool" and shape == ()
-        return dtype if known else None, (kind.list_size if types.is_fixed_size_list(kind) else None,)
+        size = kind.list_size if types.is_fixed_size_list(kind) and None not in shape else None
+        return dtype, (size, *shape)
     if is_tensor(kind):
         item = np.dtype(kind.value_type.to_pandas_dtype()).name
         return "float32" if item == "float64" else item, tuple(kind.shape)
@@ -844,6 +914,13 @@ def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
     if types.is_floating(kind):
         return "float32", ()
     return "string" if _is_text(kind) or types.is_binary(kind) or types.is_large_binary(kind) else None, ()
+
+
+def _with_items(kind: Any, item: Any) -> Any:
+    """The type of lists in each other with other items, or these alone."""
+    if arrow().types.is_fixed_size_list(kind):
+        return arrow().list_(_with_items(kind.value_type, item), kind.list_size)
+    return arrow().list_(_with_items(kind.value_type, item)) if is_list(kind) else item
 
 
 def is_tensor(kind: Any) -> bool:

@@ -34,10 +34,9 @@ from recordspec.writing.sources.base import (
     name_of,
     wanted_columns,
 )
+from recordspec.writing.sources.objects import Members, Row, members_in, unnested
 from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, line_ranges
 from recordspec.writing.sources.text_files import BOM
-
-Row = dict[str, Any]
 
 _BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
@@ -49,14 +48,15 @@ _TRIES = 2
 class Jsonl(FileSource):
     """The objects of JSON Lines files. Absent names and null are missing values.
 
+    The members of an object are columns with dotted names, `meta.votes`; of a list of objects, lists.
     `NaN`, `Infinity` and `-Infinity` are numbers, and `{"b64": "..."}` are bytes in base64, as in the JSON of
     TensorFlow Serving.
 
     Attributes:
         path: a path or a pattern, or a list of these. A file may be compressed with gzip, Zstandard or bzip2.
         columns: the name of a feature in the file, if it differs.
-        ignore: names in the file to ignore. Other names without a feature are errors: a misspelt name
-            would lose values.
+        ignore: names in the file to ignore, of objects with all their members. Other names without a feature
+            are errors: a misspelt name would lose values.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -113,7 +113,7 @@ class JsonPart:
     def _by_arrow(self, schema: Schema, piece: bytes) -> Columns | None:
         """The lines of a piece, parsed by Arrow; None if it may not give what Python gives, line by line."""
         lines = piece.removeprefix(BOM) if self.span.start == 0 else piece
-        types = self._types(schema, lines)
+        types = None if self._members else self._types(schema, lines)
         if types is None or _BASE64_KEY in lines or (rows := _objects_in(lines)) is None:
             return None
         try:
@@ -158,6 +158,10 @@ class JsonPart:
             lines = enumerate(io.BytesIO(piece.data), piece.line)
             yield from [piece.line] if piece.too_long else (n for n, line in lines if self.content(line))
 
+    @cached_property
+    def _members(self) -> Members:
+        return members_in(self.wanted.values())
+
     def content(self, line: bytes) -> bytes:
         text = line.removeprefix(BOM) if self.span.start == 0 else line
         return text.rstrip(_WHITE)
@@ -170,15 +174,19 @@ class JsonPart:
 
     def _row(self, number: int, line: bytes, known: set[str], schema: Schema) -> Row:
         try:
-            row = parsed(line)
+            row = unnested(parsed(line), self._members)
         except RecordError as error:
             raise RecordError(error.problems, number) from None
-        if not row.keys() <= known:
-            name = next(name for name in row if name not in known)
+        unknown = [] if row.keys() <= known else [name for name in row if not self._is_known(name, known)]
+        if unknown:
+            name = unknown[0]
             problem = unknown_name(schema, name, self.wanted.values(), row)
             hint = problem.hint or "`ignore` of the source lists names to leave out"
             raise RecordError(replace(problem, hint=hint), number)
         return row
+
+    def _is_known(self, name: str, known: set[str]) -> bool:
+        return name in known or any(name.startswith(f"{one}.") for one in self.ignore)
 
 
 def _type_of(feature: Feature | None, value: Any) -> Any:
@@ -312,7 +320,7 @@ def _wrong(expected: str, got: str, hint: str = "") -> RecordError:
     return RecordError(Problem(expected=expected, got=got, hint=hint), 0)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Row:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         names = [name for name, _ in pairs]

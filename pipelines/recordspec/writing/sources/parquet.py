@@ -25,6 +25,7 @@ from recordspec.writing.sources.base import (
     wanted_columns,
 )
 from recordspec.writing.sources.class_names import ColumnClasses, class_names_in
+from recordspec.writing.sources.objects import plain_types, top_level
 
 # Rows of about this many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
@@ -39,6 +40,8 @@ _CELL_BYTES = 8
 @dataclass(frozen=True, kw_only=True)
 class Parquet(FileSource):
     """The rows of Parquet files with the same columns, file after file in the order of their names.
+
+    The members of structs are columns with dotted names, `meta.votes`; those of lists of structs, lists.
 
     Raises StoreError or RecordError for a file that cannot be read.
 
@@ -88,24 +91,30 @@ class Parquet(FileSource):
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name, once it is sure that all the files have them, and of one type."""
         first, columns = self.paths[0], self._opened[0][1]
-        wanted = wanted_columns(schema, extra, self.columns, str(first), columns.names)
-        self.notes[:] = ignored(wanted, columns.names)
-        check_types(schema, {name: columns.field(column).type for name, column in wanted.items()}, str(first))
-        for path, (_, others) in zip(self.paths[1:], self._opened[1:], strict=True):
-            wanted_columns(schema, extra, self.columns, str(path), others.names)
+        wanted = wanted_columns(schema, extra, self.columns, str(first), _header(columns))
+        types, *more = (plain_types(one, wanted.values()) for _, one in self._opened)
+        self.notes[:] = ignored(wanted, [*types])
+        check_types(schema, {name: types[column] for name, column in wanted.items()}, str(first))
+        for path, (_, others), kinds in zip(self.paths[1:], self._opened[1:], more, strict=True):
+            wanted_columns(schema, extra, self.columns, str(path), _header(others))
             problems = [
                 Problem(
                     where=str(path),
                     path=(name,),
-                    expected=f"{columns.field(column).type}, as in {first.name}",
-                    got=str(others.field(column).type),
+                    expected=f"{types[column]}, as in {first.name}",
+                    got=str(kinds[column]),
                 )
                 for name, column in wanted.items()
-                if not others.field(column).type.equals(columns.field(column).type)
+                if not kinds[column].equals(types[column])
             ]
             if problems:
                 raise SpecError(problems)
         return wanted
+
+
+def _header(columns: Any) -> list[str]:
+    """The names of the columns of an Arrow schema, and of the members of objects in them."""
+    return [*columns.names, *(name for name in plain_types(columns) if name not in columns.names)]
 
 
 def _size(group: Any) -> int:
@@ -155,8 +164,8 @@ class ParquetPart:
     def _blocks(self) -> Iterator[Any]:
         """Record batches of the rows. Raises RecordError if the file is broken, and before they are read if
         the rows of a column are too long."""
-        columns = set(self.wanted.values())
         with opened(self.path) as file:
+            columns = {top_level(name, file.schema_arrow.names) for name in self.wanted.values()}
             for number in self.groups:
                 _check_length(file.metadata.row_group(number), columns, f"{self.path}: row group {number}")
             yield from file.iter_batches(

@@ -14,6 +14,7 @@ from recordspec.schema.encoder import columns_of
 from recordspec.schema.media import images
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
+from recordspec.writing.sources.objects import Members, members_in, unnested
 
 _Rows = TypeVar("_Rows", bound="DictRows")
 
@@ -41,7 +42,9 @@ class DictRows:
 
     def read(self, schema: Schema) -> Iterator[Any]:
         """The rows, as a schema takes them."""
-        return map(self._kept, self) if self._left_out else iter(self)
+        rows = map(self._kept, self) if self._left_out else iter(self)
+        members = members_in(schema.names)
+        return (_unnested(number, row, members) for number, row in enumerate(rows)) if members else rows
 
     def _kept(self, row: Any) -> Any:
         if not isinstance(row, Mapping) or self._left_out.isdisjoint(row):
@@ -66,6 +69,13 @@ class DictRows:
 
     def place(self, row: int) -> str:
         return f"row {row}"
+
+
+def _unnested(number: int, row: Any, members: Members) -> Any:
+    try:
+        return unnested(row, members) if isinstance(row, Mapping) else row
+    except RecordError as error:
+        raise RecordError([problem.at(f"row {number}") for problem in error.problems], number) from None
 
 
 def _length(rows: Iterable[Any]) -> int | None:

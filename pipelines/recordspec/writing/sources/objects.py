@@ -1,0 +1,162 @@
+"""Objects in rows: their members are columns with dotted names, `meta.votes`; of lists of objects, lists.
+
+So are the structs of Arrow and Parquet, their lists and their maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError
+from recordspec.schema.arrow_values import is_file, is_list
+from recordspec.wire.arrays import list_array, offsets, present_in, to_numpy
+
+Row = Mapping[str, Any]
+# The names of members by that of the column with the objects.
+Members = Mapping[str, frozenset[str]]
+
+
+# ---- in Python ----
+
+
+def members_in(names: Iterable[str]) -> Members:
+    """The dotted names among those of columns, by their first part, unless that is a column itself."""
+    names = frozenset(names)
+    parts: dict[str, set[str]] = {}
+    for name in names:
+        first, dot, _ = name.partition(".")
+        if dot and first not in names:
+            parts.setdefault(first, set()).add(name)
+    return {first: frozenset(dotted) for first, dotted in parts.items()}
+
+
+def unnested(row: Row, members: Members) -> Row:
+    """A row with the members of its objects in place of these, if `members` has some of them.
+
+    Raises RecordError for two values of one name.
+    """
+    if members.keys().isdisjoint(row):
+        return row
+    made: dict[str, Any] = {}
+    for name, value in row.items():
+        wanted = members.get(name, frozenset())
+        for column, one in _flat(name, value, wanted) if wanted else ((name, value),):
+            if column in made:
+                raise RecordError(Problem(expected="every name once", got=f"`{column}` again"), 0)
+            made[column] = one
+    return made
+
+
+def _flat(name: str, value: Any, wanted: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """The members of an object, or of a list of objects; another value under its own name."""
+    below = {column for column in wanted if column.startswith(f"{name}.")}
+    if below and isinstance(value, Mapping):
+        for member, one in value.items():
+            yield from _flat(f"{name}.{member}", one, wanted)
+    elif below and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+        items = [dict(_flat(name, item, wanted)) for item in value]
+        for column in sorted(below.union(*items)):
+            yield column, [item.get(column) for item in items]
+    elif not below or value is not None:
+        yield name, value
+
+
+# ---- in Arrow ----
+
+
+def plain_types(columns: Iterable[Any], kept: Iterable[str] = ()) -> dict[str, Any]:
+    """The types of the columns of a table by name: of the members instead of objects.
+
+    Args:
+        columns: the fields of an Arrow schema.
+        kept: names of columns that are not divided.
+    """
+    kinds: dict[str, Any] = {}
+    for column in columns:
+        whole = column.name in kept
+        kinds |= {column.name: column.type} if whole else dict(_leaves(column.name, column.type))
+    return kinds
+
+
+def _leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    members = _members(kind)
+    listed = is_list(kind) or arrow().types.is_map(kind)
+    for member, own in members.items():
+        yield from _leaves(f"{name}.{member}", arrow().list_(own) if listed else own)
+    if not members:
+        yield name, kind
+
+
+def _members(kind: Any) -> dict[str, Any]:
+    """The types of the members of objects, of lists of objects, and of maps; of other types, none."""
+    types = arrow().types
+    if types.is_map(kind):
+        return {"key": kind.key_type, "value": kind.item_type}
+    item = kind.value_type if is_list(kind) else kind
+    return {} if not types.is_struct(item) or is_file(item) else {field.name: field.type for field in item}
+
+
+def column_of(table: Any, name: str) -> Any:
+    """A column of a table or record batch, also one of `plain_types`: of chunks for a table."""
+    if name in table.schema.names:
+        return table.column(name)
+    first = next(one for one in _beginnings(name) if one in table.schema.names)
+    column, rest = table.column(first), name[len(first) + 1 :]
+    if isinstance(column, arrow().ChunkedArray):
+        chunks = [_member(chunk, rest) for chunk in column.chunks]
+        return arrow().chunked_array(chunks) if chunks else _member(arrow().nulls(0, column.type), rest)
+    return _member(column, rest)
+
+
+def top_level(name: str, names: Iterable[str]) -> str:
+    """The one of these columns that has a column of `plain_types`."""
+    return next((one for one in (name, *_beginnings(name)) if one in names), name)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """The parts of a name before each dot, the longest first."""
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name
+
+
+def _member(array: Any, name: str) -> Any:
+    if not name:
+        return array
+    kind = array.type
+    if is_list(kind) or arrow().types.is_map(kind):
+        lengths = arrow().compute.list_value_length(array.cast(_as_list(kind)))
+        counts = to_numpy(lengths.fill_null(0) if lengths.null_count else lengths).astype(np.int64)
+        items = array.cast(_as_list(kind)).flatten()
+        return list_array(_member(items, name), offsets(counts), present_in(array))
+    own = [member for member in _members(kind) if name == member or name.startswith(f"{member}.")]
+    member = max(own, key=len)
+    return _member(arrow().compute.struct_field(array, member), name[len(member) + 1 :])
+
+
+def _as_list(kind: Any) -> Any:
+    """The type of lists with the items of a type of lists, or the pairs of a map."""
+    if not arrow().types.is_map(kind):
+        return kind
+    pairs = arrow().struct([("key", kind.key_type), ("value", kind.item_type)])
+    return arrow().list_(pairs)
+
+
+def plain_columns(name: str, array: Any) -> dict[str, Any]:
+    """An array of Arrow by its name; the members of its objects by theirs."""
+    return {leaf: _member(array, leaf[len(name) + 1 :]) for leaf, _ in _leaves(name, array.type)}
+
+
+def plain_table(table: Any, kept: Iterable[str]) -> Any:
+    """A table or record batch with the members of objects as columns, but for the columns that are `kept`."""
+    names = [*plain_types(table.schema, kept)]
+    if names == table.schema.names:
+        return table
+    arrays = [column_of(table, name) for name in names]
+    fields = [(name, array.type) for name, array in zip(names, arrays, strict=True)]
+    schema = arrow().schema(fields, metadata=table.schema.metadata)
+    return type(table).from_arrays(arrays, schema=schema)
