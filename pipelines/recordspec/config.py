@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from recordspec.errors import Problem, SpecError, one_of
+from recordspec.errors import Problem, SpecError, nearest, one_of
 from recordspec.locations import Location, LocationText, absolute, below, location_problem
+from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
@@ -178,6 +179,23 @@ def _check(config: Config, schema: Schema) -> Iterator[Problem]:
         yield from config.fit.problems_with(schema)
     if config.read.balance is not None:
         yield from check_label(config.read.balance.by, schema, ("read", "balance", "by"))
+    if config.read.augment is not None:
+        yield from augmentation.check(config.read.augment, schema)
+        yield from _check_augmented(config.read.augment.splits, config.write)
     if config.fit is not None and config.read.batch is None:
         hint = "Keras takes batches"
         yield Problem(path=("read",), expected="a batch to fit on", got="none", hint=hint)
+
+
+def _check_augmented(splits: Sequence[str], write: WriteFrom) -> Iterator[Problem]:
+    """Yields the problems of splits that are augmented, and that a build of the config does not write."""
+    if isinstance(write.source, Mapping):
+        known = list(write.source)
+    elif write.source is None or write.weights is None:  # rows may name their splits
+        return
+    else:
+        known = list(write.weights)
+    for name in splits:
+        if name not in known:
+            path, hint = ("read", "augment", "splits"), nearest(name, known)
+            yield Problem(path=path, expected=one_of(known), got=f"`{name}`", hint=hint)

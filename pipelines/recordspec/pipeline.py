@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from recordspec import config as config_file
 from recordspec._tf import Dataset, tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, State, StoreError, see
+from recordspec.errors import Problem, SpecError, State, StoreError, nearest, one_of, see
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -198,10 +198,11 @@ class Pipeline:
             start: the position at which to begin, as if all before had been read: a `Position`, or the epoch
                 and the step, both from 0.
             options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
-                balance, features, cache, repeat, prefetch, deterministic, corrupt, service.
+                balance, features, augment, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
-            SpecError: an option is invalid, or `start` is a position of another batch or dataset.
+            SpecError: an option is invalid, `start` is a position of another batch or dataset, or `augment`
+                is for some of several splits.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
 
         Example:
@@ -228,13 +229,14 @@ class Pipeline:
         Sparse features are dense, filled with their `pad`.
 
         The rows are the first of each shard in turn, and the same each time: no buffer is filled, no cache is
-        read or written, and neither shuffle, bucket nor balance is applied.
+        read or written, and neither shuffle, bucket nor balance is applied. Images of a split that is
+        augmented are; `augment=None` shows those that are stored.
 
         Args:
             split: the name of a split, or the names of several.
             rows: the number of rows, at most.
             map, filter, map_fit: as for `dataset`.
-            options: as for `dataset`; only features and corrupt are used.
+            options: as for `dataset`; only features, augment and corrupt are used.
 
         Raises what `dataset` raises, and StoreError if there are no rows.
 
@@ -421,7 +423,7 @@ class Pipeline:
             >>> [stage.name for stage in pipeline.bench("train", seconds=0.01).stages][-1]
             'whole'
         """
-        read = self._read(options)
+        read = self._augmenting(split, self._read(options))
         plan = self._plan(split, read)
         mapped = self._mapped(map, map_fit, batched=read.batch is not None)
         return benching.bench(read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds)
@@ -569,6 +571,23 @@ class Pipeline:
     def _plan(self, split: str | Sequence[str], read: Read, share: WorkerShard | None = None) -> Plan:
         return plan_files(self._paths(split), self.schema, share, read.corrupt, self.manifest)
 
+    def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
+        """The options without `augment` where it is for other splits. Raises SpecError if there is no such
+        split, or it is for some of those that are read alone."""
+        if read.augment is None:
+            return read
+        named, path = read.augment.splits, ("read", "augment", "splits")
+        if unknown := [name for name in named if name not in self.manifest.splits]:
+            hint = nearest(unknown[0], self.manifest.splits)
+            expected = one_of(self.manifest.splits)
+            raise SpecError(Problem(path=path, expected=expected, got=f"`{unknown[0]}`", hint=hint))
+        splits = (split,) if isinstance(split, str) else tuple(split)
+        augmented = [name for name in splits if name in named]
+        if augmented and len(augmented) < len(splits):
+            expected = f"all of {', '.join(splits)}, which are read together, or none"
+            raise SpecError(Problem(path=path, expected=expected, got=", ".join(augmented)))
+        return read if augmented else replace(read, augment=None)
+
     def _dataset(
         self,
         split: str | Sequence[str],
@@ -580,6 +599,7 @@ class Pipeline:
         share: WorkerShard | None = None,
         worker: reading.GlobalWorker | None = None,
     ) -> Any:
+        read = self._augmenting(split, read)
         plan = self._plan(split, read, share)
         return reading.build(
             read, self.schema, plan, map=mapped, predicate=predicate, start=start, worker=worker

@@ -151,7 +151,8 @@ def _advice(
 
 def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:
     """The pipeline up to each stage, as a dataset of the numbers of rows that come out."""
-    options, plan = recipe.options, recipe.plan
+    options, plan, augmented = recipe.options, recipe.plan, recipe
+    recipe = replace(recipe, options=replace(options, augment=None))
     at_once = max(1, _BATCH // (plan.block or 1))
     records = gathered(recipe.records(None), at_once)
     records = map_elements(records, lambda batch: _rows_of(batch, plan))
@@ -166,6 +167,11 @@ def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tup
     if not recipe.decoded:
         decoded = map_elements(batches, recipe.decode, CALLS, deterministic=options.deterministic)
         yield "decode", _counts(decoded, options.batch)
+    if augmented.augmentation is not None:
+        decoded = map_elements(
+            augmented.batches(), augmented.decode, CALLS, deterministic=options.deterministic
+        )
+        yield "augment", _counts(decoded, options.batch)
     if mapped is not None:
         mapped_rows = stages.apply(decoded, mapped, deterministic=options.deterministic)
         yield "map", _counts(mapped_rows, options.batch)
@@ -250,7 +256,7 @@ def _trials(options: Read, plan: Plan, limit: str) -> Iterator[tuple[str, Read]]
         yield "interleave: {parallel: null}", replace(options, interleave=replace(mixed, parallel=None))
     elif limit == "read" and len(plan.pieces) > 1 and not (options.shuffle and options.shuffle.global_):
         yield "interleave: {parallel: auto}", replace(options, interleave=replace(mixed, parallel="auto"))
-    if limit in ("decode", "map") and options.deterministic:
+    if limit in ("decode", "augment", "map") and options.deterministic:
         yield "deterministic: false", replace(options, deterministic=False)
     if options.batch is None:
         yield f"batch: {_BATCH}", replace(options, batch=Batch(size=_BATCH))

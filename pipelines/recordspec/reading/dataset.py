@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, see
 from recordspec.reading import filtering, global_shuffle, memory, stages, staging
+from recordspec.reading.augmentation import Augmentation
 from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
-from recordspec.reading.options import Batch, Interleave, Read
+from recordspec.reading.options import Augment, Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, pass_seed, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.random_access import Rows
@@ -22,6 +23,7 @@ from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.schema import decoder
 from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
+from recordspec.schema.tensors import Tensor
 from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.staging import StagingFolder
 
@@ -60,7 +62,7 @@ def read(
         map: a function of each decoded element.
         filter: a function of a decoded batch that returns a bool for each row: whether it is kept.
         start: the position at which to begin, or its epoch and step, both from 0; all before is skipped.
-        options: the other fields of `Read`: interleave, bucket, balance, features, cache, repeat,
+        options: the other fields of `Read`: interleave, bucket, balance, features, augment, cache, repeat,
             prefetch, deterministic, corrupt, service.
 
     Returns:
@@ -87,6 +89,9 @@ def read(
         hint = "give shuffle as a number of rows"
         raise SpecError(Problem(path=("shuffle",), expected="a buffer for the seed", got="none", hint=hint))
     chosen = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
+    if chosen.augment is not None and chosen.augment.splits != Augment.splits:
+        expected, got = "none, as all files are augmented", ", ".join(chosen.augment.splits)
+        raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
     paths, manifests = expand_dataset(files)
     folders = {path.parent for path in paths}
     manifest = manifests.get(folders.pop()) if len(folders) == 1 else None
@@ -155,7 +160,7 @@ class Recipe:
     worker: GlobalWorker = field(default_factory=GlobalWorker)
 
     def batches(self) -> Dataset:
-        """The rows of all passes, in batches, before decoding."""
+        """The rows of all passes, in batches, before decoding; with an augmentation, `stages.numbered`."""
         options = self.options
         if options.shuffle is not None and options.shuffle.global_:
             global_shuffle.check(options, self.plan)
@@ -165,7 +170,8 @@ class Recipe:
         kept = None
         if options.cache != "none":
             kept = memory.cached(self.records(None), options, self.interleave, self.plan)
-        alike = options.shuffle is None and options.balance is None  # every pass is the same
+        # every pass is the same
+        alike = options.shuffle is None and options.balance is None and self.augmentation is None
         if options.service is not None or (alike and self.start is None):
             rows = self._one_pass(kept, Seeds(), None)
             rows = rows if options.passes == 1 else rows.repeat(options.passes)
@@ -251,19 +257,42 @@ class Recipe:
         """Whether batches are decoded already, and have only the requested features."""
         names = self.options.features
         asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
-        return self._layout.early and asked and self.options.batch is not None
+        unchanged = asked and self.augmentation is None
+        return self._layout.early and unchanged and self.options.batch is not None
 
     def parse(self, records: Any) -> Any:
         """The parsed columns of serialized rows."""
         return decoder.parse(self._wanted.schema, records)
 
-    def decode(self, records: Any) -> dict[str, Any]:
-        """The features of rows."""
-        names = self.options.features
+    def decode(self, *element: Any) -> dict[str, Any]:
+        """The features of the rows of an element of `batches`."""
+        names, records = self.options.features, element[-1]
         decoded = self._wanted.decode(records)
+        if self.augmentation is not None:
+            seed, number, _ = element
+            decoded = self.augmentation.apply(decoded, seed, partial(self._positions, number))
         if self.options.batch is None and self.plan.block is not None:
             decoded = decoder.alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}
+
+    @cached_property
+    def augmentation(self) -> Augmentation | None:
+        """How images are augmented; None if they are not, or not read. Raises SpecError."""
+        if self.options.augment is None:
+            return None
+        made = Augmentation.of(self.options.augment, self.schema)
+        return made.among(self._wanted.schema)
+
+    def _positions(self, number: Tensor, rows: Tensor) -> Tensor:
+        """The positions in the pass of the rows of batch `number`, int64 `[rows]`.
+
+        Those of a global shuffle are the same for any number of workers.
+        """
+        if self.share is not None:
+            first, apart = self.share.positions_in(number)
+        else:
+            first, apart = number * (1 if self.options.batch is None else self.options.batch.size), 1
+        return first + apart * tf.range(rows, dtype=tf.int64)
 
     @property
     def _wanted(self) -> DatasetLayout:
@@ -330,8 +359,13 @@ class Recipe:
             if choice is not None:
                 seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
             if self.share is not None:
-                return self._global_pass(of_pass, seeds, skip if first.step else 0)
-            return self._one_pass(kept, seeds, skip if first.step else None)
+                rows = self._global_pass(of_pass, seeds, skip if first.step else 0)
+                skip *= self.share.replicas  # steps are those of global batches
+            else:
+                rows = self._one_pass(kept, seeds, skip if first.step else None)
+            if self.augmentation is None:
+                return rows
+            return stages.numbered(rows, skip, self.augmentation.seed_of(of_pass, self.plan.worker))
 
         return flat_map(passes(first.epoch, self.options.passes), one_pass)
 
@@ -401,6 +435,7 @@ def at_a_glance(options: Read, rows: int) -> Read:
         batch=Batch(size=rows),
         interleave=Interleave(block=1),
         features=options.features,
+        augment=options.augment,
         corrupt=options.corrupt,
         prefetch=None,
     )

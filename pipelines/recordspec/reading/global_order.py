@@ -138,6 +138,15 @@ class Share:
         mine: Ints = places
         return mine
 
+    def positions_in(self, batch: Any) -> tuple[Any, int]:
+        """The position of the first row of a batch of one replica, and the distance from a row to the next.
+
+        Args:
+            batch: its number among those of this worker, an integer or a tensor of them.
+        """
+        step, replica = batch // self.replicas, batch % self.replicas
+        return step * self.batch + self.worker * self.replicas + replica, self.parts
+
     @property
     def parts(self) -> int:
         """The parts of a global batch: one for each replica of each worker."""

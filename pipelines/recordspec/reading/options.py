@@ -12,6 +12,9 @@ from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import PathText
 from recordspec.schema.options import parse_bytes
 
+# With a larger factor of contrast, all pixels would be black or white.
+_MOST_CONTRAST = 100.0
+
 
 def _at_least(option: str, value: int, least: int) -> None:
     if value < least:
@@ -131,6 +134,74 @@ class Balance:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Augment:
+    """Images of the training split are changed at random after they are decoded.
+
+    What is drawn for a row is a function of the seed, the epoch and the position of the row in it, so a
+    training that resumes sees the same pictures. Boxes follow the flips and crops of their image.
+
+    Attributes:
+        seed: the seed of the draws.
+        image: the image; by default the only one of the schema.
+        flip: `horizontal` or `vertical`, for every second image on average; or `both`, each drawn on its own.
+        crop: the least and the largest share of the area that is kept, such as `[0.7, 1.0]`. What is kept has
+            the aspect ratio of the image, and is resized to its size.
+        brightness: the most that is added to all pixels, or taken from them, as a share of the full range,
+            such as 0.1.
+        contrast: the least and the largest factor of the distance from the mean of a channel, such as
+            `[0.8, 1.2]`.
+        splits: the splits whose images are changed. `recordspec.read` changes those of all files, and takes
+            none.
+    """
+
+    seed: int
+    image: str | None = None
+    flip: Literal["horizontal", "vertical", "both"] | None = None
+    crop: tuple[float, ...] | None = None
+    brightness: float | None = None
+    contrast: tuple[float, ...] | None = None
+    splits: tuple[str, ...] = ("train",)
+
+    def __post_init__(self) -> None:
+        problems = list(self._check())
+        if problems:
+            raise SpecError(problems)
+
+    def _check(self) -> Iterator[Problem]:
+        changes = ("flip", "crop", "brightness", "contrast")
+        if all(getattr(self, name) is None for name in changes):
+            yield Problem(expected=f"at least one of {', '.join(changes)}", got="none")
+        if self.crop is not None and not _is_range(self.crop, 1.0, positive=True):
+            expected = "two shares above 0 and up to 1, the smaller first"
+            yield Problem(path=("crop",), expected=expected, got=_listed(self.crop))
+        if self.brightness is not None and not 0 < self.brightness <= 1:
+            expected = "a share above 0 and up to 1"
+            yield Problem(path=("brightness",), expected=expected, got=f"{self.brightness:g}")
+        if self.contrast is not None and not _is_range(self.contrast, _MOST_CONTRAST):
+            expected = f"two factors of 0 to {_MOST_CONTRAST:g}, the smaller first"
+            yield Problem(path=("contrast",), expected=expected, got=_listed(self.contrast))
+        if not self.splits:
+            yield Problem(path=("splits",), expected="at least one split", got="none")
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether what is in an image may be in another place after."""
+        return self.flip is not None or self.crop is not None
+
+
+def _is_range(values: tuple[float, ...], most: float, *, positive: bool = False) -> bool:
+    """Whether these are two numbers from 0 to `most`, the smaller first; with `positive`, above 0."""
+    if len(values) != 2:
+        return False
+    low, high = values
+    return 0 <= low <= high <= most and (low > 0 or not positive)
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return f"[{', '.join(f'{value:g}' for value in values)}]"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Staging:
     """The folder to which shards of an object store are copied to be read.
 
@@ -154,6 +225,7 @@ class Read:
         bucket: batches of rows of similar lengths.
         balance: the label whose classes are to be equally frequent.
         features: the features to read; by default all.
+        augment: how images are changed at random for training.
         cache: `memory`, or a folder, for the serialized rows of the first pass.
         repeat: the number of passes, or `forever`. No batch has rows of two passes.
         prefetch: the number of batches made ahead; `auto` is 2.
@@ -171,6 +243,7 @@ class Read:
     bucket: Bucket | None = None
     balance: Balance | None = None
     features: tuple[str, ...] | None = None
+    augment: Augment | None = None
     cache: PathText = "none"
     repeat: Literal["forever"] | int = 1
     prefetch: Literal["auto"] | int | None = "auto"
@@ -207,6 +280,9 @@ class Read:
         if self.cache != "none":
             hint = "each of its workers would keep the part of one pass"
             yield Problem(path=("cache",), expected="none with a service", got=self.cache, hint=hint)
+        if self.augment is not None:
+            hint = "its batches have no positions, of which the draws are a function: augment with `map_fit`"
+            yield Problem(path=("augment",), expected="none with a service", got="one", hint=hint)
         if self.bucket is not None and self.shuffle is not None:
             hint = "each of its workers would read every row"  # TensorFlow 2.16 to 2.21
             expected = "none with a service and a shuffle"
@@ -233,6 +309,7 @@ class ReadOptions(TypedDict, total=False):
     bucket: Mapping[str, Any] | Bucket | None
     balance: str | Mapping[str, Any] | Balance | None
     features: Sequence[str] | None
+    augment: Mapping[str, Any] | Augment | None
     cache: str
     repeat: Literal["forever"] | int
     prefetch: Literal["auto"] | int | None

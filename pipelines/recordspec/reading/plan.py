@@ -84,6 +84,7 @@ class Plan:
         pieces: parts of files, in order; no record is in two of them.
         block: the rows of a block at most; None if each record is one row.
         others: the rows of every worker, where there are several.
+        worker: the number of the worker that reads, from 0.
         class_counts: by label, the rows of every class in the splits that are read, where they were counted.
         manifest_identity: `Manifest.identity`; None without one.
     """
@@ -91,6 +92,7 @@ class Plan:
     pieces: tuple[Piece, ...]
     block: int | None
     others: tuple[int, ...] = ()
+    worker: int = 0
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     manifest_identity: str | None = None
 
@@ -252,7 +254,7 @@ def _shared(whole: Plan, share: WorkerShard) -> Plan:
         got = str(sum(piece.count or 0 for piece in counted))
         expected = f"{kind} for {share.workers} workers"
         raise StoreError(Problem(where=str(whole.folder), expected=expected, got=got))
-    return replace(whole, pieces=tuple(shares[share.worker]), others=rows)
+    return replace(whole, pieces=tuple(shares[share.worker]), others=rows, worker=share.worker)
 
 
 def _counted(piece: Piece, block: int | None) -> Piece:

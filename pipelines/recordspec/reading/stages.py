@@ -135,6 +135,12 @@ def known_cardinality(elements: Dataset, count: int) -> Dataset:
     return elements.apply(tf.data.experimental.assert_cardinality(count))
 
 
+def numbered(elements: Dataset, first: Any, seed: Tensor) -> Dataset:
+    """Triples: the seed, int64 `[2]`; the number of an element, int64 `[]`, from `first` on; the element."""
+    numbers = tf.data.Dataset.range(first, tf.int64.max)
+    return tf.data.Dataset.zip((tf.data.Dataset.from_tensors(seed).repeat(), numbers, elements))
+
+
 def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
     """A dataset of cardinality `count`, whose first iteration has `missing` elements less.
 

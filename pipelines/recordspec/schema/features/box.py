@@ -11,7 +11,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
-from recordspec.schema.features.geometry import Coordinates, Resize, Turn, resized_points
+from recordspec.schema.features.geometry import Coordinates, ImageTransform, Resize, Turn, resized_points
 from recordspec.schema.features.options import check_positive, check_value, problem
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import by_row, items
@@ -244,7 +244,15 @@ class Box(Coordinates):
             return value.with_values(self.kept(value.values, each, resize))
         old = tf.cast(sides[..., ::-1], tf.float32) if self._relative else tf.ones([2])
         corners = [corner * old for corner in corners_of(value, self.format)]
-        moved = [resized_points(corner, sides, resize.size, resize.aspect) for corner in corners]
+        return self._stay([resized_points(corner, sides, resize.size, resize.aspect) for corner in corners])
+
+    def _stay(self, moved: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+        """Which boxes keep as much of their area as `drop` says, bool `[k]`.
+
+        Args:
+            moved: of each of the two corners, the point in pixels, which may lie outside of the image, and
+                the first and the last corner of the image.
+        """
 
         def area(slack: float) -> Tensor:
             low, high = (_clipped(*one, slack) for one in moved)
@@ -253,6 +261,20 @@ class Box(Coordinates):
         # a box that ends where the image does may end a bit after it once both are scaled
         whole = tf.reduce_prod(moved[1][0] - moved[0][0], 1)
         return (area(0) > 0) & (area(_SLACK) >= whole * (self.drop.below if self.drop else 0))
+
+    def augmented(self, value: Tensor, transform: ImageTransform) -> tuple[Tensor, Tensor | None]:
+        if isinstance(value, tf.RaggedTensor):
+            boxes, kept = self.augmented(value.values, transform.of_items(value.value_rowids()))
+            return value.with_values(boxes), None if kept is None else value.with_values(kept)
+        corners = corners_of(value, self.format)
+        unit = transform.size if self._relative else tf.ones([2])
+        ends = [transform.points(corner * unit) for corner in corners]
+        # a box of which `resize` left nothing has no area, and gets none by a flip that swaps its corners
+        is_box = tf.reduce_all(corners[0] < corners[1], 1, keepdims=True)
+        low, high = (tf.where(is_box, end, 0) for end in (tf.minimum(*ends), tf.maximum(*ends)))
+        moved = [(corner, tf.zeros([2]), transform.size) for corner in (low, high)]
+        boxes = clipped_boxes(moved, 1 / unit, self.format, self.pad or 0)
+        return boxes, None if self.drop is None else self._stay(moved)
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> RaggedArray:
         if not self.keys:
@@ -335,10 +357,23 @@ def resized_boxes(
     new = tf.constant([1 / side for side in size[::-1]], tf.float32)
     corners = [corner * old if relative else corner for corner in corners_of(boxes, format_)]
     moved = [resized_points(corner, sides, size, aspect) for corner in corners]
+    return clipped_boxes(moved, new if relative else tf.ones([2]), format_, pad)
+
+
+def clipped_boxes(
+    moved: list[tuple[Tensor, Tensor, Tensor]], unit: Tensor, format_: str, pad: float
+) -> Tensor:
+    """Boxes clipped to their images, float32 `[k, 4]`; four times `pad` if nothing is left.
+
+    Args:
+        moved: of each of the two corners, the point in pixels, and the first and the last corner of the
+            image.
+        unit: what the format has for a pixel, float32 `[2]` or `[k, 2]`.
+    """
     low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
     left = tf.reduce_all(low < high, 1, keepdims=True)
-    low, high = [corner * new if relative else corner for corner in (low, high)]
-    return tf.where(left, tf.concat(halves_of(low, high, format_), 1), tf.constant(pad, tf.float32))
+    halves = halves_of(low * unit, high * unit, format_)
+    return tf.where(left, tf.concat(halves, 1), tf.constant(pad, tf.float32))
 
 
 def stacked(sides: list[Tensor]) -> Tensor:

@@ -91,6 +91,60 @@ class Turn:
         return (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
 
 
+@dataclass(frozen=True)
+class ImageTransform:
+    """How images are cropped, resized to the size that they had, and flipped, when they are augmented.
+
+    Attributes:
+        scale, offset: a point (x, y) in pixels is at `point * scale + offset` after; float32 `[2]`, or
+            `[n, 2]` of a batch. The scale is negative if the image is flipped.
+        size: width and height of the image, float32, of the same shape.
+    """
+
+    scale: Tensor
+    offset: Tensor
+    size: Tensor
+
+    @classmethod
+    def numbers(cls, sides: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:
+        """The numbers of a transform, float32 `[6]`; of `sides`, and the start and the sides of the part that
+        is kept, int32 `[2]`, and whether it is flipped, bool `[2]`: each of the height first."""
+        # not [::-1], of which TensorFlow's optimizer of layouts logs an error (2.21)
+        turned = [tf.reverse(one, [0]) for one in (sides, start, part, flipped)]
+        size, first, kept = (tf.cast(one, tf.float32) for one in turned[:3])
+        ratio = size / kept
+        scale = tf.where(turned[3], -ratio, ratio)
+        offset = tf.where(turned[3], size, 0.0) - first * scale
+        return tf.concat([scale, offset, size], 0)
+
+    @classmethod
+    def of(cls, numbers: Tensor) -> ImageTransform:
+        """The transform of `numbers`, float32 `[6]` or `[n, 6]`."""
+        return cls(*tf.split(numbers, 3, -1))
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it is that of a batch of images."""
+        return bool(self.scale.shape.rank > 1)
+
+    def of_items(self, rows: Tensor) -> ImageTransform:
+        """The transform of each item of lists, of which `rows` are the rows, int64 `[m]`."""
+        if not self.is_batch:
+            return self
+        return ImageTransform(*(tf.gather(one, rows) for one in (self.scale, self.offset, self.size)))
+
+    def points(self, points: Tensor) -> Tensor:
+        """The same points in the images after. Those in a part that is cropped lie outside of the image.
+
+        Args:
+            points: (x, y) in pixels, float32 `[..., 2]`, of a batch `[n, ..., 2]`.
+        """
+        scale, offset = self.scale, self.offset
+        for _ in range(points.shape.rank - 2 if self.is_batch else 0):
+            scale, offset = tf.expand_dims(scale, 1), tf.expand_dims(offset, 1)
+        return points * scale + offset
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pictures(Feature):
     """The base of kinds of images."""
@@ -127,7 +181,7 @@ class Pictures(Feature):
 
 @dataclass(frozen=True, kw_only=True)
 class Coordinates(Feature):
-    """The base of kinds of coordinates in an image. They follow the image when it is turned and resized.
+    """The base of kinds of coordinates in an image. They follow it when it is turned, resized or augmented.
 
     Attributes:
         image: the image or video that the coordinates are in; by default the only one of the record.
@@ -189,6 +243,20 @@ class Coordinates(Feature):
             The value, and which of its items stay, bool `[m]`; None if all do.
         """
         raise self._needs_tensorflow("resized", "resized_numpy")
+
+    def augmented(self, value: Tensor, transform: ImageTransform) -> tuple[Tensor, Tensor | None]:
+        """Decoded values, as they are in augmented images, in a graph. Without it, `augment` refuses to flip
+        or crop the image.
+
+        Args:
+            value: what `decode` returns, of one record or of a batch.
+            transform: of the image, or of those of a batch.
+
+        Returns:
+            The value, and which of its items stay, bool `[k]` or ragged `[n, (k)]`: `dropped_with` lose the
+            others, too. None if all do.
+        """
+        raise NotImplementedError
 
 
 def sides_of(pixels: Tensor, data: Tensor) -> Tensor:
