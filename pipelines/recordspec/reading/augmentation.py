@@ -132,10 +132,12 @@ class Augmentation:
         spec = self.image.spec(), tf.TensorSpec([6], tf.float32)
         pixels, numbers = tensors.one_by_one(self._changed, {"draws": draws, "pixels": pixels}, spec, 1)
         changed = {**decoded, self.image.name: pixels}
-        return self._followed(changed, ImageTransform.of(numbers)) if self.options.is_moving else changed
+        if not self.options.is_moving:
+            return changed
+        return self._followed(changed, ImageTransform(*tf.split(numbers, 3, -1)))
 
     def _changed(self, row: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """An image `[h, w, c]`, and the numbers of its `ImageTransform`, float32 `[6]`."""
+        """An image `[h, w, c]`, changed, and the numbers of its `ImageTransform`, float32 `[6]`."""
         options, pixels = self.options, row["pixels"]
         pixels = pixels.to_tensor() if isinstance(pixels, tf.RaggedTensor) else pixels
         draws = dict(zip(_DRAWS, tf.unstack(row["draws"]), strict=True))
@@ -161,7 +163,7 @@ class Augmentation:
         if options.crop is not None:
             pixels = tf.image.resize(pixels, sides)
         pixels = tf.ensure_shape(self._coloured(pixels, draws), self.image.decoded_shape)
-        return pixels, ImageTransform.numbers(sides, start, part, flipped)
+        return pixels, _numbers(sides, start, part, flipped)
 
     def _coloured(self, pixels: Tensor, draws: Mapping[str, Tensor]) -> Tensor:
         """Pixels with another brightness and contrast, rounded to the dtype of the image."""
@@ -211,3 +213,19 @@ def _drawn(seed: Tensor, positions: Tensor) -> Tensor:
     blocks = tf.range(first, tf.maximum(first, last + 1))  # without positions, the last is below the first
     drawn = tensors.mapped(some, blocks, tf.TensorSpec([_TOGETHER, len(_DRAWS)], tf.float32))
     return tf.gather(tf.reshape(drawn, [-1, len(_DRAWS)]), positions - first * _TOGETHER)
+
+
+def _numbers(sides: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:
+    """The numbers of an `ImageTransform`, one after the other, float32 `[6]`.
+
+    Args:
+        sides: the height and width of the image, int32 `[2]`.
+        start, part: where the part begins that is kept, and its height and width, int32 `[2]`.
+        flipped: whether it is upside down, and whether left is right, bool `[2]`.
+    """
+    # not [::-1], of which TensorFlow's optimizer of layouts logs an error (2.21)
+    turned = [tf.reverse(one, [0]) for one in (sides, start, part, flipped)]
+    size, first, kept = (tf.cast(one, tf.float32) for one in turned[:3])
+    scale = tf.where(turned[3], -size / kept, size / kept)
+    offset = tf.where(turned[3], size, 0.0) - first * scale
+    return tf.concat([scale, offset, size], 0)

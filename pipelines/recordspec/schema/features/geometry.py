@@ -105,23 +105,6 @@ class ImageTransform:
     offset: Tensor
     size: Tensor
 
-    @classmethod
-    def numbers(cls, sides: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:
-        """The numbers of a transform, float32 `[6]`; of `sides`, and the start and the sides of the part that
-        is kept, int32 `[2]`, and whether it is flipped, bool `[2]`: each of the height first."""
-        # not [::-1], of which TensorFlow's optimizer of layouts logs an error (2.21)
-        turned = [tf.reverse(one, [0]) for one in (sides, start, part, flipped)]
-        size, first, kept = (tf.cast(one, tf.float32) for one in turned[:3])
-        ratio = size / kept
-        scale = tf.where(turned[3], -ratio, ratio)
-        offset = tf.where(turned[3], size, 0.0) - first * scale
-        return tf.concat([scale, offset, size], 0)
-
-    @classmethod
-    def of(cls, numbers: Tensor) -> ImageTransform:
-        """The transform of `numbers`, float32 `[6]` or `[n, 6]`."""
-        return cls(*tf.split(numbers, 3, -1))
-
     @property
     def is_batch(self) -> bool:
         """Whether it is that of a batch of images."""
