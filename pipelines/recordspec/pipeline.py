@@ -629,7 +629,7 @@ class Pipeline:
             return {}
         known: dict[str, Any] = {
             "schema": self.schema.fingerprint,
-            "shards": [shard.sha256 for shard in self._shards(split)],
+            "shards": [shard.identity for shard in self._shards(split)],
             "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
             # the fingerprint has no options of reading, such as `default` and `resize`
             "features": {name: to_builtins(self.schema.names[name].shortest) for name in encodes},

@@ -105,7 +105,7 @@ class RepairReport:
 
 def _without_rows(shard: Shard) -> dict[str, Any]:
     """The entry by which a later repair recognizes its shard. The number of rows may be unknown."""
-    return {name: value for name, value in asdict(shard).items() if name != "rows"}
+    return {name: value for name, value in asdict(shard).items() if name not in ("rows", "frames_sha256")}
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -243,6 +243,7 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
     new = replace(
         old,
         splits={split: many for split, many in shards_of.items() if many},
+        adopted="",
         label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
         rejected=0 if old.name_of(REJECTS_FILE) in left_out else old.rejected,
         keys_sha256=old.keys_sha256 if whole and old.name_of(KEYS_FILE) not in left_out else None,

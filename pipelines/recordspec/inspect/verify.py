@@ -27,7 +27,7 @@ from recordspec.store.shard_names import is_tfrecord_name
 from recordspec.store.shards import File
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import FileStart
-from recordspec.wire.hashes import HashedFile, sha256_of
+from recordspec.wire.hashes import FrameHash, HashedFile, sha256_of
 from recordspec.wire.recovery import rescue
 from recordspec.wire.streams import Readable
 from recordspec.wire.tfrecord import Chunk, Damage
@@ -143,9 +143,12 @@ def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
     if (needed := file.file.records_needed) != shard.records:
         expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
-    if file.sha256 != shard.sha256:
+    if shard.sha256 and file.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
         yield Problem(where=where, expected=expected, got=file.sha256)
+    elif not file.is_same:
+        expected = "the lengths and CRCs of records that it had when it was adopted"
+        yield Problem(where=where, expected=expected, got="others")
 
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
@@ -241,6 +244,7 @@ class FileIntegrity:
         bytes_lost: the number of bytes that are not in an intact record; None if unknown.
         behind: whether there was a corrupt length, after which no reader reaches.
         sha256: the hash of the whole file, once it is read; empty if no manifest has one to compare.
+        frames_sha256: the same of the lengths and CRCs of its intact records.
     """
 
     file: File
@@ -255,6 +259,7 @@ class FileIntegrity:
     rows_lost: int | None = 0
     bytes_lost: int | None = 0
     sha256: str = ""
+    frames_sha256: str = ""
     behind: bool = False
     _open: Damage | None = None  # damage that nothing follows as yet
 
@@ -281,8 +286,17 @@ class FileIntegrity:
     @property
     def unchanged(self) -> bool:
         """Whether the file is what its manifest says, to the byte."""
+        return self.is_same and self._complete and not self.lost
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the file, or its frames, have the hash in the manifest."""
         shard = self.shard
-        return shard is not None and self.sha256 == shard.sha256 and self._complete and not self.lost
+        if shard is None:
+            return False
+        if shard.sha256:
+            return self.sha256 == shard.sha256
+        return self.frames_sha256 == shard.frames_sha256
 
     @property
     def rows_saved(self) -> int | None:
@@ -310,6 +324,13 @@ class FileIntegrity:
             self.size = self.path.stat().st_size if self.compression == "none" else None
             if self.shard is None:
                 yield from self._read(file, start, progress)
+                return
+            if not self.shard.sha256:
+                frames = FrameHash()
+                for chunk in self._read(file, start, progress):
+                    frames.add(chunk.buffer, chunk.starts, chunk.stops)
+                    yield chunk
+                self.frames_sha256 = frames.hexdigest()
                 return
             with HashedFile(file) as hashed:
                 yield from self._read(hashed, start, progress)

@@ -331,7 +331,8 @@ def _object_of(piece: Piece) -> StagedObject:
     """The copy to make for a piece that is in a store."""
     remote = piece.remote
     assert remote is not None
-    if piece.shard is not None:
+    # of an adopted file that was copied to the store its manifest need not have the hash
+    if piece.shard is not None and piece.shard.sha256:
         return StagedObject(remote=remote, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
     with system_errors("read", remote):
         stat = remote.stat()

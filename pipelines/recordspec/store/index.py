@@ -57,7 +57,7 @@ class FileIndex:
 
     Attributes:
         bytes: the size of the file.
-        sha256: the hash of the file; empty if it is not known.
+        sha256: the hash of the file, or `Shard.identity`; empty if it is not known.
         mtime_ns: its time of modification; 0 if it is known by its hash.
         records: the number of records.
         data: the index as it is stored.
@@ -121,7 +121,7 @@ class FileIndex:
 
     def is_of(self, shard: Shard) -> bool:
         """Whether it is the index of this shard."""
-        return (self.bytes, self.sha256, self.records) == (shard.bytes, shard.sha256, shard.records)
+        return (self.bytes, self.sha256, self.records) == (shard.bytes, shard.identity, shard.records)
 
 
 class IndexWriter:
@@ -257,7 +257,7 @@ def check_records(path: Location, shard: Shard, index: FileIndex) -> None:
 def of_shard(folder: Location, shard: Shard) -> bytes:
     """The index of a shard. Raises RecordError at the first invalid length, StoreError if the shard is not
     the one that the manifest names."""
-    data, _ = of_file(folder / shard.file, shard.sha256)
+    data, _ = of_file(folder / shard.file, shard.identity)
     check_records(folder / shard.file, shard, of_bytes(data))
     return data
 

@@ -53,7 +53,10 @@ class Shard:
         rows: the number of rows.
         records: the number of records.
         bytes: its size.
-        sha256: the hash of the whole file, as printed by `sha256sum`.
+        sha256: the hash of the whole file, as printed by `sha256sum`; empty of an adopted file whose lengths
+            alone were read.
+        frames_sha256: of such a file, the SHA-256 of the lengths and CRCs of its records, by which other
+            records are noticed; empty of others.
     """
 
     file: str
@@ -61,14 +64,21 @@ class Shard:
     records: int
     bytes: int
     sha256: str
+    frames_sha256: str = ""
 
     def __post_init__(self) -> None:
         if not _is_name(self.file):
             raise TypeError(f"a shard whose name is {describe(self.file)}")
         if not all(map(_is_count, (self.rows, self.records, self.bytes))):
             raise TypeError(f"counts of {self.file} that are no whole numbers")
-        if not _is_hash(self.sha256):
-            raise TypeError(f"a sha256 of {self.file} that is {describe(self.sha256)}")
+        for name in ("sha256", "frames_sha256"):
+            if not _is_hash(value := getattr(self, name)):
+                raise TypeError(f"a {name} of {self.file} that is {describe(value)}")
+
+    @property
+    def identity(self) -> str:
+        """The hash that is known of its records."""
+        return self.sha256 or self.frames_sha256
 
 
 def with_suffix(file: str, suffix: str) -> str:
@@ -118,6 +128,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
         for labels in value.values()
         for rows in labels.values()
     ),
+    "adopted": lambda value: value in ("", "files", "links"),
     "suffix": lambda value: isinstance(value, str) and _SUFFIX.fullmatch(value) is not None,
     "beside": lambda value: all(
         _is_name(name) and name not in _OWN_FILES and _is_hash(value[name]) for name in value
@@ -148,6 +159,8 @@ class Manifest:
             compressed shards, which have no random access, and for a dataset of an older release.
         block: the largest number of rows per record; None in the layout `rows`.
         beside: the sidecars, files for other readers, and the SHA-256 of each.
+        adopted: of `recordspec.adopt`: `files` if its shards are files of another writer, which recordspec
+            neither replaces nor deletes, `links` if they are links to such; empty of other datasets.
         suffix: in an object store, where nothing is overwritten, the part of the names of `schema.yaml`,
             `rejects.jsonl`, `keys.bin` and `index.bin` before their suffix, such as `-v2`, if a replaced
             dataset exists.
@@ -174,6 +187,7 @@ class Manifest:
     index_sha256: str | None = None
     block: int | None = None
     beside: Mapping[str, str] = field(default_factory=dict)
+    adopted: Literal["", "files", "links"] = ""
     suffix: str = ""
     format: int = FORMAT
 
@@ -317,14 +331,19 @@ class Manifest:
     def _fields(self) -> dict[str, Any]:
         """The fields as plain values, without those that few datasets have."""
         # `asdict` copies each value of each of many shards, which takes ten times as long
-        names = [option.name for option in dataclasses.fields(Shard)]
+        names = [option.name for option in dataclasses.fields(Shard) if option.name != "frames_sha256"]
         data = {option.name: getattr(self, option.name) for option in dataclasses.fields(self)}
         data["splits"] = {
-            split: [{name: getattr(shard, name) for name in names} for shard in shards]
+            split: [
+                {name: getattr(shard, name) for name in names}
+                | ({"frames_sha256": shard.frames_sha256} if shard.frames_sha256 else {})
+                for shard in shards
+            ]
             for split, shards in self.splits.items()
         }
-        if not self.suffix:
-            del data["suffix"]
+        for name in ("adopted", "suffix"):
+            if not data[name]:
+                del data[name]
         return data
 
     @classmethod

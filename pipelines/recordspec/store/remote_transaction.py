@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -23,7 +23,7 @@ from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
 from recordspec.store.shard_names import add_suffix, parse_name
-from recordspec.store.transaction import OWNER, Transaction, no_dataset
+from recordspec.store.transaction import OWNER, Transaction, check_is_own, foreign_shards, no_dataset
 from recordspec.wire.hashes import sha256_of
 
 # Files that are uploaded at a time; each is in memory meanwhile.
@@ -85,8 +85,15 @@ class RemoteTransaction(Transaction):
             return
         if not self._force:
             raise self._exists()
-        # whatever it is, `force` replaces it; only `append` needs to understand it
-        self.existing = parse_manifest(text, str(self.remote / FILE)) if self.appends else None
+        known = None
+        # whatever it is, `force` replaces it, unless it was adopted; only `append` needs to understand it
+        with nullcontext() if self.appends else suppress(StoreError):
+            known = parse_manifest(text, str(self.remote / FILE))
+        if self.appends and known is not None:
+            check_is_own(known, self.name)
+        elif known is not None and known.adopted:
+            raise StoreError(foreign_shards(self.name))
+        self.existing = known if self.appends else None
 
     def _exists(self) -> StoreError:
         return StoreError(exists(self.name))

@@ -193,9 +193,7 @@ def block_in(paths: tuple[Location, ...]) -> int | None:
 def first_block(path: Location) -> int | None:
     """The rows of the first intact record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
-    from recordspec.wire.blocks import ROWS
     from recordspec.wire.framing import first_record
-    from recordspec.wire.proto import parse_example
     from recordspec.wire.tfrecord import Chunk, salvage
 
     data = first_record(path.read_start(_FIRST))
@@ -204,6 +202,14 @@ def first_block(path: Location) -> int | None:
         if chunk is None:
             return None
         data = chunk.data(0)
+    return rows_of_block(data)
+
+
+def rows_of_block(data: memoryview) -> int:
+    """The rows of a record if it is a block; 0 if it is not."""
+    from recordspec.wire.blocks import ROWS
+    from recordspec.wire.proto import parse_example
+
     if ROWS.encode() not in bytes(data):  # parsing each of thousands takes longer
         return 0
     try:

@@ -253,7 +253,7 @@ class Transaction:
 
     def _check_target(self) -> None:
         if self.appends:
-            _check_is_dataset(self.target, self.name)
+            _check_is_dataset(self.target, self.name, appends=True)
         if self._force:
             self._check_movable()
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
@@ -352,10 +352,10 @@ def _link(old: Path, new: Path) -> None:
         sync_file(new)
 
 
-def _check_is_dataset(folder: Path, name: str) -> None:
+def _check_is_dataset(folder: Path, name: str, *, appends: bool = False) -> None:
     """Raises StoreError unless a folder, which is to be removed, holds a dataset, or the output of a repair,
-    and nothing else."""
-    shards = _shards_in(folder, name)
+    and nothing else; and for an adopted dataset with files of another writer, or if `appends`."""
+    shards = _shards_in(folder, name, appends)
     known = {
         FILE,
         REPORT_FILE,
@@ -372,7 +372,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         raise StoreError(State(where=name, got=got, hint=hint))
 
 
-def _shards_in(folder: Path, name: str) -> set[str]:
+def _shards_in(folder: Path, name: str, appends: bool) -> set[str]:
     """The names of the files of a folder's manifest, or else in its report of a repair."""
     if not (folder / FILE).is_file():
         return _repaired_in(folder, name)
@@ -381,6 +381,12 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     except StoreError as error:
         hint = "move it elsewhere first"
         raise StoreError([replace(problem, hint=hint) for problem in error.problems]) from error
+    if appends:
+        check_is_own(manifest, name)
+    shards = (folder / file for file in manifest.files if manifest.adopted)
+    # links that `adopt` has made may go; a copy of the dataset has files in their place
+    if any(manifest.adopted == "files" or not path.is_symlink() for path in shards if path.exists()):
+        raise StoreError(foreign_shards(name))
     return {*manifest.files, *manifest.beside, *map(manifest.name_of, DATASET_FILES)}
 
 
@@ -429,6 +435,20 @@ def exchange(path: Path, other: Path) -> bool:
 def no_dataset(name: str) -> State:
     """The state of what is to be replaced or added to, and is something else."""
     return State(where=name, got="is no dataset", hint="it has no manifest")
+
+
+def foreign_shards(name: str) -> State:
+    """The state of an adopted dataset, which is not to be replaced with its shards."""
+    hint = "`recordspec adopt --force` writes its manifest again; build into another folder"
+    return State(where=name, got="has shards of another writer, which are not deleted", hint=hint)
+
+
+def check_is_own(manifest: Manifest, name: str) -> None:
+    """Raises StoreError for an adopted dataset, to which no rows are added."""
+    if manifest.adopted:
+        hint = "`recordspec reshard` writes a dataset to which rows can be added"
+        got = "was adopted, and its shards are those of another writer"
+        raise StoreError(State(where=name, got=got, hint=hint))
 
 
 def owner(partial: Path) -> tuple[int, str]:

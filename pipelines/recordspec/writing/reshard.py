@@ -230,6 +230,7 @@ class StoredRecords:
             label_counts={split: old.label_counts[split] for split in whole if split in old.label_counts},
             compression=made.compression,
             block=made.block,
+            adopted="",
             suffix="",
             keys_sha256=None,  # if there are keys, those of the new order
             index_sha256=None,  # nor is the index that of the new shards
