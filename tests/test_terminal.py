@@ -48,6 +48,8 @@ def test_schemas_in_text_keep_their_meaning():
 
 # For each command, what is run with it in a folder of such names.
 RUNS = {
+    "adopt": ("adopt data --schema schema.yaml --out adopted-{evil}", "adopt data --schema schema.yaml", "adopt {evil}")
+    + ("adopt --split {evil}=data/* --schema schema.yaml --out adopted-{evil}", "adopt x --schema {evil}"),
     "bench": (),  # it needs TensorFlow; what it prints goes the way of all others
     "build": ("build config.yaml", "build config.yaml --force", "build config.yaml --dry-run")
     + ("build config.yaml --force --source {evil}.csv", "build {evil}", "build broken.yaml")

@@ -27,6 +27,7 @@ _HOMES = {
     "SparseArray": "schema.ragged_array",
     "WriteError": "errors",
     "Manifest": "store.manifest",
+    "adopt": "inspect.adopt",
     "ShardedWriter": "writing.writer",
     "write": "writing.write",
     "reshard": "writing.reshard",
@@ -62,6 +63,7 @@ __all__ = [
     "StoreError",
     "WriteError",
     "__version__",
+    "adopt",
     "infer",
     "iterate",
     "locating",
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
         StoreError,
         WriteError,
     )
+    from recordspec.inspect.adopt import adopt
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read

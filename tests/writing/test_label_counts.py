@@ -11,6 +11,7 @@ from scipy.stats import hypergeom
 
 import recordspec as rs
 from examples import sealed
+from recordspec.schema import feature_set
 from recordspec.store.journal import Journal
 from recordspec.writing import label_counts
 from recordspec.writing.sources import base
@@ -151,7 +152,7 @@ def test_resharded_rows_keep_the_counts_of_whole_splits(tmp_path):
 
 
 def test_labels_of_very_many_names_are_not_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(label_counts, "_MOST_CLASSES", 2)
+    monkeypatch.setattr(feature_set, "_MOST_CLASSES", 2)
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: label, names: [a, b]}, y: {kind: label, names: [a, b, c]}}"
     )

@@ -22,6 +22,7 @@ _CLOSED = 141
 _COMPLETE = "_RECORDSPEC_COMPLETE"
 # The module of each command.
 _MODULES = {
+    "adopt": "integrity",
     "bench": "bench",
     "build": "build",
     "check": "check",
@@ -50,10 +51,11 @@ _MODULES = {
 }
 # Commands whose exit code says what they found, or that they did something; which is not so before they end.
 # The others show as much as the reader of a pipe asks for.
-_ACT = frozenset({"build", "check", "describe", "diff", "index", "init", "lint"})
+_ACT = frozenset({"adopt", "build", "check", "describe", "diff", "index", "init", "lint"})
 _ACT |= {"repair", "reshard", "sweep", "verify"}
 # The page of each command in the documentation.
 PAGES = {
+    "adopt": "adopting",
     "bench": "reading",
     "build": "building",
     "check": "inspecting",

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from recordspec.store.manifest import Manifest
 
 
+_ADOPTED = {
+    "files": "files of another writer, which recordspec neither replaces nor deletes",
+    "links": "links to files of another writer",
+}
+
+
 @click.command(short_help="Show the records, bytes and features of files.")
 @files_argument
 @click.option("-n", "most", type=click.IntRange(1), help="Records to read of each file. [default: 1000]")
@@ -69,6 +75,7 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
         "record": manifest.record,
         "layout": "rows" if manifest.block is None else {"blocks": manifest.block},
         "compression": manifest.compression,
+        **({"adopted": manifest.adopted} if manifest.adopted else {}),
         "splits": {
             split: {"shards": len(shards), "rows": manifest.rows(split), "bytes": manifest.bytes(split)}
             for split, shards in manifest.splits.items()
@@ -135,6 +142,8 @@ def _lines(summary: Info) -> Iterator[str]:
 def _of_manifest(manifest: Manifest) -> Iterator[str]:
     layout = "rows" if manifest.block is None else f"blocks of {manifest.block:,} rows"
     yield f"manifest: schema {manifest.schema or 'unknown'}, {manifest.record}, layout {layout}"
+    if manifest.adopted:
+        yield f"adopted: {_ADOPTED[manifest.adopted]}"
     for split, shards in manifest.splits.items():
         content = f"{counted(manifest.rows(split), 'row')} in {counted(len(shards), 'shard')}"
         yield f"  {split}: {content}, {size(manifest.bytes(split))}"

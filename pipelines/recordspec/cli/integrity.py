@@ -1,8 +1,9 @@
-"""`recordspec verify`, `repair`, `index` and `sweep`: commands on whole files."""
+"""`recordspec adopt`, `verify`, `repair`, `index` and `sweep`: commands on whole files."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, files_argument, jobs_option, json_option
+from recordspec.cli.options import LOCAL_PATH, PATH, PATTERN, files_argument, jobs_option, json_option
 from recordspec.cli.output import echo, print_json, print_notes, print_rows, size, wants_json
 from recordspec.errors import RecordError, StoreError, counted, see
 from recordspec.locations import Location
@@ -19,6 +20,94 @@ if TYPE_CHECKING:
     from recordspec.inspect.verify import FileIntegrity
 
 _COLUMNS = ("file", "records", "corrupt", "recovered", "bytes lost", "rows lost")
+
+
+def _split(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, list[str]]:
+    """The files of each split, of texts such as `train=shards/a*`."""
+    splits: dict[str, list[str]] = {}
+    for value in values:
+        name, equals, pattern = value.partition("=")
+        if not (name and equals and pattern):
+            raise click.BadParameter(
+                f"expected a split and its files such as train='shards/a*', got {value!r}"
+            )
+        splits.setdefault(name, []).append(pattern)
+    return splits
+
+
+@click.command(short_help="Make a dataset of existing files, without a copy.")
+@click.argument("files", nargs=-1, type=PATTERN)
+@click.option("--schema", type=PATH, required=True, help="The schema of the records.")
+@click.option("--out", type=PATH, help="A folder for links to FILES; by default FILES stay in theirs.")
+@click.option(
+    "--split",
+    "splits",
+    metavar="NAME=FILES",
+    multiple=True,
+    callback=_split,
+    help="The files of a split, in place of FILES; repeat it for each.",
+)
+@click.option("--check", is_flag=True, help="Read every record: check it, and count the classes of labels.")
+@click.option("--force", is_flag=True, help="Adopt FILES again.")
+@jobs_option
+@json_option
+def adopt(
+    files: tuple[str, ...],
+    schema: Location,
+    out: Location | None,
+    splits: dict[str, list[str]],
+    check: bool,
+    force: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Make a dataset of TFRecords that another program wrote: FILES are paths, folders or patterns.
+
+    \b
+      recordspec adopt 'shards/*.tfrecord' --schema schemas/flowers.yaml
+      recordspec adopt --split train='a/*' --split test='b/*' --schema s.yaml --out data/flowers
+
+    Writes a manifest, an index and the schema into the folder of FILES, or to a folder of links to them. A
+    config whose `data` is that folder trains on it, and every command reads it. FILES do not change: no
+    command replaces or deletes them. The splits follow from the names of files or folders, or it is `train`.
+
+    Reads the lengths and the first records of each file, with --check all records.
+    """
+    from recordspec.config import load_any
+    from recordspec.inspect.adopt import adopt as adopt_files
+    from recordspec.progress import Progress
+
+    if bool(files) == bool(splits):
+        raise click.UsageError("name either FILES, or those of each --split")
+    start = time.perf_counter()
+    with Progress() as progress:
+        manifest = adopt_files(
+            load_any(schema)[1],
+            splits or files,
+            None if out is None else str(out),
+            check=check,
+            jobs=jobs,
+            force=force,
+            progress=progress,
+        )
+    seconds = time.perf_counter() - start
+    rows = counted(sum(map(manifest.rows, manifest.splits)), "row")
+    several = (
+        f"{counted(len(manifest.all_shards), 'file')}, {size(sum(map(manifest.bytes, manifest.splits)))}"
+    )
+    print_rows(
+        (
+            {
+                "split": split,
+                "files": len(shards),
+                "rows": manifest.rows(split),
+                "bytes": manifest.bytes(split),
+            }
+            for split, shards in manifest.splits.items()
+        ),
+        as_json,
+        lambda: f"adopted {rows} in {several}, in {seconds:.1f} s",
+    )
 
 
 @click.command(short_help="Check every length and CRC of files, and their manifest.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -363,8 +363,7 @@ class _RangeCheck:
     def _add_rows(self, rows: RowBatch) -> None:
         records = rows.decode(sequence=self._schema.record == "sequence_example")
         invalid = np.zeros(records.rows, bool)
-        every = (*_broken(records), *_conflicts(self._schema, records), *violations(self._schema, records))
-        for violation in _without_other_messages(self._schema, records, rows, every):
+        for violation in violations_in(self._schema, records, rows.data):
             invalid[violation.rows] = True
             self._count(violation, rows)
         self._report.rows += records.rows
@@ -421,6 +420,14 @@ def _empty(array: ArrowArray) -> int:
     return int((counts_of(array) == 0).sum()) - int(array.null_count) if is_list(array) else 0
 
 
+def violations_in(
+    schema: Schema, records: RecordBatch, data: Callable[[int], bytes | memoryview]
+) -> Iterator[Violation]:
+    """All violations of rows, of which `data` returns the bytes of one."""
+    every = (*_broken(records), *_conflicts(schema, records), *violations(schema, records))
+    return _without_other_messages(schema, records, data, every)
+
+
 def _broken(records: RecordBatch) -> Iterator[Violation]:
     rows = sorted(records.broken)
     if rows:
@@ -428,12 +435,15 @@ def _broken(records: RecordBatch) -> Iterator[Violation]:
 
 
 def _without_other_messages(
-    schema: Schema, records: RecordBatch, rows: RowBatch, invalid: tuple[Violation, ...]
+    schema: Schema,
+    records: RecordBatch,
+    data: Callable[[int], bytes | memoryview],
+    invalid: tuple[Violation, ...],
 ) -> Iterator[Violation]:
     """The violations, with one for each row that lacks features because it is of the other message."""
     missing = [violation.rows for violation in invalid if violation.code == "missing"]
     wrong = (
-        np.intersect1d(of_other_message(schema, records, rows.data), np.concatenate(missing))
+        np.intersect1d(of_other_message(schema, records, data), np.concatenate(missing))
         if missing
         else np.array([], np.int64)
     )

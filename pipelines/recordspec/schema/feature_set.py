@@ -25,6 +25,8 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
 ALL_SECTIONS: tuple[Section, ...] = ("features", "context", "sequence")
 # Options with more characters are abbreviated in messages.
 _LONGEST_OPTION = 60
+# Of a label whose rows are counted: a manifest has the counts of each, and every part of a build.
+_MOST_CLASSES = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ class FeatureSet:
             if feature.class_names and not feature.value_type.shape and section != "sequence"
             if feature.columns()[0].storage == "int64"
         }
+
+    @property
+    def counted_classes(self) -> dict[str, int]:
+        """Those of `classes` whose rows are counted: more classes are things to look up, not to weigh."""
+        return {name: count for name, count in self.classes.items() if count <= _MOST_CLASSES}
 
     @cached_property
     def steps(self) -> frozenset[str]:

@@ -12,8 +12,6 @@ from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
 from recordspec.wire.arrays import Ints, flat_of
 
-# More are things to look up, not classes to weigh; and every part of a build has a count of each.
-_MOST_CLASSES = 1 << 15
 # Differences of class shares are reported where chance explains none as large in 1 of 10,000 datasets.
 _CHANCE = 1e-4
 # Terms of a tail that are added: each is less than the one before, and these are many standard deviations.
@@ -24,8 +22,7 @@ class ClassCounter:
     """Counts the classes of encoded rows, by split and by label; those of no schema have none."""
 
     def __init__(self, schema: Schema | None) -> None:
-        classes = {} if schema is None else schema.classes
-        self._classes = {name: count for name, count in classes.items() if count <= _MOST_CLASSES}
+        self._classes = {} if schema is None else schema.counted_classes
         self._names = {} if schema is None else {schema.names[name].stored: name for name in self._classes}
         # one split after another, as far as any has rows
         self._counts = {name: np.zeros(0, np.int64) for name in self._classes}
