@@ -84,6 +84,10 @@ def check_readme(names: dict) -> None:
     check_learned(model, names["pipeline"].dataset("test"), history["val_accuracy"][-1])
 
 
+def check_adopting(names: dict) -> None:
+    check_learned(names["model"], names["pipeline"].dataset("validation"))
+
+
 def check_reading(names: dict) -> None:
     check_learned(names["model"], names["pipeline"].dataset("test"))
     check_learned(names["tagger"], names["tagged"].dataset("train"), names["history"]["accuracy"][-1])
@@ -128,6 +132,7 @@ CHECKS = {
     "docs/building.md": check_building,
     "docs/custom-kinds.md": check_custom_kinds,
     "docs/integrity.md": check_integrity,
+    "docs/adopting.md": check_adopting,
     "docs/reading.md": check_reading,
     "docs/training.md": check_training,
     "docs/tutorial.md": check_tutorial,

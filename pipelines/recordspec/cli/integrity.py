@@ -64,8 +64,8 @@ def adopt(
     """Make a dataset of TFRecords that another program wrote: FILES are paths, folders or patterns.
 
     \b
-      recordspec adopt 'shards/*.tfrecord' --schema schemas/flowers.yaml
-      recordspec adopt --split train='a/*' --split test='b/*' --schema s.yaml --out data/flowers
+      recordspec adopt 'data/digits/train-*' --schema schemas/digits.yaml --out adopted
+      recordspec adopt --split a='data/digits/t*' --schema schemas/digits.yaml --out folds
 
     Writes a manifest, an index and the schema into the folder of FILES, or to a folder of links to them. A
     config whose `data` is that folder trains on it, and every command reads it. FILES do not change: no
