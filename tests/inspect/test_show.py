@@ -222,8 +222,7 @@ def test_mnist():
 LIST = b"".join(sized(1, example(price=[price])) for price in (0.5, 2.0)) + sized(2, example(query=[b"x"]))
 NO_ROWS = (
     "record 1 at byte {}: expected an Example or a SequenceExample, got an ExampleListWithContext of 2 Examples "
-    "(TF-Ranking's message, which is not read as rows: `head` shows it, and "
-    "tensorflow_ranking.data.parse_from_example_list parses it)"
+    "(TF-Ranking's message: a spec with `record: example_list_with_context` reads it)"
 )
 
 
@@ -275,11 +274,22 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
 
 
 def test_infer_says_once_that_records_are_example_lists_with_context(tmp_path):
-    path = write(tmp_path / "x", *[LIST] * 2000)
+    path = write(tmp_path / "x", example(price=[1]), *[LIST] * 200)
     with pytest.raises(RecordError) as error:
         infer(path, "x")
-    said = NO_ROWS.format(0).replace("record 1", "record 0").replace("it)", "it; as 1,999 more records)")
+    said = NO_ROWS.format(len(example(price=[1])) + 16).replace("it)", "it; as 199 more records)")
     assert str(error.value) == f"{path}: {said}"
+    # if all are, their Examples are steps
+    alone = write(tmp_path / "lists", *[LIST] * 2000)
+    assert infer(alone, "x").schema.dump() == (
+        "schema: x\nrecord: example_list_with_context\ncontext: {query: text}\nsequence: {price: float32}\n"
+    )
+    ((split,),) = (stats(alone).splits,)
+    assert (split.broken, split.rows, [feature.key for feature in split.features]) == (
+        0,
+        2000,
+        ["query", "price"],
+    )
 
 
 TWICE = of_entries(entry("n", listed("int64", packed("int64", 5), packed("int64", 6))))

@@ -91,6 +91,6 @@ def test_what_is_said():
             proto.entries(record, sequence=sequence)
         assert str(error.value) == (
             "expected an Example or a SequenceExample, "
-            "got an ExampleListWithContext of 2 Examples (TF-Ranking's message, which is not read as rows: "
-            "`head` shows it, and tensorflow_ranking.data.parse_from_example_list parses it)"
+            "got an ExampleListWithContext of 2 Examples (TF-Ranking's message: "
+            "a spec with `record: example_list_with_context` reads it)"
         )

@@ -128,7 +128,7 @@ def _lines(summary: Info) -> Iterator[str]:
     which = "all read" if every else f"{summary.looked_at:,} read, the first of each file"
     yield f"{which}: {kinds or 'none'}"
     if summary.examples.count:
-        yield f"an ExampleListWithContext has {_shown(summary.examples)} Examples, and is not read as rows"
+        yield f"an ExampleListWithContext has {_shown(summary.examples)} Examples"
     if summary.conflicts:
         yield f"TensorFlow refuses {summary.conflicts:,} of them, or reads other values: see `check`"
     if summary.more_keys:

@@ -38,8 +38,9 @@ _IMPORTS = {"np": "import numpy as np", "ceil": "from math import ceil", "gcd": 
 def module_source(schema: Schema) -> str:
     """A module with `parse`, `decode` and `dataset`.
 
-    Raises SpecError with each feature that TensorFlow alone does not decode.
+    Raises SpecError with each feature that TensorFlow alone does not decode, and for records of TF-Ranking.
     """
+    schema.check_message("in plain TensorFlow")
     lines: list[str] = []
     problems: list[Problem] = []
     with types_of(schema):

@@ -32,7 +32,11 @@ def parse(serialized):
 
 
 def python_source(schema: Schema) -> str:
-    """Python that parses the schema's records with TensorFlow alone."""
+    """Python that parses the schema's records with TensorFlow alone.
+
+    Raises SpecError for records of TF-Ranking.
+    """
+    schema.check_message("in plain TensorFlow")
     lines = ["import tensorflow as tf", ""]
     for section in schema.sections:
         calls = parse_calls(schema.columns(section), section)

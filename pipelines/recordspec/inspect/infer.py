@@ -24,13 +24,16 @@ from recordspec.locations import Location, read_bytes
 from recordspec.progress import Progress
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.box import Box
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.features.label import Label
 from recordspec.schema.infer import Evidence, Inferred, infer_features, no_inputs
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
-from recordspec.wire.columns import TF_DTYPES
+from recordspec.wire.columns import TF_DTYPES, RecordMessage
 from recordspec.wire.file_types import describe_type, type_name
+from recordspec.wire.proto import list_with_context
 
 # The largest number of files whose headers are read.
 MOST_MEDIA = 1024
@@ -88,7 +91,18 @@ def infer_records(
     notes += [
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
-    schema = _schema(name, tuple(features[False]), tuple(features[True]))
+    lists = _are_lists(scanner)
+    if lists:  # an Example need not have a key, and its single values are no sequences
+        features[True] = [
+            FixedLen(
+                name=step.name, key=step.key, description=step.description, dtype=step.dtype, shape=step.shape
+            )
+            if isinstance(step, FixedLenSequence)
+            else replace(step, missing="error")
+            for step in features[True]
+        ]
+        notes = [note for note in notes if "no list of steps" not in note]
+    schema = _schema(name, tuple(features[False]), tuple(features[True]), lists=lists)
     return Inferred(
         schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out, no_inputs=no_inputs(inferred)
     )
@@ -269,11 +283,20 @@ def _box_format(sides: list[FeatureTally]) -> Literal["yxyx", "rel_yxyx"] | None
     return None if low < 0 else "rel_yxyx" if high <= 1 else "yxyx"
 
 
-def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]) -> Schema:
+def _are_lists(scanner: Scanner) -> bool:
+    """Whether the first record is an ExampleListWithContext."""
+    batch = next(scanner.first(1), None)
+    return batch is not None and list_with_context(batch.data(0)) is not None
+
+
+def _schema(
+    name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...], *, lists: bool = False
+) -> Schema:
     try:
-        if not steps:
+        if not steps and not lists:
             return Schema(name=name, features=features)
-        return Schema(name=name, record="sequence_example", context=features, sequence=steps)
+        record: RecordMessage = "example_list_with_context" if lists else "sequence_example"
+        return Schema(name=name, record=record, context=features, sequence=steps)
     except SpecError as error:
         raise RecordError(error.problems) from error
 

@@ -25,6 +25,7 @@ from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import first_block, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets
+from recordspec.wire.columns import Steps
 from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_records, splitmix64
@@ -116,7 +117,7 @@ class RecordSpans:
         """The bytes of a record, which are not copied."""
         return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
 
-    def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
+    def decode(self, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=sequence, keys=keys)
 
 
@@ -126,7 +127,7 @@ class UnpackedRows:
     def __init__(self, schema: Schema, sections: Sections, rows: int) -> None:
         self._schema, self._sections, self._rows = schema, sections, rows
 
-    def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
+    def decode(self, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
         from recordspec.schema.blocks import decoded
 
         return decoded(self._sections, self._rows)
@@ -201,7 +202,7 @@ class RowBatch:
         """The bytes of a row, which are not copied."""
         return self.spans.data(row)
 
-    def decode(self, *, sequence: bool | None = None, keys: Collection[str] | None = None) -> RecordBatch:
+    def decode(self, *, sequence: Steps = None, keys: Collection[str] | None = None) -> RecordBatch:
         """The rows as columns; of records, only of these keys."""
         return self.rows.decode(sequence, keys)
 

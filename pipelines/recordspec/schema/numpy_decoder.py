@@ -41,8 +41,7 @@ def decode(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> dict
     Raises RecordError, with the row, for a record that does not decode.
     """
     keys = {column.key for _, feature in schema.placed for column in feature.columns()}
-    sequence = schema.record == "sequence_example"
-    batch = decode_records(buffer, starts, stops, sequence=sequence, keys=keys)
+    batch = decode_records(buffer, starts, stops, sequence=schema.message_steps, keys=keys)
     check_structure(schema.placed, batch)
     return decode_sections(schema, stored_sections(schema, batch), batch.rows)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
 from recordspec.locations import Location, atomic_write, is_path, local, location, read_text
@@ -19,6 +19,7 @@ from recordspec.schema.options import INVALID, Log, YamlValue, document, read, r
 from recordspec.schema.values import DTYPES
 from recordspec.schema.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
 from recordspec.wire.arrays import bytes_in, data_of, strings_array
+from recordspec.wire.columns import RecordMessage
 from recordspec.wire.file_types import file_type
 
 Kinds = Mapping[str, type[Feature]]
@@ -38,9 +39,11 @@ class Schema(FeatureSet):
         name: the name of the schema, `schema:` in YAML.
         version: incremented when the meaning changes.
         description: a text for readers.
-        record: whether records are tf.train.Example or tf.train.SequenceExample.
+        record: whether records are tf.train.Example or tf.train.SequenceExample; or TF-Ranking's
+            ExampleListWithContext, which is read, but not written.
         features: of an Example.
-        context, sequence: of a SequenceExample.
+        context, sequence: of a SequenceExample. Of an ExampleListWithContext, `sequence` has the features of
+            its Examples.
 
     Example:
         >>> list(schema.names)
@@ -299,7 +302,7 @@ HEAD: dict[str, Any] = {
     "schema": str,
     "version": int,
     "description": str,
-    "record": Literal["example", "sequence_example"],
+    "record": RecordMessage,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from recordspec.errors import Problem, RecordError
@@ -11,25 +11,25 @@ from recordspec.schema.features import Feature
 from recordspec.schema.validate import check_structure
 from recordspec.wire import proto
 from recordspec.wire.arrays import data_of
-from recordspec.wire.columns import Ragged, Section, Sparse
+from recordspec.wire.columns import Ragged, Section, Sparse, Steps
 from recordspec.wire.record_batch import RecordBatch, decode
 
 Stored = Mapping[str, Any]
 Placed = list[tuple[Section, Feature]]
 
 
-def restored_columns(placed: Placed, records: list[bytes], *, sequence: bool) -> dict[str, list[Any]]:
+def restored_columns(placed: Placed, records: list[bytes], *, sequence: Steps) -> dict[str, list[Any]]:
     """The values of features in records, by name, as rows give them; None where one is missing.
 
     A missing or empty key is a missing value; a missing list of steps has none.
 
     Args:
         placed: the features, each with its section.
-        records: Examples, or with `sequence` SequenceExamples.
+        records: Examples, or with `sequence` SequenceExamples, or ExampleListWithContexts.
 
     Raises RecordError for the first record that these features do not store.
     """
-    return (_columns_with_steps if sequence else _columns)(placed, records)
+    return _columns_with_steps(placed, records, sequence) if sequence else _columns(placed, records)
 
 
 def _parsed(record: bytes, row: int) -> Stored:
@@ -50,12 +50,13 @@ def _columns(placed: Placed, records: list[bytes]) -> dict[str, Any]:
     }
 
 
-def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
-    """The same of SequenceExamples."""
-    check_structure(placed, _decoded(records, sequence=True))
+def _columns_with_steps(placed: Placed, records: list[bytes], sequence: Steps) -> dict[str, Any]:
+    """The same of SequenceExamples, or of ExampleListWithContexts."""
+    wanted = {column.key for _, feature in placed for column in feature.columns()}
+    check_structure(placed, _decoded(records, sequence=sequence, keys=wanted))
     columns: dict[str, list[Any]] = {feature.name: [] for _, feature in placed}
     for row, record in enumerate(records):
-        entries = proto.entries(record, sequence=True)
+        entries = proto.entries(record, sequence=sequence)
         context = {key: None if one.kind == "none" else one.values for key, one in entries.features}
         lists = {key: [step.values for step in steps] for key, steps in entries.lists}
         for section, feature in placed:
@@ -66,7 +67,8 @@ def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
                 value = _restored(feature, {feature.stored: every}, row)
             else:
                 keys = [column.key for column in feature.columns()]
-                steps = zip(*(lists.get(key, ()) for key in keys), strict=True)
+                none: list[Any] = [[]] * entries.steps  # an Example need not have a key
+                steps = zip(*(lists.get(key, none) for key in keys), strict=True)
                 value = [_restored(feature, dict(zip(keys, step, strict=True)), row) for step in steps]
             columns[feature.name].append(value)
     return columns
@@ -77,9 +79,9 @@ def _is_in_parts(feature: Feature) -> bool:
     return isinstance(feature.columns()[0].layout, Ragged | Sparse)
 
 
-def _decoded(records: list[bytes], *, sequence: bool) -> RecordBatch:
+def _decoded(records: list[bytes], *, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
     data, places = data_of(records)
-    return decode(data, places[:-1], places[1:], sequence=sequence)
+    return decode(data, places[:-1], places[1:], sequence=sequence, keys=keys)
 
 
 def _restored(feature: Feature, values: Stored, row: int) -> Any:

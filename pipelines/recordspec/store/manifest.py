@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from recordspec.errors import Problem, SpecError, State, StoreError, describe, nearest, one_of, show_text
 from recordspec.locations import AnyPath, Location, location, read_bytes
+from recordspec.wire.columns import RecordMessage
 from recordspec.wire.compression import CODECS, Compression
 
 FILE = "manifest.json"
@@ -113,7 +114,7 @@ _OWN_FILES = (FILE, REPORT_FILE, LAYERS_FILE, *DATASET_FILES)
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": lambda value: value is None or isinstance(value, str),
     "fingerprint": lambda value: value is None or _is_hash(value),
-    "record": lambda value: value in ("example", "sequence_example"),
+    "record": lambda value: value in get_args(RecordMessage),
     "compression": lambda value: value in list(CODECS),
     "key": _are_texts,
     "shuffle_seed": lambda value: value is None or type(value) is int,
@@ -143,7 +144,7 @@ class Manifest:
     Attributes:
         schema: the schema's name; None for records of an unknown schema.
         fingerprint: the fingerprint of the schema; see Schema.fingerprint.
-        record: whether the records are Examples or SequenceExamples; their bytes do not distinguish them.
+        record: the message of the records, as in the schema; their bytes need not distinguish them.
         compression: the compression of every shard.
         splits: the shards of each split, in order.
         key: the names that identify a row; empty if its content does.
@@ -174,7 +175,7 @@ class Manifest:
 
     schema: str | None
     fingerprint: str | None
-    record: Literal["example", "sequence_example"]
+    record: RecordMessage
     compression: Compression
     splits: Mapping[str, tuple[Shard, ...]]
     key: tuple[str, ...] = ()

@@ -419,6 +419,8 @@ class SplitTally:
         firsts = offsets(np.array([len(batch) for batch in batches]))
         rows = batches[0].rows if len(batches) == 1 else RecordSpans.joined([one.spans for one in batches])
         decoded = rows.decode(sequence=None)
+        if len(decoded.broken) == decoded.rows > 0 and batches[0].list_error(decoded) is not None:
+            decoded = rows.decode(sequence="examples")
         whole = np.ones(decoded.rows, bool)
         whole[list(decoded.broken)] = False
         for row, problem in sorted(decoded.broken.items()):

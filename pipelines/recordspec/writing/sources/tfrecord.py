@@ -35,8 +35,8 @@ _BYTES_AT_ONCE = 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class TFRecords(FileSource):
-    """The records of files of Examples or SequenceExamples, one after another. A missing or empty key is a
-    missing value; a missing list of steps has none.
+    """The records of files of Examples, SequenceExamples or ExampleListWithContexts, one after another. A
+    missing or empty key is a missing value; a missing list of steps has none.
 
     Attributes:
         files: a path, a folder of shards, or a pattern, or a list of these.
@@ -78,7 +78,8 @@ class TFRecords(FileSource):
         """The schema with which the records were written."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self.schema is None else Schema.load(self.schema, kinds)
-        if schema.record != stored.record:
+        # an ExampleListWithContext has what a SequenceExample has
+        if stored.sections != schema.sections:
             expected = f"{schema.record}, as `{schema.name}` has it"
             raise SpecError(Problem(path=("schema", "record"), expected=expected, got=stored.record))
         return stored
@@ -109,7 +110,7 @@ class TFRecordPart:
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         wanted = {*schema.names, *extra}
         placed = [(section, one) for section, one in self.stored.placed if one.name in wanted]
-        sequence = self.stored.record != "example"
+        sequence = self.stored.message_steps
         for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
             data = [record.data for record in some]
 
