@@ -537,6 +537,32 @@ class Pipeline:
         known = self.manifest.class_counts(splits)
         return class_weights(class_counts(label, self.schema, known, self.data, ("feature",)))
 
+    def class_names(
+        self, feature: str | None = None, *, layers: Mapping[str, Any] | None = None
+    ) -> tuple[str, ...]:
+        """Returns the names of the classes of a target, by index: those of a label, or those that
+        `fit.encode` learned.
+
+        Args:
+            feature: a label, or an encoded target; by default the target of the config's `fit`.
+            layers: as for `dataset`.
+
+        Raises SpecError for a feature without classes, and what `layers` raises.
+
+        Example:
+            >>> pipeline.class_names()
+            ('no', 'yes')
+        """
+        name = self._target if feature is None else feature
+        fit, known = self.config.fit, self.schema.names.get(name)
+        if known is not None and known.class_names:
+            return known.class_names
+        if fit is not None and name in fit.encoded_targets:
+            return encoding.class_names(self._layers(fit, layers)[name])
+        expected = "a label, or a target in `fit.encode`"
+        hint = "" if known is not None else nearest(name, self.schema.names)
+        raise SpecError(Problem(path=("feature",), expected=expected, got=f"`{name}`", hint=hint))
+
     @property
     def _target(self) -> str:
         targets = None if self.config.fit is None else self.config.fit.targets
@@ -606,7 +632,8 @@ class Pipeline:
         )
 
     def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
-        """Returns the Keras layers of the inputs in `fit.encode`, by name, with the statistics of a split.
+        """Returns the Keras layers of the inputs and targets in `fit.encode`, by name, with the statistics of
+        a split.
 
         They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and `Discretization` adapted
         to the stored values, before a function `map` or a filter, without those that `with_missing` marks as
@@ -624,9 +651,10 @@ class Pipeline:
             >>> pipeline.layers()
             {}
         """
-        encodes = {} if self.config.fit is None else self.config.fit.encode
-        if not encodes:
+        fit = self.config.fit
+        if fit is None or not fit.encode:
             return {}
+        encodes, targets = fit.encode, fit.encoded_targets
         known: dict[str, Any] = {
             "schema": self.schema.fingerprint,
             "shards": [shard.identity for shard in self._shards(split)],
@@ -636,6 +664,8 @@ class Pipeline:
         }
         if left_out := [name for name in encodes if self.schema.names[name].indicator is not None]:
             known["missing"] = left_out  # files of statistics without it include their defaults
+        if targets:
+            known["targets"] = sorted(targets)
 
         def batches(names: Iterable[str]) -> Iterator[dict[str, Any]]:
             read = self._read({})
@@ -644,7 +674,7 @@ class Pipeline:
             return decoded_files(self.schema.only(names), plan, folder)
 
         fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
-        return encoding.layers(self.schema, encodes, fingerprint, self.data / LAYERS_FILE, batches)
+        return encoding.layers(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
 
     def _mapped(
         self,

@@ -425,8 +425,11 @@ def test_a_variance_beyond_float32(small):
             "encode: {x: one_hot}",
             "fit.encode.x: expected text, integers or a label to one_hot, got `x`, fixed_len of float32",
         ),
-        ("encode: {y: normalize}", "fit.encode.y: expected one of x, k, got `y`"),
-        ("encode: {z: normalize}", "fit.encode.z: expected one of x, k, got `z` (encode it in `map`)"),
+        (
+            "encode: {y: normalize}",
+            "fit.encode.y: expected one of index, one_hot, multi_hot, for a target, got `normalize`",
+        ),
+        ("encode: {z: normalize}", "fit.encode.z: expected one of x, k, y, got `z` (encode it in `map`)"),
         (
             "encode: {x: {as: normalize, bins: 3}}",
             "fit.encode.x.bins: expected none with `as: normalize`, got 3",
@@ -552,7 +555,7 @@ def test_an_error_of_another_dict_in_a_map_is_its_own(small):
 
 def test_a_layer_that_is_missing_is_an_error(small, tmp_path):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}")
-    expected = "layers: expected a layer for each input of `fit.encode`, got none for `x` (`Pipeline.layers` returns all; see `recordspec docs training`)"
+    expected = "layers: expected a layer for each name of `fit.encode`, got none for `x` (`Pipeline.layers` returns all; see `recordspec docs training`)"
     for call in (
         lambda: made.dataset("train", layers={}),
         lambda: made.export_model(lambda inputs: inputs, tmp_path / "m", layers={}),
@@ -570,3 +573,81 @@ def test_without_fit_there_is_nothing_for_map_fit(small):
     with pytest.raises(rs.SpecError) as error:
         made.export_model(lambda x: x, made.folder / "m")
     assert str(error.value) == "fit: expected the inputs of the model, got none"
+
+
+MOODS = [{"x": n / 2, "y": ["sad", "glad", "sad", "new [UNK]", "sad"][n % 5]} for n in range(20)]
+
+
+def test_a_text_target_gets_its_classes_from_the_training_split(small):
+    made = small("{inputs: x, targets: y, encode: {y: index}}", "{x: float32, y: text}", MOODS)
+    assert made.class_names() == made.class_names("y") == ("glad", "new [UNK]", "sad")
+    assert made.layers()["y"].get_vocabulary() == ["glad", "new [UNK]", "sad"]
+    (x, y), *_ = made.dataset("train")
+    names = [made.class_names()[index] for index in y.numpy()]
+    assert names == [MOODS[int(2 * one)]["y"] for one in x.numpy()]
+    assert y.dtype == tf.int64
+    ((row, one), *_) = made.dataset("train", batch=None)
+    assert (one.shape, made.class_names()[one.numpy()]) == ((), MOODS[int(2 * row.numpy())]["y"])
+    kept = json.loads((made.data / "layers.json").read_text())["layers"]
+    assert kept == {"y": {"vocabulary": ["glad", "new [UNK]", "sad"]}}
+
+
+@pytest.mark.parametrize(
+    ("feature", "encode", "values", "classes", "expected"),
+    [
+        ("int64", "index", [1, -1, 0, 1], ("-1", "0", "1"), [2, 0, 1, 2]),
+        ("int64", "{as: index, max_tokens: 2}", [1, 7, 1, -1], ("-1", "1"), [1, 0, 1, 0]),
+        ("text", "{as: index, max_tokens: 3}", [*"bbaac"], ("[UNK]", "a", "b"), [2, 2, 1, 1, 0]),
+        ("text", "index", ["", "[UNK]", "b"], ("", "[UNK]", "b"), [0, 1, 2]),
+        ("text", "one_hot", [*"ba"], ("a", "b"), [[0, 1], [1, 0]]),
+        (
+            "{kind: var_len, dtype: string}", "index", [["b", "a"], ["a"]], ("a", "b"),
+            [[1, 0], [0, -1]],
+        ),
+        (
+            "{kind: var_len, dtype: string}", "multi_hot", [["b", "a"], ["a"], []], ("a", "b"),
+            [[1, 1], [1, 0], [0, 0]],
+        ),
+        ("{kind: label, names: [p, q]}", "one_hot", ["q", "p"], ("p", "q"), [[0, 1], [1, 0]]),
+    ],
+)  # fmt: skip
+def test_classes_of_targets(small, feature, encode, values, classes, expected):
+    some = [{"x": float(place), "y": value} for place, value in enumerate(values)]
+    fit = f"{{inputs: x, targets: y, encode: {{y: {encode}}}}}"
+    made = small(fit, f"{{x: float32, y: {feature}}}", some)
+    assert made.class_names() == classes
+    ((x, y),) = made.dataset("train", batch=8)
+    assert [y.numpy().tolist()[place] for place in np.argsort(x)] == expected
+    assert y.dtype == (tf.int64 if "index" in encode else tf.float32)
+
+
+def test_a_target_that_the_training_split_does_not_have(small, tmp_path):
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {x: float32, y: text, part: text}\n")
+    (tmp_path / "c.yaml").write_text(
+        "schema: s.yaml\ndata: data\nwrite: {splits: {column: part}}\nread: {batch: 4}\n"
+        "fit: {inputs: x, targets: y, encode: {y: index}}\n"
+    )
+    made = rs.Pipeline.load(tmp_path / "c.yaml")
+    rows = [("a", "train"), ("b", "train"), ("a", "test"), ("c", "test"), ("d", "test")]
+    made.build([{"x": 0.0, "y": y, "part": part} for y, part in rows])
+    expected = (
+        r"fit\.encode\.y: expected one of a, b, as in the training split, got `c` "
+        r"\(`max_tokens` gives all others one class\)"
+    )
+    assert [y.numpy().tolist() for _, y in made.dataset("train")] == [[0, 1]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=expected):
+        list(made.dataset("test"))
+    many = [{"x": 0.0, "y": str(y), "part": "train"} for y in range(11)]
+    made.build([*many, {"x": 0.0, "y": "z", "part": "test"}], force=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"one of 11 classes, as in the .* got `z`"):
+        list(made.dataset("test"))
+
+
+def test_an_input_that_is_a_target_too_is_encoded_once(small):
+    made = small("{inputs: x, targets: x, encode: {x: normalize}}")
+    (x, y), *_ = made.dataset("train")
+    assert y.numpy().tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert x.numpy()[0] < 0
+    with pytest.raises(rs.SpecError) as error:
+        made.class_names()
+    assert str(error.value) == "feature: expected a label, or a target in `fit.encode`, got `x`"

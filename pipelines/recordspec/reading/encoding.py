@@ -1,17 +1,18 @@
-"""Encodes inputs of a model by Keras' preprocessing layers, whose statistics are those of one split."""
+"""Encodes inputs and targets of a model by Keras' preprocessing layers, whose statistics are those of one
+split."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError, show_text
+from recordspec.errors import Problem, SpecError, StoreError, one_of, show_text
 from recordspec.locations import Location, output_file, read_text
 from recordspec.reading.statistics import (
     UNKNOWN_INTEGER,
@@ -24,9 +25,14 @@ from recordspec.reading.statistics import (
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor, dense
+from recordspec.schema.tensors import Tensor, dense, none_is
 
 _LOOKUPS = ("index", "one_hot", "multi_hot", "count")
+# What makes classes of a target.
+_OF_TARGETS = ("index", "one_hot", "multi_hot")
+# The padding of a list of classes, as that of a label: no class, and Keras' `ignore_class`.
+_NO_CLASS = -1
+_MOST_CLASSES_SHOWN = 10
 _BINS = 10
 # The largest file of statistics: it contains vocabularies.
 _MOST_BYTES = 1 << 30
@@ -34,7 +40,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, kw_only=True)
 class Encode:
-    """How an input is encoded.
+    """How an input or a target is encoded.
 
     Attributes:
         as_: `normalize` scales numbers to mean 0 and variance 1 (`keras.layers.Normalization`, separately
@@ -43,9 +49,11 @@ class Encode:
             `count` a list to one vector; `discretize` maps a number to the index of its bin
             (`Discretization`). The vocabulary of a label is its classes. For lists, index 0 is padding.
             A value that `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an
-            unknown one; `discretize` returns the bin of its default.
+            unknown one; `discretize` returns the bin of its default. A target takes `index`, `one_hot` and
+            `multi_hot`: its classes are the sorted values in the split, and another one is an
+            InvalidArgumentError; lists are padded with -1.
         max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
-            for all others; by default all values in the split.
+            for all others, the first; by default all values in the split.
         bins: the number of bins of `discretize`, with about equal counts; 10 by default.
     """
 
@@ -98,6 +106,12 @@ class Encode:
         got = f"`{feature.name}`, {feature.kind} of {value_type.item}"
         return Problem(expected=f"{expected} to {self.as_}", got=got)
 
+    def problem_of_target(self, feature: Feature) -> Problem | None:
+        """The problem of a target that cannot be encoded so."""
+        if self.as_ not in _OF_TARGETS:
+            return Problem(expected=f"{one_of(_OF_TARGETS)}, for a target", got=f"`{self.as_}`")
+        return self.problem(feature, in_steps=False)
+
 
 def apply_to_row(
     value: Tensor, encode: Encode, layer: Any, length: int | None = None, missing: Tensor | None = None
@@ -107,16 +121,52 @@ def apply_to_row(
     return apply(tf.expand_dims(value, 0), encode, layer, length, of_one)[0]
 
 
-def apply(
-    value: Tensor, encode: Encode, layer: Any, length: int | None = None, missing: Tensor | None = None
+def apply_to_target(
+    value: Tensor, name: str, encode: Encode, layer: Any, length: int | None, *, batched: bool
 ) -> Tensor:
-    """Encodes a batch to a dense tensor. Shorter rows are filled with 0.
+    """Encodes a batch of a target, or with `batched=False` one row, as `apply` does an input.
+
+    Lists of indices are padded with -1. A value that is no class is an InvalidArgumentError.
+    """
+    if not batched:
+        return apply_to_target(tf.expand_dims(value, 0), name, encode, layer, length, batched=True)[0]
+    pad = _NO_CLASS if encode.as_ == "index" else None
+    if not hasattr(layer, "lookup_table") or layer.num_oov_indices:  # a label, whose index is its class
+        return apply(value, encode, layer, length, pad=pad)
+    flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1])
+    unknown = layer.lookup_table.lookup(flat) < 0
+    shown = class_names(layer)
+    expected = one_of(shown) if len(shown) <= _MOST_CLASSES_SHOWN else f"one of {len(shown):,} classes"
+    hint = "`max_tokens` gives all others one class"
+    path = ("fit", "encode", name)
+    problem = Problem(path=path, expected=f"{expected}, as in the training split", got="`{}`", hint=hint)
+    with tf.control_dependencies([none_is(unknown, flat, str(problem))]):
+        value = tf.nest.map_structure(tf.identity, value, expand_composites=True)
+    return apply(value, encode, layer, length, pad=pad)
+
+
+def class_names(layer: Any) -> tuple[str, ...]:
+    """The classes of a target by index, of its layer; also while a graph is traced."""
+    with tf.init_scope():
+        return tuple(map(str, layer.get_vocabulary()))
+
+
+def apply(
+    value: Tensor,
+    encode: Encode,
+    layer: Any,
+    length: int | None = None,
+    missing: Tensor | None = None,
+    pad: int | None = None,
+) -> Tensor:
+    """Encodes a batch to a dense tensor.
 
     Args:
         value: dense `[n, ...]`, or ragged.
         layer: one of `layers`.
         length: the length to which the rows of a ragged batch are padded.
         missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
+        pad: the padding of shorter rows; None for 0.
     """
     flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
     if encode.as_ == "normalize":
@@ -147,7 +197,7 @@ def apply(
         while made.shape.rank > 2:
             made = tf.reduce_sum(made, 1)
         return tf.minimum(made, 1.0) if encode.as_ == "multi_hot" else made
-    return dense(made, None, length)
+    return dense(made, pad, length)
 
 
 def _float(dtype: Any) -> Any:
@@ -156,14 +206,14 @@ def _float(dtype: Any) -> Any:
     return tf.float32 if dtype == tf.float32 or dtype.size < 4 else tf.float64
 
 
-def _learner(feature: Feature, encode: Encode, batch: Any) -> Learner:
+def _learner(feature: Feature, encode: Encode, batch: Any, *, is_target: bool) -> Learner:
     """What learns the state of a feature's layer. Raises SpecError for a padded or a sparse `batch`, the type
     of one."""
     padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
     if padded or isinstance(batch, tf.SparseTensorSpec):
         kind = "a padded" if padded else "a sparse"
         raise _problem(feature, "a feature without padding", f"{kind} batch", "`as: ragged`")
-    masked = _has_padding(encode, batch)
+    masked = not is_target and _has_padding(encode, batch)
     if masked and encode.max_tokens == 2:
         raise _problem(feature, "`max_tokens` of at least 3, as padding and unknown values are two", "2")
     if encode.as_ == "normalize":
@@ -172,7 +222,7 @@ def _learner(feature: Feature, encode: Encode, batch: Any) -> Learner:
         return Bins(encode.bins or _BINS)
     most = None if encode.max_tokens is None else encode.max_tokens - (2 if masked else 1)
     is_text = feature.value_type.item == "text"
-    return Vocabulary(is_text=is_text, most=most, mask="" if masked else None)
+    return Vocabulary(is_text=is_text, most=most, mask="" if masked else None, classes=is_target)
 
 
 def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecError:
@@ -180,7 +230,7 @@ def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecE
     return SpecError(Problem(path=path, expected=expected, got=got, hint=hint))
 
 
-def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any]) -> Any:
+def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any], *, is_target: bool) -> Any:
     """The Keras layer of a feature, of batches of this type, with what was learned.
 
     Their dtypes are stated: in those of a global policy of mixed precision, numbers overflow.
@@ -204,7 +254,11 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
     # of a list, Keras tracks every token, which takes longer than learning them
     vocabulary = np.array(state["vocabulary"], object if is_text else np.int64)
     options = {"output_mode": mode, "max_tokens": encode.max_tokens, "vocabulary": vocabulary}
-    padded = _has_padding(encode, batch)
+    padded = not is_target and _has_padding(encode, batch)
+    if is_target:
+        # neither -1 nor a class may mean unknown
+        unknown = None if encode.max_tokens is None else UNKNOWN_TEXT if is_text else UNKNOWN_INTEGER
+        options |= {"num_oov_indices": 0 if unknown is None else 1, "oov_token": unknown}
     if is_text:
         return layers.StringLookup(mask_token="" if padded else None, **options)
     # neither an integer of the vocabulary nor -1, which means unknown
@@ -220,6 +274,7 @@ def _has_padding(encode: Encode, batch: Any) -> bool:
 def layers(
     schema: Schema,
     encodes: Mapping[str, Encode],
+    targets: Set[str],
     fingerprint: str,
     kept: Location,
     batches: Callable[[Iterable[str]], Iterable[Mapping[str, Any]]],
@@ -227,6 +282,7 @@ def layers(
     """The Keras layer of each encoded feature, by name, with the statistics of a split.
 
     Args:
+        targets: those of them that are targets.
         fingerprint: the fingerprint of the rows of the statistics.
         kept: the file of the statistics, which is read if it has this fingerprint and is valid, else written.
         batches: reads these features of the split, as `Schema.decode_numpy` returns them.
@@ -238,7 +294,8 @@ def layers(
     states = _kept_states(kept, fingerprint, learned, types)
     if states is None:
         learning = {
-            name: _learner(schema.names[name], encode, types[name]) for name, encode in learned.items()
+            name: _learner(schema.names[name], encode, types[name], is_target=name in targets)
+            for name, encode in learned.items()
         }
         for batch in batches(learning) if learning else ():
             for name, learner in learning.items():
@@ -246,7 +303,7 @@ def layers(
         states = {name: _state(schema.names[name], learner) for name, learner in learning.items()}
         _keep(kept, fingerprint, states)
     return {
-        name: _layer(schema.names[name], encode, types[name], states.get(name, {}))
+        name: _layer(schema.names[name], encode, types[name], states.get(name, {}), is_target=name in targets)
         for name, encode in encodes.items()
     }
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
-from recordspec.reading.encoding import Encode, apply, apply_to_row
+from recordspec.reading.encoding import Encode, apply, apply_to_row, apply_to_target
 from recordspec.reading.transformations import without_autograph
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
@@ -43,8 +43,9 @@ class Fit:
         pad_to: the lengths to which ragged features are padded, so that shapes are static. A longer row is an
             error: InvalidArgumentError, when its batch is made.
         derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
-        encode: how inputs are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`, `count` or
-            `discretize`, or a mapping such as `{as: one_hot, max_tokens: 1000}`. See `Pipeline.layers`.
+        encode: how inputs and targets are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`,
+            `count` or `discretize`, or a mapping such as `{as: one_hot, max_tokens: 1000}`. See
+            `Pipeline.layers`. A name that is both an input and a target is encoded as an input.
     """
 
     inputs: Names
@@ -69,6 +70,11 @@ class Fit:
         """The names of inputs, targets and weights, without those that are None; a single name is text."""
         parts = (names for names in (self.inputs, self.targets, self.weights) if names is not None)
         return tuple(names[0] if isinstance(names, tuple) and len(names) == 1 else names for names in parts)
+
+    @property
+    def encoded_targets(self) -> frozenset[str]:
+        """The targets that `encode` encodes."""
+        return frozenset(_names(self.targets)) & self.encode.keys() - {*_names(self.inputs)}
 
     @property
     def _weights_by_target(self) -> Mapping[str, Names]:
@@ -115,9 +121,11 @@ class Fit:
     def _check_targets(self, schema: Schema) -> Iterator[Problem]:
         for place, name in enumerate(_names(self.targets)):
             feature = schema.names.get(name)
-            if feature is not None and feature.value_type.item == "text":
+            encoded = name in self.encoded_targets
+            if feature is not None and feature.value_type.item == "text" and not encoded:
                 expected, got = "a label or numbers, which a model can learn", f"the text `{name}`"
-                hint = "`kind: label` with its `names`, or `map` makes another of it, which `derived` names"
+                way = "multi_hot" if feature.value_type.shape else "index"
+                hint = f"`encode: {{{name}: {way}}}` learns its classes; or `map` makes another of it"
                 path: Path = (
                     ("fit", "targets") if isinstance(self.targets, str) else ("fit", "targets", place)
                 )
@@ -125,13 +133,16 @@ class Fit:
 
     def _check_encode(self, inputs: list[str], schema: Schema) -> Iterator[Problem]:
         steps = [feature.name for feature in schema.sequence]
+        known = [*inputs, *(name for name in _names(self.targets) if name in schema.names)]
         for name, encode in self.encode.items():
             problem = None
             if name in inputs:
                 problem = encode.problem(schema.names[name], in_steps=name in steps)
+            elif name in known:
+                problem = encode.problem_of_target(schema.names[name])
             else:
-                hint = "encode it in `map`" if name in self.derived else nearest(name, inputs)
-                problem = Problem(expected=one_of(inputs), got=f"`{name}`", hint=hint)
+                hint = "encode it in `map`" if name in self.derived else nearest(name, known)
+                problem = Problem(expected=one_of(dict.fromkeys(known)), got=f"`{name}`", hint=hint)
             if problem is not None:
                 yield problem.under("fit", "encode", name)
 
@@ -182,14 +193,18 @@ class Fit:
         if derived:
             expected, got = f"the function that adds `{derived[0]}`", "none"
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
-        encoded = {schema.names[name].indicator for name, how in self.encode.items() if how.has_unknown}
+        encoded = {
+            schema.names[name].indicator
+            for name, how in self.encode.items()
+            if how.has_unknown and name not in self.encoded_targets
+        }
         return _without_indicators(schema.only(inputs), {*_names(self.inputs), *encoded})
 
     def check_layers(self, layers: Mapping[str, Any]) -> None:
-        """Raises SpecError if an input has no layer: it would not be encoded."""
+        """Raises SpecError if an input or a target has no layer: it would not be encoded."""
         missing = [name for name in self.encode if name not in layers]
         if missing:
-            expected = "a layer for each input of `fit.encode`"
+            expected = "a layer for each name of `fit.encode`"
             hint = f"`Pipeline.layers` returns all; {see('training')}"
             got = f"none for {', '.join(f'`{name}`' for name in missing)}"
             raise SpecError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
@@ -206,7 +221,7 @@ class Fit:
         """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
 
         Args:
-            layers: the Keras layers of encoded inputs, by name.
+            layers: the Keras layers of encoded inputs and targets, by name.
             decoded: the batch as it was before `map`. Of a tensor that `map` passed on, the missing values
                 are known.
             batched: whether these are the features of a batch, not of one row.
@@ -272,6 +287,10 @@ class _Batch:
             encoded = apply if self.batched else apply_to_row
             length, missing = self.fit.pad_to.get(name), self._missing(name)
             return encoded(value, self.fit.encode[name], self.layers[name], length, missing)
+        if part == "targets" and name in self.fit.encoded_targets:
+            length = self.fit.pad_to.get(name)
+            encode, layer = self.fit.encode[name], self.layers[name]
+            return apply_to_target(value, name, encode, layer, length, batched=self.batched)
         if self._is_kept(name):
             return value
         return dense(value, self._pad(part, name), self.fit.pad_to.get(name))

@@ -86,10 +86,15 @@ class Vocabulary(Learner):
         is_text: whether they are texts.
         most: their largest number; None for all.
         mask: the text that stands for padding, and is left out.
+        classes: whether they are the classes of a target: sorted, so that their indices do not depend on how
+            frequent they are, and with the texts and integers that otherwise stand for unknown ones.
     """
 
-    def __init__(self, *, is_text: bool, most: int | None, mask: str | None) -> None:
-        self._is_text, self._most, self._mask = is_text, most, mask
+    def __init__(self, *, is_text: bool, most: int | None, mask: str | None, classes: bool = False) -> None:
+        self._is_text, self._most = is_text, most
+        special = [UNKNOWN_TEXT, mask] if is_text else [UNKNOWN_INTEGER]
+        self._left_out = [] if classes else [token for token in special if token is not None]
+        self._classes = classes
         self._values: list[Any] = []  # arrays that are not counted yet
         self._counted: list[Any] = []  # tables of values and counts
         self._merged = 0  # values in the first of them
@@ -127,15 +132,15 @@ class Vocabulary(Learner):
         if not sum(map(len, self._counted)):
             raise _nothing("values to learn from", "none")
         counted = self._joined()
-        special = [UNKNOWN_TEXT, self._mask] if self._is_text else [UNKNOWN_INTEGER]
-        for token in special:
-            if token is not None:
-                wanted = token.encode() if isinstance(token, str) else token
-                counted = counted.filter(compute.not_equal(counted["value"], wanted))
+        for token in self._left_out:
+            wanted = token.encode() if isinstance(token, str) else token
+            counted = counted.filter(compute.not_equal(counted["value"], wanted))
         ordered = counted.sort_by([("count", "descending"), ("value", "descending")])["value"]
         tokens = ordered.slice(0, self._most).to_pylist()
         if not tokens:
             raise _nothing("values to learn from", "only padding or unknown values")
+        if self._classes:
+            tokens.sort()
         try:
             return {"vocabulary": [token.decode() if self._is_text else token for token in tokens]}
         except UnicodeDecodeError as error:

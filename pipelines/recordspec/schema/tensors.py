@@ -104,6 +104,20 @@ def dense(value: Tensor, pad: Any, length: int | None = None) -> Tensor:
     return value
 
 
+def none_is(wrong: Tensor, values: Tensor, message: str) -> Any:
+    """An assertion that no value is wrong, else an InvalidArgumentError, with the first that is in `message`.
+
+    Args:
+        wrong: bool `[n]`.
+        values: `[n]`, strings or numbers.
+        message: the last `{}` in it is the value.
+    """
+    before, _, after = message.rpartition("{}")
+    first = tf.boolean_mask(values, wrong)[:1]
+    shown = tf.strings.reduce_join(first if first.dtype == tf.string else tf.strings.as_string(first))
+    return tf.debugging.Assert(~tf.reduce_any(wrong), [tf.strings.join([before, shown, after])])
+
+
 def mask_of(value: Tensor, lengths: Tensor | None, length: int | None = None) -> Tensor:
     """A mask of the values of `dense(value, ...)` that are not padding, bool.
 
