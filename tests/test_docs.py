@@ -108,7 +108,7 @@ def check_building(names: dict) -> None:
 
 def check_tutorial(names: dict) -> None:
     assert names["error"] < 15
-    assert 200 < names["answer"]["output_0"].numpy().item() < 280
+    assert 200 < names["answer"]["price"].numpy().item() < 280
 
 
 def check_integrity(names: dict) -> None:

@@ -27,6 +27,7 @@ from recordspec.reading.global_order import Share, check_share, epoch_order, who
 from recordspec.reading.options import Batch, Read, Staging
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
+from recordspec.reading.predictions import ModelOutputs, TargetClasses
 from recordspec.reading.random_access import Rows
 from recordspec.reading.transformations import without_autograph
 from recordspec.remote import RemotePath
@@ -435,38 +436,54 @@ class Pipeline:
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
         layers: Mapping[str, Any] | None = None,
+        outputs: ModelOutputs | None = None,
     ) -> dict[str, str]:
         """Writes a trained model as a SavedModel, with the decoding and the encoding of its training.
 
-        TensorFlow Serving, or `tf.saved_model.load` without recordspec, finds two signatures:
+        TensorFlow Serving, or `tf.saved_model.load` without recordspec, finds these signatures:
 
-        - `examples` has the argument `examples`, string `[n]`: serialized records, which need no targets
-          or weights.
-        - `serving_default` has the decoded features as arguments, tensors `[n, ...]` by name, where
-          characters other than ASCII letters and digits are `_`. Before a name that begins with another
-          character comes `feature_`, after a keyword of Python or `self` a `_`, and after a name that another
-          feature has, in any case, a number, as in `price_2`. A ragged feature is padded, with the lengths of
-          its rows, int64 `[n]`, as `<name>_row_lengths`; values with more than one ragged dimension, such as
-          images, have the same size in a request. Zeros and empty strings of a sparse feature are absent.
+        - `serving_default` has the features as arguments, tensors `[n, ...]` by name: of a label the names
+          of classes, of a date its text, else what is decoded. Characters of a name other than ASCII letters
+          and digits are `_`. Before a name that begins with another character comes `feature_`, after a
+          keyword of Python or `self` a `_`, and after a name that another feature has, in any case, a number,
+          as in `price_2`. A ragged feature is padded, with the lengths of its rows, int64 `[n]`, as
+          `<name>_row_lengths`, if they differ; values with more than one ragged dimension, such as images,
+          have the same size in a request. Zeros and empty strings of a sparse feature are absent.
+        - `examples` has the argument `examples`, string `[n]`: records as they are stored, without
+          targets or weights.
+        - `classify` of a model of classes, or `regress` of one with one number, for these methods of
+          TensorFlow Serving: `inputs`, string `[n]`, are Examples with the names of features as keys, the
+          names of classes, and the texts of dates. There is none for a SequenceExample.
 
-        Without a `map`, a request has the inputs of `fit`, and the indicators of missing values that
-        `fit.encode` needs; with one, all features but targets and weights.
+        Features with a `default`, and lists, may be left out: in Examples, of every single row; in a request
+        of plain tensors, of all rows. There NaN is a missing float, and an empty text a missing date. The
+        loaded model has the function `predict` with these defaults.
+
+        A target that is a label, or encoded by `fit.encode`, is answered with `class` and `probability`, of
+        the most probable class, `[n]`, and `classes` and `probabilities` of all, `[n, k]`; `multi_hot` with
+        the latter alone. Other outputs have the name of the one target; without one, `outputs`. Outputs of a
+        model with several keep their names.
+
+        Without a `map`, a request has the inputs of `fit`; with one, all features but targets and weights.
 
         Args:
             model: a Keras model, or a function of the inputs of `fit`.
             folder: the folder of the SavedModel, such as `models/taxi/1`; must not exist yet.
             map, layers: as for `dataset`.
+            outputs: whether the numbers of a model of classes are `logits` or `probabilities`; by default as
+                its last activation, or its loss says. `raw` exports them as they are.
 
         Returns the names of the arguments of `serving_default`, by feature.
 
         Raises:
-            SpecError: the config has no `fit`, or the model cannot be exported.
+            SpecError: the config has no `fit`, the model cannot be exported, or does not say what its
+                numbers are.
             StoreError: the folder exists, or cannot be written.
 
         Example:
             >>> import tensorflow as tf
-            >>> model = tf.function(lambda x: x * 2)
-            >>> pipeline.export_model(model, "models/points/1")
+            >>> model = tf.function(lambda x: tf.stack([x, -x], 1))
+            >>> pipeline.export_model(model, "models/points/1", outputs="logits")
             {'x': 'x'}
         """
         place, fit = local(folder), self.config.fit
@@ -479,7 +496,13 @@ class Pipeline:
         serving.check_exportable(model)
         serving.check_inputs(model, fit)
         chosen = self._layers(fit, layers)
-        return serving.export_model(model, place, schema, fit, chosen, map)
+        target = fit.target_of_classes(self.schema)
+        classes = target and TargetClasses(
+            target=target,
+            names=self.class_names(target, layers=chosen),
+            several=bool(self.schema.names[target].value_type.shape),
+        )
+        return serving.export_model(model, place, schema, fit, chosen, map, classes or None, outputs)
 
     def steps(self, split: str | Sequence[str], **options: Unpack[DatasetOptions]) -> int:
         """Returns the exact number of batches of all passes of a split, for the options of `dataset`.

@@ -44,7 +44,7 @@ assert "recordspec" not in sys.modules
 dataset = tf.data.TFRecordDataset(sorted(glob.glob("data/test-*")))
 records = dataset.batch(10_000).get_single_element()
 model = tf.saved_model.load("models/rides/1")
-answers = model.signatures["examples"](examples=records)["output_0"]
+answers = model.signatures["examples"](examples=records)["probabilities"]
 features = {"tipped": tf.io.FixedLenFeature([], tf.int64)}
 tipped = tf.io.parse_example(records, features)["tipped"]
 right = tf.reduce_mean(tf.cast(tf.argmax(answers, 1) == tipped, tf.float32))

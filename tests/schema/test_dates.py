@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import tensorflow as tf
 from pyarrow import parquet
 
 import recordspec as rs
+from recordspec.schema import dates
+from recordspec.schema.values import BadValue
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.infer_table import infer_rows, infer_table
 from recordspec.writing.sources.jsonl import Jsonl
@@ -126,3 +130,52 @@ def test_the_unit_is_inferred(tmp_path):
     times = pa.table({"t": pa.array([NOON * 1000, NOON * 1000 + 1], pa.timestamp("ms"))})
     assert infer_rows(times, "s").schema.names["t"].date == "milliseconds"
     assert infer_rows([{"t": datetime.date(2026, 1, 31)}], "s").schema.names["t"].date == "days"
+
+
+ODD_TEXTS = """
+2026-02-29 2024-02-29 1900-02-29 2000-02-29 2026-04-31 2026-00-10 2026-13-01 2026-01-00 2026-1-1 0000-01-01 0001-01-01
+0001-01-01T00:30+01:00 9999-12-31T23:30-01:00 9999-12-31T23:59:59.999999 2026-01-31T24:00 2026-01-31T12:60
+2026-01-31T12:00:60 2026-01-31T12:00:59.1 2026-01-31T12 2026-01-31T12:00+25:00 2026-01-31T12:00-0030 2026-01-31T12:00+00:30
+2026-01-31T00:00Z 2026-01-31T01:00+01:00 2026-01-31T12:00:00.000000001 2500-01-31T12:00:00.000000001 2500-01-31T12:00:00.5
+1600-01-01 1969-12-31T23:59:59.999999999 2026-01-31Z 20260131 soon - 31.01.2026 2026-01-31T12:00:00.1234567890 2500-01-01
+"""
+
+
+@pytest.mark.parametrize("unit", ["days", "seconds", "milliseconds", "microseconds", "nanoseconds"])
+def test_texts_in_a_graph_are_what_numpy_makes_of_them(unit):
+    """Every day of some years, all leap rules among them, and random times; odd texts one by one."""
+    first, last = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
+    draw = np.random.default_rng(0)
+    if unit == "nanoseconds":
+        first, last = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
+    span = (last - first).astype(int)
+    days = first + np.unique([0, 1, 364, 365, 366, span - 1, span, *draw.integers(0, span, 30_000)])
+    texts = np.datetime_as_string(days)
+    if unit != "days":
+        code = dates._CODES[unit]
+        parts = np.timedelta64(1, "D").astype(f"m8[{code}]").astype(int)
+        moments = days[:-1].astype(f"M8[{code}]") + draw.integers(0, parts, len(days) - 1)
+        texts = np.concatenate([texts, np.datetime_as_string(moments)])
+    in_graph = tf.function(
+        lambda some: dates.since_epoch_in_graph(some, unit, ("t",)),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    np.testing.assert_array_equal(in_graph(tf.constant(texts)), dates.since_epoch(texts.tolist(), unit))
+    for text in (f" {one}" for one in [*ODD_TEXTS.split(), "", "2026-01-31 12:00:00.000Z"]):
+        try:
+            (expected,) = dates.since_epoch([text], unit)
+        except BadValue:
+            named = f"t: expected .*, got `{re.escape(text.strip())}`"
+            with pytest.raises(tf.errors.InvalidArgumentError, match=named):
+                in_graph(tf.constant(["2026-01-31", text]))
+        else:
+            assert in_graph(tf.constant([text])).numpy().tolist() == [expected]
+
+
+def test_a_text_in_a_graph_that_is_no_date_is_named():
+    for text, expected in {
+        "31.1.2026": r"d: expected a date or a time as 2026-01-31 or 2026-01-31T12:00:00Z, got `31\.1\.2026`",
+        "2026-01-31T12:00": "d: expected whole days since 1970-01-01, got `2026-01-31T12:00`",
+    }.items():
+        with pytest.raises(tf.errors.InvalidArgumentError, match=expected):
+            dates.since_epoch_in_graph(tf.constant(["2026-01-31", text]), "days", ("d",))

@@ -76,6 +76,19 @@ class Fit:
         """The targets that `encode` encodes."""
         return frozenset(_names(self.targets)) & self.encode.keys() - {*_names(self.inputs)}
 
+    def target_of_classes(self, schema: Schema) -> str | None:
+        """The single target whose values are classes, one for each row, or several as `multi_hot`; None if
+        there is no such target."""
+        names = _names(self.targets)
+        feature = schema.names.get(names[0]) if len(names) == 1 else None
+        if feature is None or feature in schema.sequence:
+            return None
+        if feature.name not in self.encoded_targets and not feature.class_names:
+            return None
+        encode = self.encode.get(feature.name) if feature.name in self.encoded_targets else None
+        several = encode is not None and encode.as_ == "multi_hot"
+        return feature.name if several == bool(feature.value_type.shape) else None
+
     @property
     def _weights_by_target(self) -> Mapping[str, Names]:
         """The weights of each target; empty where they are not given by target."""

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import describe
+from recordspec._tf import tf
+from recordspec.errors import Path, Problem, describe
+from recordspec.schema.tensors import Tensor, none_is
 from recordspec.schema.values import Array, BadValue, numbers, unpacked
 from recordspec.wire.arrays import is_arrow, to_numpy
 
@@ -29,7 +31,21 @@ _ISO = re.compile(
     r"(?:[T ](\d\d:\d\d)(?:(:\d\d)(\.\d{1,9})?)?(?:Z|([+-](?:[01]\d|2[0-3]):?[0-5]\d))?)?",
     re.ASCII,
 )
+_EXPECTED_TEXT = "a date or a time as 2026-01-31 or 2026-01-31T12:00:00Z"
 _EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z"
+
+# How many of each unit a second has.
+_IN_A_SECOND: dict[DateUnit, int] = {
+    "seconds": 1,
+    "milliseconds": 10**3,
+    "microseconds": 10**6,
+    "nanoseconds": 10**9,
+}
+_DAY_SECONDS = 86_400
+# The first and the last second of the years from 1 to 9999.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+# The last whole second that nanoseconds represent, and with another sign the first.
+_LAST_OF_NANOSECONDS = (2**63 - 1) // 10**9 - 1
 
 
 def since_epoch(values: Any, unit: DateUnit) -> Array:
@@ -152,3 +168,67 @@ def unit_of_dates(values: Any) -> DateUnit | None:
 def finest(first: DateUnit, other: DateUnit) -> DateUnit:
     """The finer of two units."""
     return max(first, other, key=list(_CODES).index)
+
+
+def since_epoch_in_graph(texts: Tensor, unit: DateUnit, path: Path) -> Tensor:
+    """What `since_epoch` returns for ISO texts, int64 `[n]`, computed by TensorFlow, in a graph or eagerly.
+
+    Args:
+        texts: string `[n]`.
+        path: the place in the message of a text that is refused, an InvalidArgumentError.
+    """
+    texts = tf.strings.strip(texts)
+    right = tf.strings.regex_full_match(texts, _ISO.pattern)
+    sound = tf.where(right, texts, "1970-01-01")
+    date, time, second, fraction, offset = (
+        tf.strings.regex_replace(sound, f"^{_ISO.pattern}$", rf"\{group}") for group in range(1, 6)
+    )
+    year, month, day = (_digits(date, *place) for place in ((0, 4), (5, 2), (8, 2)))
+    time = tf.strings.join([time, tf.where(time == "", "00:00", "")])
+    second = tf.strings.join([second, tf.where(second == "", ":00", "")])
+    offset = tf.strings.join([offset, tf.where(offset == "", "+00:00", "")])
+    hour, minute, second = _digits(time, 0, 2), _digits(time, 3, 2), _digits(second, 1, 2)
+    nanoseconds = _digits(tf.strings.join([fraction, tf.where(fraction == "", ".", ""), "0" * 9]), 1, 9)
+    away = 60 * _digits(offset, 1, 2) + _digits(offset, -2, 2)
+    away = tf.where(tf.strings.substr(offset, 0, 1) == "-", -away, away)
+    seconds = _day_number(year, month, day) * _DAY_SECONDS + 3600 * hour + 60 * (minute - away) + second
+    is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    month_days = tf.gather(
+        tf.constant([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], tf.int64),
+        tf.clip_by_value(month - 1, 0, 11),
+    ) + tf.cast(is_leap & (month == 2), tf.int64)
+    right &= (year > 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= month_days)
+    right &= (hour < 24) & (minute < 60) & (second < 60)
+    right &= (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
+    in_nanoseconds = tf.abs(seconds) <= _LAST_OF_NANOSECONDS
+    right &= in_nanoseconds | (nanoseconds % 1000 == 0)
+    if unit == "days":
+        whole = (seconds % _DAY_SECONDS == 0) & (nanoseconds == 0)
+        numbers = seconds // _DAY_SECONDS
+    else:
+        part = 10**9 // _IN_A_SECOND[unit]
+        whole = nanoseconds % part == 0
+        whole &= in_nanoseconds if unit == "nanoseconds" else True
+        numbers = seconds * _IN_A_SECOND[unit] + nanoseconds // part
+    problems = {
+        str(Problem(path=path, expected=_EXPECTED_TEXT, got="`{}`")): ~right,
+        str(Problem(path=path, expected=f"whole {unit} since 1970-01-01", got="`{}`")): right & ~whole,
+    }
+    with tf.control_dependencies([none_is(wrong, texts, message) for message, wrong in problems.items()]):
+        return tf.identity(numbers)
+
+
+def _digits(texts: Tensor, first: int, count: int) -> Tensor:
+    """The number that `count` characters of each text are, from `first` on; int64 `[n]`."""
+    return tf.strings.to_number(tf.strings.substr(texts, first, count), tf.int64)
+
+
+def _day_number(year: Tensor, month: Tensor, day: Tensor) -> Tensor:
+    """The number of days since 1970-01-01 of a date of the proleptic Gregorian calendar.
+
+    Years begin in March, so that the leap day is the last one; 400 of them have 146,097 days.
+    """
+    year = year - tf.cast(month <= 2, tf.int64)
+    since_march = (month + 9) % 12
+    day_of_year = (153 * since_march + 2) // 5 + day - 1
+    return 365 * year + year // 4 - year // 100 + year // 400 + day_of_year - 719_468

@@ -226,7 +226,7 @@ def test_every_way_to_read_boxes_gives_the_same(tmp_path):
         np.testing.assert_array_equal(alone["rel_yxyx"][row], expected["rel_yxyx"][row])
         np.testing.assert_array_equal(block["xywh"][row], expected["xywh"][row])
         np.testing.assert_array_equal(preview["xywh"][row], expected["xywh"][row])
-        np.testing.assert_array_equal(served["output_0"][row], expected["xywh"][row])
+        np.testing.assert_array_equal(served["outputs"][row], expected["xywh"][row])
     assert list(alone) == ["rel_yxyx"]
 
 
