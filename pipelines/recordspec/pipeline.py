@@ -427,7 +427,9 @@ class Pipeline:
         read = self._augmenting(split, self._read(options))
         plan = self._plan(split, read)
         mapped = self._mapped(map, map_fit, batched=read.batch is not None)
-        return benching.bench(read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds)
+        return benching.bench(
+            read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds, measures=self._measures
+        )
 
     def export_model(
         self,
@@ -651,18 +653,30 @@ class Pipeline:
         read = self._augmenting(split, read)
         plan = self._plan(split, read, share)
         return reading.build(
-            read, self.schema, plan, map=mapped, predicate=predicate, start=start, worker=worker
+            read,
+            self.schema,
+            plan,
+            map=mapped,
+            predicate=predicate,
+            start=start,
+            worker=worker,
+            measures=self._measures,
         )
+
+    @property
+    def _measures(self) -> dict[str, Callable[..., Any]]:
+        return {} if self.config.fit is None else encoding.measures(self.config.fit.encode)
 
     def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
         """Returns the Keras layers of the inputs and targets in `fit.encode`, by name, with the statistics of
         a split.
 
-        They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and `Discretization` adapted
-        to the stored values, before a function `map` or a filter, without those that `with_missing` marks as
-        missing. All are computed in one pass, without TensorFlow, and stored in `layers.json` beside the
-        dataset until it, a feature or `fit.encode` changes. The layers encode single values, or a whole
-        batch; `dataset` also pads, sums `multi_hot` and `count`, and encodes missing values as unknown.
+        They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup`, `Discretization` and
+        `TextVectorization` adapted to the stored values, before a function `map` or a filter, without those
+        that `with_missing` marks as missing. All are computed in one pass, without TensorFlow, and stored in
+        `layers.json` beside the dataset until it, a feature or `fit.encode` changes. The layers encode single
+        values, or a whole batch; `dataset` also pads, sums `multi_hot` and `count`, and encodes missing
+        values as unknown.
 
         Args:
             split: the name of the training split, or the names of several.

@@ -69,8 +69,8 @@ _TARGETS = re.compile(
 _GLOBAL = "or `global: true`, in place of a buffer: all rows, the same batches for any number of workers"
 # The number of classes that a note names.
 _MOST_NAMED = 5
-# The number of texts with their own index in a vector.
-_MOST_TOKENS = 1000
+# The number of texts with their own index in a vector, and of words with one.
+_MOST_TOKENS, _MOST_WORDS = 1000, 20_000
 _IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
 
@@ -588,7 +588,7 @@ def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: 
     fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
     if guess.target is not None:
         fit["targets"] = guess.target if isinstance(guess.target, str) else list(guess.target)
-    encode = _encodes(schema, guess.inputs)
+    encode = _encodes(schema, guess.inputs, inferred.free_text)
     if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
         fit["encode"] = encode
     data = home / f"{schema.name}-data"
@@ -695,8 +695,9 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
     )
 
 
-def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
-    """The encoding of single values that a model otherwise cannot use, or trains badly on."""
+def _encodes(schema: Schema, names: Iterable[str], free_text: Sequence[str]) -> dict[str, Any]:
+    """The encoding of single values that a model otherwise cannot use, or trains badly on; of free text, that
+    of its words."""
     encoded: dict[str, Any] = {}
     for feature in (schema.names[name] for name in names if name in schema.names):
         value_type = feature.value_type
@@ -707,7 +708,12 @@ def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
             and value_type.item == "text"
             and (feature.kind == "text" or feature.optional)
         ):
-            encoded[feature.name] = {"as": "one_hot", "max_tokens": _MOST_TOKENS}
+            in_words = feature.name in free_text
+            encoded[feature.name] = (
+                {"as": "words", "max_tokens": _MOST_WORDS}
+                if in_words
+                else {"as": "one_hot", "max_tokens": _MOST_TOKENS}
+            )
         elif value_type.shape == () and value_type.is_number and value_type.item != "bool":
             encoded[feature.name] = "normalize"
     return encoded

@@ -651,3 +651,100 @@ def test_an_input_that_is_a_target_too_is_encoded_once(small):
     with pytest.raises(rs.SpecError) as error:
         made.class_names()
     assert str(error.value) == "feature: expected a label, or a target in `fit.encode`, got `x`"
+
+
+REVIEWS = [
+    "Good, good film!",
+    "bad film",
+    "",
+    "Äh: good bad good bad good",
+    "unseen words only here",
+    "so so",
+]
+
+
+def of_words(small, encode: str, fit: str = "", feature: str = "text", reviews=None) -> rs.Pipeline:
+    reviews = REVIEWS if reviews is None else reviews
+    some = [{"y": place, **({} if one is None else {"x": one})} for place, one in enumerate(reviews)]
+    config = f"{{inputs: x, targets: y, encode: {{x: {encode}}}{fit}}}"
+    return small(config, f"{{x: {feature}, y: int64}}", some)
+
+
+@pytest.mark.parametrize(
+    ("encode", "options"),
+    [
+        ("words", {}),
+        ("{as: words, max_tokens: 5}", {"max_tokens": 5}),
+        ("{as: words, max_tokens: 5, length: 3}", {"max_tokens": 5, "output_sequence_length": 3}),
+        ("{as: words, standardize: lower}", {"standardize": "lower"}),
+        ("{as: words, standardize: none, length: 2}", {"standardize": None, "output_sequence_length": 2}),
+    ],
+)
+def test_texts_are_indices_of_words_as_keras_has_them(small, encode, options):
+    made = of_words(small, encode)
+    layer = tf.keras.layers.TextVectorization(**options)
+    layer.adapt(tf.constant(REVIEWS))
+    assert made.layers()["x"].get_vocabulary() == layer.get_vocabulary()
+    ((x, y),) = made.dataset("train", batch=8)
+    expected = layer(tf.gather(tf.constant(REVIEWS), y))
+    assert x.dtype == tf.int64
+    np.testing.assert_array_equal(x, expected)
+    assert made.dataset("train").element_spec[0].shape[1] == options.get("output_sequence_length")
+    for place, (row, _) in enumerate(made.dataset("train", batch=None)):
+        np.testing.assert_array_equal(row, x[place][: len(row)])
+        assert not x[place][len(row) :].numpy().any()
+    (made.data / "layers.json").write_text("{}")
+    with pytest.warns(UserWarning, match="no 'fingerprint'"):
+        made.layers()
+
+
+def test_words_are_kept_ragged(small):
+    made = of_words(small, "words", ", ragged: keep")
+    ((x, y),) = made.dataset("train", batch=8)
+    counts = [3, 2, 0, 6, 4, 2]
+    assert isinstance(x, tf.RaggedTensor)
+    assert x.row_lengths().numpy().tolist() == [counts[place] for place in y.numpy()]
+
+
+def test_a_missing_text_has_no_words(small):
+    feature = "{dtype: string, default: never seen, with_missing: true}"
+    made = of_words(small, "{as: words, length: 2}", feature=feature, reviews=["a b", None, "b b"])
+    assert made.layers()["x"].get_vocabulary() == ["", "[UNK]", "b", "a"]
+    ((x, y),) = made.dataset("train", batch=8)
+    assert dict(zip(y.numpy().tolist(), x.numpy().tolist(), strict=True)) == {0: [3, 2], 1: [0, 0], 2: [2, 2]}
+
+
+def test_buckets_by_the_number_of_words(small):
+    reviews = ["a " * n + "! ." * 30 for n in range(24)]
+    made = of_words(small, "words", reviews=reviews)
+    bucket = {"by": "x", "boundaries": [8, 16]}
+    batches = [(x.numpy(), y.numpy()) for x, y in made.dataset("train", batch=4, bucket=bucket)]
+    assert {tuple(sorted({*(y // 8)})) for _, y in batches} == {(0,), (1,), (2,)}
+    assert all((x != 0).sum(1).tolist() == y.tolist() for x, y in batches)
+    assert made.bench("train", batch=4, bucket=bucket, seconds=0.01).stages[-1].name == "whole"
+
+
+@pytest.mark.parametrize(
+    ("encode", "feature", "expected"),
+    [
+        ("words", "{kind: var_len, dtype: string}", "x: expected one text for words, got `x`, var_len of text"),
+        ("words", "int64", "x: expected one text for words, got `x`, fixed_len of int64"),
+        ("{as: words, max_tokens: 2}", "text", "x.max_tokens: expected at least 3, got 2"),
+        ("{as: words, length: 0}", "text", "x.length: expected at least 1, got 0"),
+        ("{as: index, length: 3}", "text", "x.length: expected none with `as: index`, got 3"),
+        ("{as: index, standardize: lower}", "text", "x.standardize: expected none with `as: index`, got lower"),
+        ("{as: words, bins: 3}", "text", "x.bins: expected none with `as: words`, got 3"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit_words(small, encode, feature, expected):
+    with pytest.raises(rs.SpecError) as error:
+        of_words(small, encode, feature=feature)
+    assert str(error.value).partition(": fit.encode.")[2] == expected
+
+
+def test_words_are_served_as_they_were_trained(small, tmp_path):
+    made = of_words(small, "{as: words, max_tokens: 6, length: 4}")
+    made.export_model(lambda x: tf.cast(x, tf.float32), tmp_path / "m")
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    ((x, y),) = made.dataset("train", batch=8)
+    np.testing.assert_array_equal(loaded.predict(x=tf.gather(tf.constant(REVIEWS), y))["y"], x)

@@ -13,7 +13,7 @@ from recordspec.locations import location
 from recordspec.reading import statistics
 from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.plan import plan_files
-from recordspec.reading.statistics import Bins, MeanAndVariance, Vocabulary
+from recordspec.reading.statistics import Bins, MeanAndVariance, Vocabulary, WordVocabulary, count_words
 
 
 def random_numbers(rng: np.random.Generator) -> list[np.ndarray]:
@@ -52,6 +52,35 @@ def test_a_vocabulary_of_integers_is_that_of_keras(most):
     layer.adapt(np.concatenate(batches))
     expected = [int(token) for token in layer.get_vocabulary(include_special_tokens=False)]
     assert learner.state() == {"vocabulary": expected}
+
+
+# Spaces and punctuation of ASCII and others, letters with two cases, and texts without words.
+SENTENCES = [
+    "", " ", "\t\n\v\f\r", "a", "A b. C, d! A", "  a\tB\nc\vd\fe\rf ", "ÄPFEL Äpfel äpfel", "İSTANBUL ẞ", "don't (stop)", "a-b_c",
+    "x\u00a0y x\u2003y x\x1cy x\x85y", "“quoted” … — ¡no!", "[UNK] UNK unk", "a!b ! ? !? ...", "日本 日本語", "\\ ^ ` ~ | {} []", "1,5 15",
+    "#$%&'()*+,-./:;<=>?@ \" _",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("standardize", ["lower_and_strip_punctuation", "lower", "strip_punctuation", "none"])
+@pytest.mark.parametrize("most", [None, 7])
+def test_words_are_those_of_keras(standardize, most, monkeypatch):
+    monkeypatch.setattr(statistics, "_COUNTS_AT_ONCE", 5)
+    monkeypatch.setattr(statistics, "_VALUES_AT_ONCE", 9)
+    draw = np.random.default_rng(3)
+    texts = [" ".join(draw.choice(SENTENCES, draw.integers(1, 4))) for _ in range(200)] + SENTENCES
+    learner = WordVocabulary(standardize, most)
+    for first in range(0, len(texts), 50):
+        learner.add(np.array([text.encode() for text in texts[first : first + 50]], object))
+    layer = tf.keras.layers.TextVectorization(
+        max_tokens=most and most + 2,
+        standardize=None if standardize == "none" else standardize,
+        ragged=True,
+    )
+    layer.adapt(tf.constant(texts))
+    assert learner.state() == {"vocabulary": layer.get_vocabulary(include_special_tokens=False)}
+    counted = count_words(tf.constant(texts), standardize)
+    np.testing.assert_array_equal(counted, layer(tf.constant(texts)).row_lengths())
 
 
 @pytest.mark.parametrize("size", [1, 700, 1024, 5000])

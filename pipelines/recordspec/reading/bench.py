@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -102,10 +102,12 @@ def bench(
     map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
     predicate: Callable[..., Any] | None = None,
     seconds: float = 5.0,
+    measures: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Bench:
     """Runs the pipeline up to each stage for `seconds`, or in whole passes that take less.
 
-    A first run, which reads the files into the page cache, is not counted. The option `cache` is ignored.
+    A first run, which reads the files into the page cache, is not counted. The option `cache` is ignored, and
+    `measures` are those of `build`.
 
     Raises:
         SpecError: `seconds` is not above 0.
@@ -114,10 +116,11 @@ def bench(
     if not seconds > 0:
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
-    recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate)
+    recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, measures=measures or {})
 
     def whole(options: Read) -> Dataset:
-        return _counts(build(options, schema, plan, map=map, predicate=predicate), options.batch)
+        read = build(options, schema, plan, map=map, predicate=predicate, measures=measures)
+        return _counts(read, options.batch)
 
     prefixes = [*_prefixes(recipe, map), ("whole", whole(options))]
     _timed(prefixes[0][1], plan, seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -108,8 +108,13 @@ def build(
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
     worker: GlobalWorker | None = None,
+    measures: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Dataset:
-    """Returns decoded batches, in an order determined by `options` and `plan`."""
+    """Returns decoded batches, in an order determined by `options` and `plan`.
+
+    Args:
+        measures: the lengths by which rows are bucketed, of features that are not measured as they decode.
+    """
     recipe = Recipe(
         options=options,
         schema=schema,
@@ -117,6 +122,7 @@ def build(
         predicate=predicate,
         start=start,
         worker=worker or GlobalWorker(),
+        measures=measures or {},
     )
     elements = recipe.batches()
     if not recipe.decoded:
@@ -150,6 +156,7 @@ class Recipe:
         predicate: the filter, a function of a decoded batch; None for no filter.
         start: the first position to read; None for the first batch of the first pass.
         worker: the worker that reads, of a global shuffle.
+        measures: as for `build`.
     """
 
     options: Read
@@ -158,6 +165,7 @@ class Recipe:
     predicate: Callable[..., Any] | None = None
     start: Position | None = None
     worker: GlobalWorker = field(default_factory=GlobalWorker)
+    measures: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def batches(self) -> Dataset:
         """The rows of all passes, in batches, before decoding; with an augmentation, `stages.numbered`."""
@@ -404,7 +412,8 @@ class Recipe:
         if self.predicate is not None:
             rows = filtering.filtered(rows, self._layout, self.schema, self.predicate)
         if options.bucket is not None and options.batch is not None:
-            return filtering.bucketed(rows, self._layout, options.bucket, options.batch)
+            measure = self.measures.get(options.bucket.by)
+            return filtering.bucketed(rows, self._layout, options.bucket, options.batch, measure)
         return self._layout.rebatched(rows, options.batch)
 
     def _counted(self, rows: Dataset) -> Dataset:

@@ -20,7 +20,10 @@ from recordspec.reading.statistics import (
     Bins,
     Learner,
     MeanAndVariance,
+    Standardize,
     Vocabulary,
+    WordVocabulary,
+    count_words,
 )
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.features import Feature
@@ -47,27 +50,35 @@ class Encode:
             along the last axis); `index` maps a text or integer to its index in a vocabulary
             (`StringLookup`, `IntegerLookup`), `one_hot` to a vector with a 1 at that index, `multi_hot` and
             `count` a list to one vector; `discretize` maps a number to the index of its bin
-            (`Discretization`). The vocabulary of a label is its classes. For lists, index 0 is padding.
-            A value that `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an
-            unknown one; `discretize` returns the bin of its default. A target takes `index`, `one_hot` and
-            `multi_hot`: its classes are the sorted values in the split, and another one is an
+            (`Discretization`); `words` maps a text to the indices of its words (`TextVectorization`). The
+            vocabulary of a label is its classes. For lists and words, index 0 is padding. A value that
+            `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an unknown one;
+            such a text has no words, and `discretize` returns the bin of its default. A target takes `index`,
+            `one_hot` and `multi_hot`: its classes are the sorted values in the split, and another one is an
             InvalidArgumentError; lists are padded with -1.
         max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
-            for all others, the first; by default all values in the split.
+            for all others, the first; by default all values in the split. Of `words`, padding has one, too.
         bins: the number of bins of `discretize`, with about equal counts; 10 by default.
+        length: the number of words to which texts are cut or padded with 0; by default those of the longest
+            text of a batch.
+        standardize: how a text is changed before it is split at spaces: by default, letters of ASCII become
+            lower case, and its punctuation is removed.
     """
 
     SHORT_FORM: ClassVar[str] = "as_"
 
-    as_: Literal["normalize", "index", "one_hot", "multi_hot", "count", "discretize"]
+    as_: Literal["normalize", "index", "one_hot", "multi_hot", "count", "discretize", "words"]
     max_tokens: int | None = None
     bins: int | None = None
+    length: int | None = None
+    standardize: Standardize = "lower_and_strip_punctuation"
 
     def __post_init__(self) -> None:
         problems = []
         for option, value, least, ways in (
-            ("max_tokens", self.max_tokens, 2, _LOOKUPS),
+            ("max_tokens", self.max_tokens, 3 if self.as_ == "words" else 2, (*_LOOKUPS, "words")),
             ("bins", self.bins, 2, ("discretize",)),
+            ("length", self.length, 1, ("words",)),
         ):
             if value is not None and self.as_ not in ways:
                 expected = f"none with `as: {self.as_}`"
@@ -75,6 +86,9 @@ class Encode:
             elif value is not None and value < least:
                 expected = f"at least {least}"
                 problems.append(Problem(path=(option,), expected=expected, got=str(value)))
+        if self.standardize != Encode.standardize and self.as_ != "words":
+            expected = f"none with `as: {self.as_}`"
+            problems.append(Problem(path=("standardize",), expected=expected, got=self.standardize))
         if problems:
             raise SpecError(problems)
 
@@ -92,6 +106,8 @@ class Encode:
         elif self.as_ == "discretize":
             expected, fits = "numbers of one shape", is_number and None not in value_type.shape
             fits = fits and not in_steps
+        elif self.as_ == "words":
+            expected, fits = "one text", value_type.item == "text" and not value_type.shape and not in_steps
         else:
             expected, fits = (
                 "text, integers or a label",
@@ -104,7 +120,7 @@ class Encode:
         if fits:
             return None
         got = f"`{feature.name}`, {feature.kind} of {value_type.item}"
-        return Problem(expected=f"{expected} to {self.as_}", got=got)
+        return Problem(expected=f"{expected} {'for' if self.as_ == 'words' else 'to'} {self.as_}", got=got)
 
     def problem_of_target(self, feature: Feature) -> Problem | None:
         """The problem of a target that cannot be encoded so."""
@@ -168,6 +184,8 @@ def apply(
         missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
         pad: the padding of shorter rows; None for 0.
     """
+    if encode.as_ == "words":
+        return dense(words(value, layer, missing), None)
     flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
     if encode.as_ == "normalize":
         flat = tf.cast(flat, _float(flat.dtype))
@@ -200,6 +218,28 @@ def apply(
     return dense(made, pad, length)
 
 
+def words(texts: Tensor, layer: Any, missing: Tensor | None = None) -> Tensor:
+    """The indices of words of texts, string `[n]`: int64 `[n, length]`, or ragged `[n, (k)]`.
+
+    Args:
+        layer: one of `layers`.
+        missing: which texts are missing, and have no words, bool `[n]`; None if none is.
+    """
+    if missing is not None:
+        texts = tf.where(missing, "", texts)
+    return layer(texts)
+
+
+def measures(encodes: Mapping[str, Encode]) -> dict[str, Callable[[Tensor], Tensor]]:
+    """The length by which rows are bucketed, of each feature that is measured in another way than as it
+    decodes: a text in words, if it is encoded so."""
+
+    def in_words(encode: Encode) -> Callable[[Tensor], Tensor]:
+        return lambda texts: count_words(texts, encode.standardize)
+
+    return {name: in_words(encode) for name, encode in encodes.items() if encode.as_ == "words"}
+
+
 def _float(dtype: Any) -> Any:
     """In which numbers of a dtype are normalized: float32 would round times, for example, and then
     subtract the mean from them."""
@@ -220,6 +260,10 @@ def _learner(feature: Feature, encode: Encode, batch: Any, *, is_target: bool) -
         return MeanAndVariance()
     if encode.as_ == "discretize":
         return Bins(encode.bins or _BINS)
+    if encode.as_ == "words":
+        return WordVocabulary(
+            encode.standardize, None if encode.max_tokens is None else encode.max_tokens - 2
+        )
     most = None if encode.max_tokens is None else encode.max_tokens - (2 if masked else 1)
     is_text = feature.value_type.item == "text"
     return Vocabulary(is_text=is_text, most=most, mask="" if masked else None, classes=is_target)
@@ -247,6 +291,14 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
         return layer
     if encode.as_ == "discretize":
         return layers.Discretization(dtype="float32", **state)
+    if encode.as_ == "words":
+        return layers.TextVectorization(
+            max_tokens=encode.max_tokens,
+            standardize=None if encode.standardize == "none" else encode.standardize,
+            output_sequence_length=encode.length,
+            ragged=encode.length is None,
+            vocabulary=np.array(state["vocabulary"], object),
+        )
     mode = "int" if encode.as_ == "index" else "one_hot"
     if feature.class_names:
         return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)

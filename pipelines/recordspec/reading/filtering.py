@@ -76,13 +76,24 @@ def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]
     return tuple(asked) or schema.outputs
 
 
-def bucketed(rows: Dataset, layout: DatasetLayout, bucket: Bucket, batch: Batch) -> Dataset:
-    """Batches of rows whose lengths lie between the same two boundaries."""
+def bucketed(
+    rows: Dataset,
+    layout: DatasetLayout,
+    bucket: Bucket,
+    batch: Batch,
+    measure: Callable[[Tensor], Tensor] | None,
+) -> Dataset:
+    """Batches of rows whose lengths lie between the same two boundaries.
+
+    Args:
+        measure: the lengths of a decoded batch, int64 `[n]`; None for those of `lengths_of`.
+    """
     measured = layout.only([bucket.by])
     boundaries = tf.constant(bucket.boundaries, tf.int64)
 
     def with_bucket(records: SerializedRows) -> tuple[SerializedRows, Tensor]:
-        lengths = lengths_of(measured.decode(records)[bucket.by], bucket.by)
+        value = measured.decode(records)[bucket.by]
+        lengths = lengths_of(value, bucket.by) if measure is None else measure(value)
         return records, tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
 
     def one_bucket(_: Tensor, window: Dataset) -> Dataset:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
-from recordspec.reading.encoding import Encode, apply, apply_to_row, apply_to_target
+from recordspec.reading.encoding import Encode, apply, apply_to_row, apply_to_target, words
 from recordspec.reading.transformations import without_autograph
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
@@ -44,7 +44,7 @@ class Fit:
             error: InvalidArgumentError, when its batch is made.
         derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
         encode: how inputs and targets are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`,
-            `count` or `discretize`, or a mapping such as `{as: one_hot, max_tokens: 1000}`. See
+            `count`, `discretize` or `words`, or a mapping such as `{as: words, max_tokens: 20000}`. See
             `Pipeline.layers`. A name that is both an input and a target is encoded as an input.
     """
 
@@ -299,6 +299,8 @@ class _Batch:
         if part == "inputs" and name in self.layers:
             encoded = apply if self.batched else apply_to_row
             length, missing = self.fit.pad_to.get(name), self._missing(name)
+            if self.fit.encode[name].as_ == "words" and self.fit.ragged == "keep" and self.batched:
+                return words(value, self.layers[name], missing)
             return encoded(value, self.fit.encode[name], self.layers[name], length, missing)
         if part == "targets" and name in self.fit.encoded_targets:
             length = self.fit.pad_to.get(name)

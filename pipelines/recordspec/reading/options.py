@@ -100,7 +100,8 @@ class Bucket:
     """Batches of rows of similar lengths, to reduce padding.
 
     Attributes:
-        by: the feature whose lengths are compared.
+        by: the feature whose lengths are compared: the items of a list, the bytes of a text, or its words if
+            `fit` encodes it as `words`, or a number that is a length.
         boundaries: the lengths at which the next bucket begins: `[64, 128]` makes three buckets, of lengths
             below 64, from 64 to 127, and from 128.
     """

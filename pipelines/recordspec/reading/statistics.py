@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+import re
+import string
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,11 +13,16 @@ from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.schema.ragged_array import RaggedArray
+from recordspec.schema.tensors import Tensor
 from recordspec.schema.values import Array
 from recordspec.wire.arrays import Mask
 
 # What Keras' lookups name an unknown text and integer, which are no part of a vocabulary.
 UNKNOWN_TEXT, UNKNOWN_INTEGER = "[UNK]", -1
+# How texts are changed before they are split into words, by Keras' names; `none` leaves them.
+Standardize = Literal["lower_and_strip_punctuation", "lower", "strip_punctuation", "none"]
+# The characters that are no part of words; letters and spaces of ASCII alone are changed, as by Keras.
+_PUNCTUATION = f"[{re.escape(string.punctuation)}]"
 # Rows of which Keras' layer of bins takes the quantiles at once, which it then merges.
 _ROWS_OF_BINS = 1024
 # Values that are counted at once, or their bytes, and counts that are merged at once, at least.
@@ -102,9 +109,13 @@ class Vocabulary(Learner):
     def _add(self, values: Array) -> None:
         pyarrow, flat = arrow(), values.reshape(-1)
         if not self._is_text:
-            self._values.append(pyarrow.array(flat.astype(np.int64)))
+            self._add_tokens(pyarrow.array(flat.astype(np.int64)))
         else:
-            self._values.append(pyarrow.array(flat, pyarrow.large_binary()))
+            self._add_tokens(pyarrow.array(flat, pyarrow.large_binary()))
+
+    def _add_tokens(self, tokens: Any) -> None:
+        """Adds tokens, an array of Arrow."""
+        self._values.append(tokens)
         size = sum(array.nbytes for array in self._values)
         if sum(map(len, self._values)) >= _VALUES_AT_ONCE or size >= _BYTES_AT_ONCE:
             self._count()
@@ -145,6 +156,37 @@ class Vocabulary(Learner):
             return {"vocabulary": [token.decode() if self._is_text else token for token in tokens]}
         except UnicodeDecodeError as error:
             raise _nothing("text", f"bytes that are not UTF-8: {error}") from None
+
+
+class WordVocabulary(Vocabulary):
+    """The words of texts, as `keras.layers.TextVectorization` learns them.
+
+    Args:
+        standardize: how texts are changed before they are split.
+        most: the largest number of words; None for all.
+    """
+
+    def __init__(self, standardize: Standardize, most: int | None) -> None:
+        super().__init__(is_text=True, most=most, mask="")
+        self._standardize = standardize
+
+    def _add(self, values: Array) -> None:
+        pyarrow, compute = arrow(), arrow().compute
+        texts = pyarrow.array(values.reshape(-1), pyarrow.large_binary()).view(pyarrow.large_string())
+        if "lower" in self._standardize:
+            texts = compute.ascii_lower(texts)
+        if "strip" in self._standardize:
+            texts = compute.replace_substring_regex(texts, _PUNCTUATION, "")
+        words = compute.list_flatten(compute.ascii_split_whitespace(texts))
+        self._add_tokens(words.view(pyarrow.large_binary()))
+
+
+def count_words(texts: Tensor, standardize: Standardize) -> Tensor:
+    """The number of words of each text, string `[n]`, as `keras.layers.TextVectorization` splits them: int64
+    `[n]`, in a graph or eagerly."""
+    if "strip" in standardize:
+        texts = tf.strings.regex_replace(texts, _PUNCTUATION, "")
+    return tf.strings.split(texts).row_lengths()
 
 
 class Bins(Learner):

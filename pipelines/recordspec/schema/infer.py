@@ -60,6 +60,7 @@ class Inferred:
         left_out: the keys or columns without a feature.
         no_inputs: the features that should not be inputs of a model, with the reason.
         options: those that the source of a config needs to read the rows.
+        free_text: the features with texts of several words, mostly different.
     """
 
     schema: Schema
@@ -68,6 +69,7 @@ class Inferred:
     left_out: tuple[str, ...] = ()
     no_inputs: Mapping[str, str] = field(default_factory=dict)
     options: tuple[ProposedOption, ...] = ()
+    free_text: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,7 @@ class Evidence:
         rounded: an integer that float32 does not hold, if any.
         finite: whether no number is NaN or infinite.
         identifies: whether each row has a different word, if these are texts.
+        free_text: whether these are texts of several words, mostly different.
         notes: other notes.
     """
 
@@ -123,6 +126,7 @@ class Evidence:
     rounded: float | None = None
     finite: bool = True
     identifies: bool = False
+    free_text: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -155,6 +159,15 @@ def no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, 
         elif feature is not None and _lacks_finite(evidence, feature):
             reasons[feature.name] = "of NaN or infinity no model learns"
     return reasons
+
+
+def free_text(features: Iterable[tuple[Evidence, Feature | None]]) -> tuple[str, ...]:
+    """The features with texts of several words, mostly different."""
+    return tuple(
+        feature.name
+        for evidence, feature in features
+        if feature is not None and evidence.free_text and feature.value_type.item == "text"
+    )
 
 
 def _lacks_finite(evidence: Evidence, feature: Feature) -> bool:

@@ -278,13 +278,16 @@ def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
     for given in (tmp_path / "rows.csv", table):
         found = rs.infer(given, "rows")
         assert found.no_inputs == dict.fromkeys(("ticket", "customer_no"), "it identifies rows")
+        assert found.free_text == ("subject",)
         assert found.notes[-1] == (
-            "subject: texts of several words, mostly different: `one_hot` does not see their words"
+            "subject: texts of several words, mostly different: `fit.encode` takes them as `words`"
         )
     done = run("infer", "rows.csv", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     config = (tmp_path / "c.yaml").read_text()
     assert "  inputs:  # without ticket, customer_no: it identifies rows\n  - twice\n  - subject\n" in config
+    assert "    subject:\n      as: words\n      max_tokens: 20000\n" in config
+    assert "    twice:\n      as: one_hot\n      max_tokens: 1000\n" in config
 
 
 def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):

@@ -23,6 +23,7 @@ from recordspec.schema.infer import (
     Evidence,
     Inferred,
     ProposedOption,
+    free_text,
     infer_features,
     no_inputs,
 )
@@ -495,6 +496,7 @@ class _Table:
             rows=self.rows,
             left_out=left_out,
             no_inputs=no_inputs(inferred),
+            free_text=free_text(inferred),
         )
 
 
@@ -802,8 +804,9 @@ class ColumnProfile:
                 if (cell := self.notations.get(name))
             )
         many = self.values is None or 2 * len(self.values) > self.rows - missing
-        if dtype == "string" and self.words and many and self.rows >= _LEAST_ROWS:
-            notes = (*notes, "texts of several words, mostly different: `one_hot` does not see their words")
+        is_free_text = dtype == "string" and self.words and many and self.rows >= _LEAST_ROWS
+        if is_free_text:
+            notes = (*notes, "texts of several words, mostly different: `fit.encode` takes them as `words`")
         return Evidence(
             name=self.name,
             rows=self.rows,
@@ -820,6 +823,7 @@ class ColumnProfile:
             rounded=self.rounded,
             finite=self.finite or dtype != "float32",
             identifies=dtype == "string" and self._identifies,
+            free_text=is_free_text,
             notes=notes,
         )
 
