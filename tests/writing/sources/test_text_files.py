@@ -29,7 +29,7 @@ def zstd(data: bytes) -> bytes:
 
 PACKERS = {
     "gzip": gzip.compress,
-    "gzip of two members": lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:]),
+    "gzip of two members": lambda data: gzip.compress(data[:9], mtime=0) + gzip.compress(data[9:], mtime=0),
     "zstd": zstd,
     "zstd of two frames": lambda data: zstd(data[:9]) + zstd(data[9:]),
     "bz2": bz2.compress,
@@ -97,15 +97,15 @@ HINT = "(`encoding` of the source names another, such as windows-1252 or utf-16)
 @pytest.mark.parametrize(
     ("data", "encoding", "expected"),
     [
-        (gzip.compress(CSV)[:-3], "utf-8", ": expected a whole gzip file, got a part of one"),
-        (gzip.compress(CSV)[:15], "utf-8", ": expected a whole gzip file, got a part of one"),
+        (gzip.compress(CSV, mtime=0)[:-3], "utf-8", ": expected a whole gzip file, got a part of one"),
+        (gzip.compress(CSV, mtime=0)[:15], "utf-8", ": expected a whole gzip file, got a part of one"),
         (zstd(CSV)[:-2], "utf-8", ": expected a whole zstd file, got a part of one"),
         (bz2.compress(CSV)[:-2], "utf-8", ": expected a whole bz2 file, got a part of one"),
-        (gzip.compress(CSV) + b"junk", "utf-8", ": expected a whole gzip file, got other bytes (zlib inflate failed: incorrect header check)"),
-        (gzip.compress(CSV + b"1\n"), "utf-8", ":103: expected CSV, got Expected 2 columns, got 1: 1"),
-        (gzip.compress(CSV + b'"1"x,2\n'), "utf-8", ':103: expected a delimiter or a line break after a quoted cell, got `"1"x` (a quote in a quoted cell is doubled: `""`)'),
-        (gzip.compress(CSV + b'"1,2\n'), "utf-8", ":103: expected quotes in pairs, got one that is never closed"),
-        (gzip.compress(CSV + b"\xff,2\n"), "utf-8", f":103: expected UTF-8 text, got the byte 0xff {HINT}"),
+        (gzip.compress(CSV, mtime=0) + b"junk", "utf-8", ": expected a whole gzip file, got other bytes (zlib inflate failed: incorrect header check)"),
+        (gzip.compress(CSV + b"1\n", mtime=0), "utf-8", ":103: expected CSV, got Expected 2 columns, got 1: 1"),
+        (gzip.compress(CSV + b'"1"x,2\n', mtime=0), "utf-8", ':103: expected a delimiter or a line break after a quoted cell, got `"1"x` (a quote in a quoted cell is doubled: `""`)'),
+        (gzip.compress(CSV + b'"1,2\n', mtime=0), "utf-8", ":103: expected quotes in pairs, got one that is never closed"),
+        (gzip.compress(CSV + b"\xff,2\n", mtime=0), "utf-8", f":103: expected UTF-8 text, got the byte 0xff {HINT}"),
         (CSV + b"\x81,2\n", "windows-1252", ":103: expected windows-1252 text, got the byte 0x81"),
         (b"a,\x81\n1,2\n", "windows-1252", ":1: expected windows-1252 text, got the byte 0x81"),
         (CSV + b"\xe9,2\n", "ascii", ":103: expected ascii text, got the byte 0xe9"),
@@ -131,7 +131,7 @@ def test_a_long_row_of_a_compressed_file_is_one_bad_row(tmp_path, monkeypatch, b
     monkeypatch.setattr(values, "LONGEST_ROW", 60)
     for name in ("_BLOCK", "_PIECE_BYTES"):
         monkeypatch.setattr(ranges, name, block)
-    (tmp_path / "rows.csv").write_bytes(gzip.compress(LONG))
+    (tmp_path / "rows.csv").write_bytes(gzip.compress(LONG, mtime=0))
     (part,) = parts_of(Csv(path="rows.csv").open(tmp_path), ONE)
     told: list[tuple[str, int | str]] = []
     for batch in part.batches(ONE, ()):
