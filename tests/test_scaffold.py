@@ -312,6 +312,108 @@ def test_a_folder_of_images_of_all_modes_is_built_as_inferred(tmp_path):
     assert sorted(row["image"].shape for row in rows) == [(30, 40, 3)] * (count - 1) + [(40, 30, 3)]
 
 
+def coco(folder: Path, count: int = 12) -> None:
+    """Annotations beside their folder of images, as COCO has them."""
+    (folder / "annotations").mkdir(parents=True)
+    (folder / "train2017").mkdir()
+    names = [f"{number:012}.jpg" for number in range(count)]
+    for name in names:
+        (folder / "train2017" / name).write_bytes(image_bytes(photo(), "jpeg"))
+    annotations = [
+        {"id": number, "image_id": number, "category_id": (1, 7)[number % 2], "bbox": [1, 2, 30, 20]}
+        for number in range(1, count)
+    ]
+    text = {
+        "images": [{"id": n, "file_name": name, "width": 40, "height": 30} for n, name in enumerate(names)],
+        "annotations": annotations,
+        "categories": [{"id": 1, "name": "person"}, {"id": 7, "name": "train"}, {"id": 9, "name": "boat"}],
+    }
+    (folder / "annotations/instances_train2017.json").write_text(json.dumps(text))
+
+
+VOC = """<annotation><filename>{name}</filename><size><width>40</width><height>30</height></size>
+<object><name>{label}</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>{right}</xmax><ymax>20</ymax></bndbox></object>
+</annotation>"""
+
+
+def voc(folder: Path, count: int = 12) -> None:
+    """A folder of Pascal VOC; a box exceeds its image."""
+    for name in ("Annotations", "JPEGImages"):
+        (folder / name).mkdir(parents=True)
+    for number in range(count):
+        (folder / f"JPEGImages/{number}.jpg").write_bytes(image_bytes(photo(), "jpeg"))
+        values = {
+            "name": f"{number}.jpg",
+            "label": ("cat", "dog")[number % 2],
+            "right": 41 if number == 3 else 40,
+        }
+        (folder / f"Annotations/{number}.xml").write_text(VOC.format(**values))
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "names", "notes", "source"),
+    [
+        (coco, "data/annotations/instances_train2017.json", ("person", "train", "boat"), ["boxes: none in 1 of 12 images"],
+         {"coco": {"annotations": "data/annotations/instances_train2017.json", "images": "data/train2017"}}),
+        (voc, "data", ("cat", "dog"), ["boxes: some exceed their image, which `clip: true` of the source clips"],
+         {"voc": {"annotations": "data/Annotations", "images": "data/JPEGImages", "clip": True}}),
+    ],
+)  # fmt: skip
+def test_annotated_images_are_inferred_and_built(tmp_path, make, given, names, notes, source):
+    make(tmp_path / "data")
+    done = run("infer", given, "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()) == (0, notes)
+    config = yaml.safe_load((tmp_path / "c.yaml").read_text())
+    assert config["write"]["source"] == source
+    assert config["fit"] == {"inputs": "image", "targets": ["boxes", "labels"]}
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    assert pipeline.schema.names["labels"].names == names
+    assert sum(map(pipeline.build().rows, pipeline.manifest.splits)) == 12
+    image, (boxes, labels) = pipeline.preview("train", 4)[0], pipeline.preview("train", 4)[1].values()
+    assert np.shape(image)[1:] == (30, 40, 3)
+    assert np.shape(boxes)[:2] == np.shape(labels)
+
+
+def test_annotations_without_their_images_are_refused(tmp_path):
+    coco(tmp_path / "data")
+    shutil.rmtree(tmp_path / "data/train2017")
+    done = run("infer", "data/annotations/instances_train2017.json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        3,
+        "`data/annotations/instances_train2017.json` names images such as `000000000000.jpg`, which are in no folder "
+        "beside it: a config names their folder: `images:` of the source\n",
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_columns_of_paths_are_images_and_sounds(tmp_path, suffix):
+    for number in range(6):
+        for name, data in (
+            ("p", image_bytes(photo(), "png")),
+            ("s", sound_bytes(np.zeros((8, 1), np.int16), 8000)),
+        ):
+            (tmp_path / "raw" / name).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "raw" / name / f"{number}.{'png' if name == 'p' else 'wav'}").write_bytes(data)
+    rows = [{"n": n, "photo": f"p/{n}.png", "sound": f"s/{n}.wav", "gone": f"q/{n}.png"} for n in range(6)]
+    path = tmp_path / f"raw/rows.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    else:
+        path.write_text(
+            "n,photo,sound,gone\n" + "".join(",".join(map(str, one.values())) + "\n" for one in rows)
+        )
+    done = run("infer", f"raw/rows.{suffix}", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.stderr.splitlines() == [
+        "photo: paths of image files, judged by the first 6",
+        "sound: paths of audio files, judged by the first 6",
+    ]
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    assert [feature.kind for feature in pipeline.schema.features] == ["fixed_len", "image", "audio", "text"]
+    assert sum(map(pipeline.build().rows, pipeline.manifest.splits)) == 6
+
+
 def test_images_of_several_encodings_become_one(tmp_path):
     images(tmp_path / "pets", 4, lambda number: 4)
     (tmp_path / "pets/cat/x.jpg").write_bytes(image_bytes(np.zeros((4, 5, 1), np.uint8), "jpeg"))

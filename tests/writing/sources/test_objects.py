@@ -133,13 +133,16 @@ WAREHOUSE = {
     "took": pyarrow.array([datetime.timedelta(seconds=n) for n in range(COUNT)], pyarrow.duration("s")),
     "hash": pyarrow.array([b"%016d" % n for n in range(COUNT)], pyarrow.binary(16)),
     "points": pyarrow.array(
-        [[[1.0, 2.0, 3.0]] * (n % 3) for n in range(COUNT)], pyarrow.list_(pyarrow.list_(pyarrow.float32(), 3))
+        [[[1.0, 2.0, 3.0]] * (n % 3) for n in range(COUNT)],
+        pyarrow.list_(pyarrow.list_(pyarrow.float32(), 3)),
     ),
     "deep": pyarrow.array([[[n], []][: n % 3] for n in range(COUNT)]),
     "tags": pyarrow.array([None if n % 5 == 0 else ["a", "b"][: n % 3] for n in range(COUNT)]),
     "numbers": pyarrow.array([None if n % 5 == 0 else [n] * (n % 3) for n in range(COUNT)]),
     "flags": pyarrow.array([[True, False][: n % 3] for n in range(COUNT)]),
-    "size": pyarrow.array([[1, 2] if n % 2 else None for n in range(COUNT)], pyarrow.list_(pyarrow.int64(), 2)),
+    "size": pyarrow.array(
+        [[1, 2] if n % 2 else None for n in range(COUNT)], pyarrow.list_(pyarrow.int64(), 2)
+    ),
     "large": pyarrow.array([None if n % 3 else 2**63 + n for n in range(COUNT)], pyarrow.uint64()),
 }
 INFERRED = """
@@ -183,7 +186,13 @@ def test_the_types_of_a_warehouse_are_inferred_and_built(tmp_path, source):
     size = {"size": [1, 2], "size_missing": False} if source == "table" else {}
     assert rows[7] == size | {
         **{"price": 1.75, "ok": False, "ok_missing": False, "at": 7 * 3600 * 10**6, "took": 7},
-        **{"hash": "0000000000000007", "points": [[1.0, 2.0, 3.0]], "deep": [[7]], "tags": [0], "numbers": [7]},
+        **{
+            "hash": "0000000000000007",
+            "points": [[1.0, 2.0, 3.0]],
+            "deep": [[7]],
+            "tags": [0],
+            "numbers": [7],
+        },
         **{"flags": [True], "large": 0, "large_missing": True},
     }
     assert [row["tags"] for row in rows[:3]] == [[], [0], [0, 1]]
@@ -205,7 +214,10 @@ def test_decimals_are_text_or_numbers_by_choice(tmp_path, feature, expected):
     whole = pyarrow.table({"x": table.column("x").cast(pyarrow.decimal128(9, 2))})
     with pytest.raises(rs.RecordError) as caught:
         written(tmp_path / "no", whole, rs.Schema.loads("schema: s\nfeatures: {x: int64}"))
-    assert str(caught.value) == "row 0: features.x: expected int64, got float 0.25 (round it, or store it as a float)"
+    assert (
+        str(caught.value)
+        == "row 0: features.x: expected int64, got float 0.25 (round it, or store it as a float)"
+    )
 
 
 def test_lists_with_gaps_name_what_could_hold_them(tmp_path):
