@@ -337,7 +337,7 @@ def _check_step(path: tuple[str, str], feature: Feature, *, of_examples: bool) -
     if not feature.takes_steps and not of_examples:
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    elif feature.takes_default and feature.optional:
+    elif feature.takes_default and feature.optional and not of_examples:
         expected, hint = "none in steps", "each of them has a value"
         yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
     if any(0 in column.cell for column in feature.columns()):
