@@ -290,7 +290,9 @@ def _surveys(
     surveys: list[FileSurvey] = []
     for some in run(_survey_files, tasks, paths, jobs, "adopting", WORTH_CHECKING):
         surveys += some
-        progress.advance(sum(one.shard.records for one in some), sum(one.shard.bytes for one in some))
+        progress.advance(
+            sum(survey.shard.records for survey in some), sum(survey.shard.bytes for survey in some)
+        )
     return dict(zip(paths, surveys, strict=True))
 
 
@@ -400,8 +402,8 @@ def _first_records(path: Location, buffer: Bytes, starts: Ints, stops: Ints) -> 
 
 def _check_rows(files: Sequence[FirstRecords], schema: Schema) -> None:
     """Raises RecordError, with each violation, if the first records of files do not match the schema."""
-    joined = RecordSpans.joined([one.records for one in files])
-    begins = [0, *accumulate(len(one.records) for one in files)]
+    joined = RecordSpans.joined([first.records for first in files])
+    begins = [0, *accumulate(len(first.records) for first in files)]
     problems = []
     records = joined.decode(schema.message_steps, keys_needed(schema))
     for violation in violations_in(schema, records, joined.data):
@@ -445,8 +447,8 @@ def _check_block(first: FirstRecords, schema: Schema) -> None:
 def _common_compression(surveys: Mapping[Location, FileSurvey]) -> Compression:
     """The compression of all files. Raises SpecError if they have several: a manifest has one."""
     first: dict[Compression, Location] = {}
-    for path, one in surveys.items():
-        first.setdefault(one.compression, path)
+    for path, survey in surveys.items():
+        first.setdefault(survey.compression, path)
     if len(first) > 1:
         got = " and ".join(f"{path.name} ({compression})" for compression, path in first.items())
         hint = "`recordspec reshard` writes them anew"
@@ -458,13 +460,13 @@ def _common_compression(surveys: Mapping[Location, FileSurvey]) -> Compression:
 def _common_block(surveys: Mapping[Location, FileSurvey]) -> int | None:
     """The most rows of a record; None if each is one row. Raises SpecError if they have other blocks than
     recordspec writes: all of one size, but for the last of a file."""
-    blocks = [one.block for one in surveys.values() if one.shard.records]
-    block = max((one for one in blocks if one is not None), default=None)
-    for path, one in surveys.items():
-        records = one.shard.rows if block is None else -(-one.shard.rows // block)
-        if one.shard.records != records:
+    blocks = [survey.block for survey in surveys.values() if survey.shard.records]
+    block = max((block for block in blocks if block is not None), default=None)
+    for path, survey in surveys.items():
+        records = survey.shard.rows if block is None else -(-survey.shard.rows // block)
+        if survey.shard.records != records:
             expected = f"blocks of {counted(block or 1, 'row')}, but for the last"
-            got = f"{counted(one.shard.rows, 'row')} in {counted(one.shard.records, 'record')}"
+            got = f"{counted(survey.shard.rows, 'row')} in {counted(survey.shard.records, 'record')}"
             raise SpecError(Problem(where=str(path), expected=expected, got=got))
     return block
 
