@@ -31,7 +31,7 @@ SOURCES = [path.stem for path in (PACKAGE / "writing/sources").glob("[!_]*.py")]
 SOURCES = [
     name
     for name in SOURCES
-    if name not in ("base", "ranges", "text", "text_files", "notation", "class_names", "arrow")
+    if name not in ("base", "ranges", "text", "text_files", "notation", "class_names", "arrow", "objects")
 ]
 HEAVY = ("tensorflow", "keras", "pandas", "pyarrow", "PIL")
 

@@ -403,11 +403,9 @@ def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) 
 
 def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
     """The schema of a table with images and sounds for columns of their paths, relative to its folder."""
-    from recordspec.inspect.infer import MOST_MEDIA, infer_medium
-
     schema, notes = inferred.schema, list(inferred.notes)
     names = [feature.name for feature in schema.features if feature.kind == "text"]
-    first = first_texts(paths[0], names, MOST_MEDIA, inferred.options) if names else {}
+    first = first_texts(paths[0], names, inferred.options) if names else {}
     for name, texts in first.items():
         suffixes = {Path(text).suffix.lower() for text in texts}
         kinds = {"image": images.SUFFIXES, "audio": sounds.SUFFIXES}
@@ -415,6 +413,8 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
         files = [paths[0].parent.join(location(text)) for text in texts] if kind else []
         if kind is None or not all(file.exists() for file in files):
             continue
+        from recordspec.inspect.infer import infer_medium
+
         contents = ((str(file), read_bytes(file, _LARGEST_MEDIUM)) for file in files)
         medium, more = infer_medium(kind, name, contents)
         features = tuple(medium if feature.name == name else feature for feature in schema.features)
@@ -430,6 +430,10 @@ def _infer_detection(files: InputFiles, name: str, sample: int | None) -> Inferr
     from recordspec.schema.features.label import Label
     from recordspec.writing.sources.detection import exceeds
 
+    for split, paths in files.splits.items():
+        if len(paths) > 1:
+            expected = f"annotations in one file{f' of {split}' if split else ', or one for each split'}"
+            raise SpecError(Problem(where=str(paths[1]), expected=expected, got="another one"))
     sources = [_annotated(files.source, **_annotations(files, path)) for path in files.paths]
     classes = tuple(dict.fromkeys(name for source in sources for name in source.class_names))
     if not classes:
@@ -622,7 +626,7 @@ def _comments_of_options(inferred: Inferred, lines: Sequence[str]) -> dict[str, 
 def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
     """The source of a config, whose paths are relative to its folder."""
     if files.source in _DETECTION:
-        made = _annotations(files, location(paths[0]))
+        made = _annotations(files, files.paths[0] if "" in files.splits else location(paths[0]))
         named = [name for name in ("annotations", "images") if name in made]
         return {files.source: made | {name: location(made[name]).seen_from(home) for name in named}}
     places = [location(path).seen_from(home) for path in paths]

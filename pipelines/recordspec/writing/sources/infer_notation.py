@@ -83,7 +83,7 @@ class CellForms:
         self.cells += len(filled)
         if are_plain:
             self.dates, self.is_iso = (), False
-            if any(one.decimal == "," for one in self.numbers) and _POINT[buffer_of(filled)].any():
+            if any(notation.decimal == "," for notation in self.numbers) and _POINT[buffer_of(filled)].any():
                 self._add_numbers(filled)
             return
         if self.are_texts:
@@ -187,24 +187,24 @@ class ProposedNotation:
 
 def have_words(forms: Mapping[str, CellForms]) -> bool:
     """Whether some columns of numbers or dates have words for missing values."""
-    return any(one.words for one in forms.values() if one.others and not one.are_texts)
+    return any(form.words for form in forms.values() if form.others and not form.are_texts)
 
 
 def propose(forms: Mapping[str, CellForms]) -> ProposedNotation:
     """The options for the columns of a file."""
-    numeric = {name: one for name, one in forms.items() if one.are_numbers}
+    numeric = {name: form for name, form in forms.items() if form.are_numbers}
     numbers, notes, explained = _numbers(numeric)
-    columns = {name: one for name, one in numeric.items() if numbers in one.numbers}
+    columns = {name: form for name, form in numeric.items() if numbers in form.numbers}
     options = [*_number_options(numbers, columns)]
-    dates, more = _dates({name: one for name, one in forms.items() if name not in columns})
+    dates, more = _dates({name: form for name, form in forms.items() if name not in columns})
     notes += more
-    explained |= {name for name, one in forms.items() if len(one.dates) > 1} - dates.keys() - columns.keys()
-    iso = {name for name, one in forms.items() if one.is_iso and one.others}
+    explained |= {name for name, form in forms.items() if len(form.dates) > 1} - dates.keys() - columns.keys()
+    iso = {name for name, form in forms.items() if form.is_iso and form.others}
     missing = {name: (*forms[name].words,) for name in forms if name in {*columns, *dates, *iso}}
     missing = {name: words for name, words in missing.items() if words}
     words = tuple(dict.fromkeys(word for some in missing.values() for word in some))
     elsewhere = [
-        name for name, one in forms.items() if name not in missing and not set(words).isdisjoint(one.words)
+        name for name, form in forms.items() if name not in missing and not set(words).isdisjoint(form.words)
     ]
     if words:
         name, some = next(iter(missing.items()))
@@ -236,9 +236,11 @@ def propose(forms: Mapping[str, CellForms]) -> ProposedNotation:
 def _numbers(numeric: Mapping[str, CellForms]) -> tuple[Notation, list[str], set[str]]:
     """The notation that reads the numbers of all columns, if there is exactly one; else `_PLAIN`, with notes,
     and the columns that they tell about."""
-    common = [one for one in _NUMBERS if all(one in forms.numbers for forms in numeric.values())]
+    common = [
+        notation for notation in _NUMBERS if all(notation in forms.numbers for forms in numeric.values())
+    ]
     marks: Counter[str] = sum((forms.marks for forms in numeric.values()), Counter())
-    needed = dict.fromkeys(_needed(one, marks) for one in common)
+    needed = dict.fromkeys(_needed(notation, marks) for notation in common)
     if len(needed) == 1:
         return next(iter(needed)), [], set()
     odd = [name for name, forms in numeric.items() if _PLAIN not in forms.numbers]
@@ -249,13 +251,13 @@ def _numbers(numeric: Mapping[str, CellForms]) -> tuple[Notation, list[str], set
         return _PLAIN, [note], set(odd)
     notes = []
     for name, forms in numeric.items():
-        mark = next((one for one in (",", ".") if forms.marks[one]), "")
+        mark = next((mark_ for mark_ in (",", ".") if forms.marks[mark_]), "")
         if mark == "," and name in odd:
             notes.append(
                 f"{name}: numbers such as `{forms.examples[mark]}` are inferred as text: "
                 '`decimal: ","` or `thousands: ","` of the source says which they are'
             )
-        elif mark == "." and name not in odd and any(one.decimal == "," for one in forms.numbers):
+        elif mark == "." and name not in odd and any(notation.decimal == "," for notation in forms.numbers):
             example = forms.examples[mark]
             notes.append(
                 f"{name}: `{example}` is read with a decimal point: if the point divides thousands, "
@@ -304,8 +306,8 @@ def _number_option(name: str, value: Any, mark: str, numeric: Mapping[str, CellF
 
 def _dates(forms: Mapping[str, CellForms]) -> tuple[dict[str, str], list[str]]:
     """The form of the dates of each column that has one; and notes on those that may have several."""
-    dated = {name: one for name, one in forms.items() if one.others and one.dates}
-    certain = {name: one.dates[0] for name, one in dated.items() if len(one.dates) == 1}
+    dated = {name: form for name, form in forms.items() if form.others and form.dates}
+    certain = {name: form.dates[0] for name, form in dated.items() if len(form.dates) == 1}
     dates, notes = {}, []
     for name, cells in dated.items():
         as_others = [form for form in cells.dates if form in certain.values()]

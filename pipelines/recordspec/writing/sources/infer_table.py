@@ -54,6 +54,7 @@ _OTHER_DELIMITERS = ";\t|"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LIKELY = "windows-1252"
 _BATCH_ROWS = 1 << 16
+_FIRST_TEXTS = 1024
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _INT64 = range(-(1 << 63), 1 << 63)
 # The form in which pandas writes integers of a column with missing values.
@@ -268,9 +269,9 @@ def table_suffix(path: Location) -> str:
 
 
 def first_texts(
-    path: Location, names: Iterable[str], count: int, options: Iterable[ProposedOption] = ()
+    path: Location, names: Iterable[str], options: Iterable[ProposedOption] = ()
 ) -> dict[str, list[str]]:
-    """The first texts of columns of a file, at most `count` of each; `options` are those of a CSV file."""
+    """The first texts of columns of a file, at most 1,024 of each; `options` are those of a CSV file."""
     texts: dict[str, list[str]] = {name: [] for name in names}
     reading = {option.name: option.value for option in options if option.name in ("delimiter", "encoding")}
     is_csv = table_suffix(path) in DELIMITERS
@@ -278,7 +279,7 @@ def first_texts(
     for columns, _ in _csv_batches(path, **reading) if is_csv else _batches(path):
         for name, some in texts.items():
             if name in columns and not isinstance(columns[name], str | InexactArray):
-                some += filter(None, columns[name][: count - len(some)].to_pylist())
+                some += filter(None, columns[name][:_FIRST_TEXTS].to_pylist())
         break
     return texts
 

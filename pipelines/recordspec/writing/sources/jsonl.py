@@ -34,7 +34,7 @@ from recordspec.writing.sources.base import (
     name_of,
     wanted_columns,
 )
-from recordspec.writing.sources.objects import Members, Row, members_in, unnested
+from recordspec.writing.sources.objects import DottedNames, Row, members_in, unnested
 from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, line_ranges
 from recordspec.writing.sources.text_files import BOM
 
@@ -159,7 +159,7 @@ class JsonPart:
             yield from [piece.line] if piece.too_long else (n for n, line in lines if self.content(line))
 
     @cached_property
-    def _members(self) -> Members:
+    def _members(self) -> DottedNames:
         return members_in(self.wanted.values())
 
     def content(self, line: bytes) -> bytes:

@@ -17,13 +17,13 @@ from recordspec.wire.arrays import list_array, offsets, present_in, to_numpy
 
 Row = Mapping[str, Any]
 # The names of members by that of the column with the objects.
-Members = Mapping[str, frozenset[str]]
+DottedNames = Mapping[str, frozenset[str]]
 
 
 # ---- in Python ----
 
 
-def members_in(names: Iterable[str]) -> Members:
+def members_in(names: Iterable[str]) -> DottedNames:
     """The dotted names among those of columns, by their first part, unless that is a column itself."""
     names = frozenset(names)
     parts: dict[str, set[str]] = {}
@@ -34,7 +34,7 @@ def members_in(names: Iterable[str]) -> Members:
     return {first: frozenset(dotted) for first, dotted in parts.items()}
 
 
-def unnested(row: Row, members: Members) -> Row:
+def unnested(row: Row, members: DottedNames) -> Row:
     """A row with the members of its objects in place of these, if `members` has some of them.
 
     Raises RecordError for two values of one name.
@@ -44,10 +44,10 @@ def unnested(row: Row, members: Members) -> Row:
     made: dict[str, Any] = {}
     for name, value in row.items():
         wanted = members.get(name, frozenset())
-        for column, one in _flat(name, value, wanted) if wanted else ((name, value),):
+        for column, item in _flat(name, value, wanted) if wanted else ((name, value),):
             if column in made:
                 raise RecordError(Problem(expected="every name once", got=f"`{column}` again"), 0)
-            made[column] = one
+            made[column] = item
     return made
 
 
@@ -55,8 +55,8 @@ def _flat(name: str, value: Any, wanted: frozenset[str]) -> Iterator[tuple[str, 
     """The members of an object, or of a list of objects; another value under its own name."""
     below = {column for column in wanted if column.startswith(f"{name}.")}
     if below and isinstance(value, Mapping):
-        for member, one in value.items():
-            yield from _flat(f"{name}.{member}", one, wanted)
+        for member, item in value.items():
+            yield from _flat(f"{name}.{member}", item, wanted)
     elif below and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         items = [dict(_flat(name, item, wanted)) for item in value]
         for column in sorted(below.union(*items)):
@@ -104,7 +104,7 @@ def column_of(table: Any, name: str) -> Any:
     """A column of a table or record batch, also one of `plain_types`: of chunks for a table."""
     if name in table.schema.names:
         return table.column(name)
-    first = next(one for one in _beginnings(name) if one in table.schema.names)
+    first = next(column for column in _beginnings(name) if column in table.schema.names)
     column, rest = table.column(first), name[len(first) + 1 :]
     if isinstance(column, arrow().ChunkedArray):
         chunks = [_member(chunk, rest) for chunk in column.chunks]
@@ -114,7 +114,7 @@ def column_of(table: Any, name: str) -> Any:
 
 def top_level(name: str, names: Iterable[str]) -> str:
     """The one of these columns that has a column of `plain_types`."""
-    return next((one for one in (name, *_beginnings(name)) if one in names), name)
+    return next((column for column in (name, *_beginnings(name)) if column in names), name)
 
 
 def _beginnings(name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from recordspec.schema.encoder import columns_of
 from recordspec.schema.media import images
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
-from recordspec.writing.sources.objects import Members, members_in, unnested
+from recordspec.writing.sources.objects import DottedNames, members_in, unnested
 
 _Rows = TypeVar("_Rows", bound="DictRows")
 
@@ -71,7 +71,7 @@ class DictRows:
         return f"row {row}"
 
 
-def _unnested(number: int, row: Any, members: Members) -> Any:
+def _unnested(number: int, row: Any, members: DottedNames) -> Any:
     try:
         return unnested(row, members) if isinstance(row, Mapping) else row
     except RecordError as error:
