@@ -78,23 +78,23 @@ def export_model(
     client_inputs = _client_inputs(schema)
 
     def of_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        rows = tf.reduce_max([tf.shape(tensors[field.name])[0] for field in client_inputs])
-        return predict(_merged(field.decoded(tensors, rows) for field in client_inputs))
+        rows = tf.reduce_max([tf.shape(tensors[asked.name])[0] for asked in client_inputs])
+        return predict(_merged(asked.decoded(tensors, rows) for asked in client_inputs))
 
     of_clients = _of_clients(schema)
 
     def of_client_examples(examples: Tensor) -> dict[str, Tensor]:
         decoded = decoder.decode(of_clients, examples)
-        return predict(_merged(field.of_text(decoded) for field in client_inputs))
+        return predict(_merged(asked.of_text(decoded) for asked in client_inputs))
 
     module = tf.Module()
     module.model, module.layers = model, list(layers.values())  # their variables and tables are saved
-    specs = _merged(field.specs for field in client_inputs)
-    function = _function(of_tensors, specs, _merged(field.defaults for field in client_inputs))
+    specs = _merged(asked.specs for asked in client_inputs)
+    function = _function(of_tensors, specs, _merged(asked.defaults for asked in client_inputs))
     records = {EXAMPLES: tf.TensorSpec([None], tf.string, EXAMPLES)}
     signatures = {
         TENSORS: function,
-        EXAMPLES: _function(lambda examples: of_examples(examples[EXAMPLES]), records),
+        EXAMPLES: _function(lambda tensors: of_examples(tensors[EXAMPLES]), records),
     }
     setattr(module, PREDICT, function)
     answered = signatures[EXAMPLES].get_concrete_function().structured_outputs
@@ -103,7 +103,7 @@ def export_model(
         named, renamed = service
         serialized = {_INPUTS: tf.TensorSpec([None], tf.string, _INPUTS)}
         signatures[named] = _function(
-            lambda examples: renamed(of_client_examples(examples[_INPUTS])), serialized
+            lambda tensors: renamed(of_client_examples(tensors[_INPUTS])), serialized
         )
     if folder.exists():
         raise StoreError(exists(folder, "give a folder that does not"))
@@ -114,11 +114,11 @@ def export_model(
             tf.saved_model.save(module, str(made), signatures)
             _name_methods(made / "saved_model.pb")
             made.rename(folder)
-    return {field.output: field.name for field in client_inputs}
+    return {asked.output: asked.name for asked in client_inputs}
 
 
 def _merged(dicts: Any) -> dict[str, Any]:
-    return {name: value for each in dicts for name, value in each.items()}
+    return {name: value for named in dicts for name, value in named.items()}
 
 
 def _answering(
@@ -388,7 +388,7 @@ def _client_inputs(schema: Schema) -> list[_ClientInput]:
                 _ClientInput(name=_safe(output), output=output, feature=feature, spec=spec, is_list=is_list)
             )
     names = _input_names(made)
-    return [replace(field, name=names[field.output]) for field in made]
+    return [replace(asked, name=names[asked.output]) for asked in made]
 
 
 def _is_ragged_list(spec: Any) -> bool:
