@@ -363,6 +363,7 @@ NO_PATH_OPTIONS = {
     "memory",
     "shards",
     "split",
+    "splits",  # NAME=FILES: the files are those of `adopt`
     "as_json",
     "help",
     "allow_absent",
@@ -450,6 +451,9 @@ def test_code_seldom_asks_where_a_path_is():
         if asks(node)
     }
     assert asked == {
+        "inspect/adopt.py: isinstance(path, RemotePath)",  # to what there are no links
+        "inspect/adopt.py: isinstance(path, LocalPath)",  # whose lengths are read alone
+        "inspect/adopt.py: isinstance(home, RemotePath)",  # how it is published
         "inspect/verify.py: isinstance(folder, LocalPath)",  # a store keeps the shards of replaced datasets
         "reading/plan.py: isinstance(self.path, RemotePath)",  # what is staged
         "reading/staging.py: str(path).startswith('gs://')",  # what TensorFlow reads itself
@@ -577,6 +581,7 @@ TRIED_ELSEWHERE = {
     *("locations:read_bytes:path", "locations:read_text:path", "locations:output_file:path"),
     *("wire.hashes:sha256_of:path", "writing.sources.base:FileSource.open:folder"),
     *("writing.sources.tfrecord:TFRecords.open:folder",),
+    *("inspect.adopt:adopt:files", "inspect.adopt:adopt:out"),  # tests/inspect/test_adopt.py, and the command
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
@@ -1144,6 +1149,7 @@ WRITERS = {
     "store/shard_file.py: path.open": "the same",
     "store/staging.py: _stamp_of(path).write_text": "without it, a copy is hashed again",
     "store/staging.py: open": "a .part, which is locked",
+    "schema/media/sounds.py: wave.open": "in memory",
     "writing/append.py: (partial / REJECTS_FILE).open": "in the partial folder",
     "writing/rejects.py: path.open": "the same",
     "writing/sorter.py: (folder / run.index_name).open": "the same",

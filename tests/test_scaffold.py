@@ -244,12 +244,14 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     tfrecord(tmp_path / "b.tfrecord")
     (tmp_path / "c.csv").write_text("id,more\n1,2\n")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "other.json").write_text('{"a": 1}')
     (tmp_path / "coco.json").write_text('{"images": [], "annotations": []}')
     for files, said in [
         (("a.csv", "b.tfrecord"), "a.csv: expected files of one format, got a.csv (csv) and b.tfrecord (tfrecord)"),
         (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none"),
-        (("coco.json",), "coco.json: expected a feature of TFDS, got dict {'images': [], 'annotations': []} (boxes of COCO "
-         "are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file)"),
+        (("coco.json",), "coco.json: categories: expected a list, got none"),
+        (("other.json",), "other.json: expected a feature of TFDS, got dict {'a': 1} (rows are lines of a .jsonl file, "
+         "and annotations of COCO have `images`)"),
         (("empty",), "`empty` has no TFRecords, no tables, and no images or sounds by class: empty is empty"),
     ]:  # fmt: skip
         done = run("infer", *files, cwd=tmp_path)
@@ -734,8 +736,9 @@ features:
     [
         ([1, "a"], "x: int and str, which no feature holds, so it is left out"),
         (
-            [[[1]], [[1, 2], [3]]],
-            "x: list<item: list<item: int64>>, which no feature holds, so it is left out",
+            [[1, None], [2]],
+            "x: list<item: int64> with items that are missing (a value of your own in their place makes it "
+            "`kind: var_len`), which no feature holds, so it is left out",
         ),
         ([None, None], "x: always empty, in 2 rows: its type is unknown, so it is left out"),
         ([object(), object()], "x: object, which no feature holds, so it is left out"),

@@ -18,7 +18,7 @@ import recordspec as rs
 from recordspec.schema import dates
 from recordspec.schema.values import BadValue
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.infer_table import infer_rows, infer_table
+from recordspec.writing.sources.infer_table import infer_rows
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 
@@ -117,7 +117,7 @@ def test_the_unit_is_inferred(tmp_path):
     cells = [("2026-01-31" if day < 10 else "", f"2026-01-{day:02d}") for day in range(1, 21)]
     lines = [f"{day},{day}T10:00:00Z,{gap},2026-01-99\n" for gap, day in cells]
     (tmp_path / "a.csv").write_text("day,time,gaps,none\n" + "".join(lines))
-    found = infer_table([tmp_path / "a.csv"], "s").schema
+    found = rs.infer(tmp_path / "a.csv", "s").schema
     features = {name: feature for name, feature in found.names.items() if name != "none"}
     assert {name: (feature.date, feature.default) for name, feature in features.items()} == {
         "day": ("days", None),

@@ -171,21 +171,16 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
     path = parquet(
         tmp_path / "rows.parquet",
         gaps=pyarrow.array([[1, None], [2]]),
-        lists=pyarrow.array([[1], None]),
-        bools=pyarrow.array([True, None]),
-        large=pyarrow.array([None, 2**63], pyarrow.uint64()),
-        maps=pyarrow.array([[("k", 1)]] * 2, pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+        deep=pyarrow.array([[[True]], [[False], []]]),
         n=[1, 2],
     )
     found = inferred([str(path)], None)
     assert list(found.schema.names) == ["n"]
     out = "which no feature holds, so it is left out"
     assert found.notes == (
-        f"gaps: list<element: int64> with items that are missing, {out}",
-        f"lists: list<element: int64> that is missing in 1 of 2 rows, {out} (give empty lists instead)",
-        f"bools: bool that is missing in 1 of 2 rows, {out}",
-        f"large: uint64, too large for int64, {out}",
-        f"maps: map<string, int64 ('maps')>, {out}",
+        "gaps: list<element: int64> with items that are missing (a value of your own in their place makes it "
+        f"`kind: var_len`), {out}",
+        f"deep: list<element: list<element: bool>>, {out}",
     )
 
 

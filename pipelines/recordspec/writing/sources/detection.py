@@ -63,7 +63,7 @@ class AnnotatedImage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detection(FileSource, abc.ABC):
+class _Detection(FileSource, abc.ABC):
     """The base of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
 
     Columns of the image are single values, those of its objects lists, which may be empty.
@@ -124,7 +124,7 @@ class Detection(FileSource, abc.ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coco(Detection):
+class Coco(_Detection):
     """The images of a COCO annotations file, `instances_*.json`, with their objects.
 
     Attributes:
@@ -170,7 +170,7 @@ class Coco(Detection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PascalVoc(Detection):
+class PascalVoc(_Detection):
     """The images of a folder of Pascal VOC annotations, one XML file each, with their objects.
 
     Coordinates are stored unchanged, as in TFDS and the TensorFlow Object Detection API.
