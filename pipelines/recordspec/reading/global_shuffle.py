@@ -13,6 +13,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.order import passes
 from recordspec.reading.plan import Plan
 from recordspec.reading.random_access import Rows
+from recordspec.reading.stages import untuned
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
@@ -110,7 +111,8 @@ class _EpochNumbers:
 
     def __init__(self) -> None:
         with tf.init_scope():
-            self._seeds: Iterator[Any] = iter(passes(0, None))
+            # each would wait at exit for its thread that tunes, for minutes after minutes of reading
+            self._seeds: Iterator[Any] = iter(untuned(passes(0, None)))
         self._known: dict[bytes, int] = {}
         self._lock = threading.Lock()
 
