@@ -160,8 +160,11 @@ def in_format(schema: rs.Schema, boxes: list[list[int]], sides: tuple[int, int])
     return schema.names["boxes"].of_corners(np.array(boxes, np.float64).reshape(-1, 4), width, height)
 
 
-@pytest.mark.parametrize("shape", ["[40, 60, 3]", "[null, null, 3]"])
-@pytest.mark.parametrize("format_", literals(BoxFormat))
+@pytest.mark.parametrize(
+    ("shape", "format_"),
+    [("[40, 60, 3]", format_) for format_ in literals(BoxFormat)]
+    + [("[null, null, 3]", "xyxy"), ("[null, null, 3]", "rel_center_xywh")],
+)
 def test_a_box_is_where_its_area_is_painted(shape, format_):
     schema, rng = with_boxes(shape, format_), np.random.default_rng(1)
     rows, pictures = [], []
@@ -458,6 +461,7 @@ def pictures(batches: list[tuple]) -> list[bytes]:
     return [photos[start : start + 144] for start in range(0, len(photos), 144)]
 
 
+@pytest.mark.slow
 def test_pictures_are_those_of_their_positions(pipeline):
     """Not of the batch, of threads, or of the other features."""
     wanted = pictures(batches(pipeline.dataset("train")))
@@ -511,6 +515,7 @@ def by_number(read: list[tuple]) -> dict[int, bytes]:
     return dict(zip(numbers, pictures(read), strict=True))
 
 
+@pytest.mark.slow
 def test_workers_of_a_global_shuffle_see_the_pictures_of_one(pipeline):
     options = {"shuffle": GLOBAL, "batch": {"size": 8, "drop_remainder": True}}
     whole = by_number(batches(pipeline.dataset("train", **options)))
@@ -522,6 +527,7 @@ def test_workers_of_a_global_shuffle_see_the_pictures_of_one(pipeline):
         assert later == [part[2 * apart :] for part in parts]
 
 
+@pytest.mark.slow
 def test_workers_with_a_buffer_have_draws_of_their_own(pipeline):
     one, other = of_workers(pipeline, 2, 2, shuffle=BUFFER, augment={"seed": 1, "flip": "both"})
     plain = [by_number(part) for part in of_workers(pipeline, 2, 2, shuffle=BUFFER, augment=None)]
@@ -549,6 +555,7 @@ def test_a_checkpoint_of_the_iterator_goes_on(pipeline, tmp_path):
     assert batches(again) == batches(iterator)
 
 
+@pytest.mark.slow
 def test_only_the_splits_that_are_named_are_augmented(pipeline):
     stored = {name: pipeline.open(name)[:]["photo"].tobytes() for name in ("train", "test")}
 
@@ -582,6 +589,7 @@ def test_only_the_splits_that_are_named_are_augmented(pipeline):
     assert str(caught.value) == "augment.splits: expected none, as all files are augmented, got train, test"
 
 
+@pytest.mark.slow
 def test_a_served_model_gets_the_pictures_of_its_request(pipeline, tmp_path):
     from dataclasses import replace
 
@@ -596,6 +604,7 @@ def test_a_served_model_gets_the_pictures_of_its_request(pipeline, tmp_path):
     assert np.array_equal(signature(examples=tf.constant(records))["output_0"], photos)
 
 
+@pytest.mark.slow
 def test_a_bench_has_the_stage(pipeline):
     found = pipeline.bench("train", seconds=0.01)
     assert [stage.name for stage in found.stages][-3:] == ["decode", "augment", "whole"]
