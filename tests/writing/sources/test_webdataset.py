@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
 import tarfile
@@ -86,6 +88,49 @@ def test_a_config_reads_the_members_of_a_key_as_a_row(tmp_path, mode):
     assert batch["vector"].to_list() == [[1, 2, 3]] * 3
     np.testing.assert_array_equal(batch["image"][2], photo())
     assert {path.name for path in tmp_path.iterdir()} == {"a.tar", "b.tar", "s.yaml", "c.yaml", "data"}
+
+
+def test_the_key_is_a_column_and_members_may_be_compressed(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {name: text, n: int64, number: int64, caption: text}")
+    files = [
+        *(("a/007.n.gz", gzip.compress(b"1")), ("a/007.json.gz", gzip.compress(b'{"caption": "first"}'))),
+        *(("008.n.bz2", bz2.compress(b"2")), ("008.json", b'{"caption": "second"}')),
+    ]
+    columns = {"name": "__key__", "caption": "json.caption", "number": "n"}
+    source = WebDataset(files=str(tar(tmp_path / "rows.tar", files)), columns=columns)
+    rs.write(schema, source, tmp_path / "data", progress=False)
+    rows = [dict(row) for row in rs.open(tmp_path / "data", schema)]
+    assert rows == [
+        {"name": b"a/007", "n": 1, "number": 1, "caption": b"first"},
+        {"name": b"008", "n": 2, "number": 2, "caption": b"second"},
+    ]
+    numbered = rs.Schema.loads("schema: s\nfeatures: {key: int64}")
+    source = WebDataset(files=str(tar(tmp_path / "b.tar", [("12.n", b"")])), columns={"key": "__key__"})
+    rs.write(numbered, source, tmp_path / "numbered", progress=False)
+    assert [row["key"] for row in rs.open(tmp_path / "numbered", numbered)] == [12]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([("a.n.gz", b"no gzip")], "expected a whole gzip member `a.n.gz`, got text that begins 'no gzip'"),
+        ([("a.n", b"1"), ("a.n.gz", b"")], "expected every extension of a key once, got `a.n` again"),
+    ],
+)
+def test_compressed_members_that_are_none_are_refused(tmp_path, files, expected):
+    path = tar(tmp_path / "rows.tar", files)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(NUMBERS, WebDataset(files=str(path)), tmp_path / "data", progress=False)
+    assert str(caught.value) == f"{path}: {expected}"
+
+
+def test_a_member_is_not_decompressed_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("recordspec.schema.values.LONGEST_ROW", 1000)
+    path = tar(tmp_path / "rows.tar", [("a.n.gz", gzip.compress(b"0" * 5000)), ("b.n", b"1")])
+    options = {"invalid": "quarantine", "progress": False}
+    manifest = rs.write(NUMBERS, WebDataset(files=str(path)), tmp_path / "data", **options)
+    assert manifest.rows("train") == 1
+    assert "expected a row of at most 1,000 bytes" in (tmp_path / "data/rejects.jsonl").read_text()
 
 
 def test_a_row_names_its_tar_and_its_key(tmp_path):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from recordspec.schema.features.base import ValueType
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BadValue
+from recordspec.wire.file_types import describe_type
 from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import (
     Batches,
@@ -35,6 +37,7 @@ from recordspec.writing.sources.base import (
 )
 from recordspec.writing.sources.jsonl import json_value
 from recordspec.writing.sources.text import from_text
+from recordspec.writing.sources.text_files import uncompressed_name
 
 # Rows of about this many bytes are in memory at once.
 _BATCH_BYTES = 4 << 20
@@ -46,6 +49,7 @@ _USUAL = {
     "label": ("cls",),
     "text": ("txt",),
 }
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 # The extra name of what the members of a row have in common.
 KEY = "__key__"
 
@@ -58,13 +62,14 @@ class WebDataset(FileSource):
     """The rows of tars, file after file. Nothing is extracted to the disk.
 
     The name of a member is its key, up to the first dot after the last slash, and an extension. The column
-    `__key__` is the key of a row.
+    `__key__` is the key of a row. A member may be compressed: `a.json.gz`, also `.zst` and `.bz2`, is read as
+    `a.json`.
 
     Attributes:
         files: a path or a pattern of tars, which may be compressed, or a list of these.
         columns: the extension of a feature, if it differs from its name; alternatives are separated by
-            semicolons (`jpg;png`); `json.caption` is a value in a JSON member. By default an image reads
-            any image extension, a sound any audio extension, a label `cls`, and a text `txt`.
+            semicolons (`jpg;png`); `json.caption` is a value in a JSON member, `__key__` the key. By default
+            an image reads any image extension, a sound any audio extension, a label `cls`, and a text `txt`.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
@@ -97,7 +102,7 @@ class WebDataset(FileSource):
         key, members, _ = next(_rows(path), (None, Members(), 0))
         problems = []
         for name, feature in schema.names.items():
-            if key is None or _found(members, wanted[name]) is not None:
+            if key is None or KEY in wanted[name] or _found(members, wanted[name]) is not None:
                 continue
             expected, got = f"a member .{' or .'.join(wanted[name][:3])} of `{key}`", ", ".join(members)
             if feature.optional:
@@ -157,8 +162,9 @@ class TarPart:
         self, schema: Schema, rows: list[tuple[str, Members]], start: int, stop: int
     ) -> dict[str, Any]:
         def column(name: str) -> Any:
-            if name == KEY:
-                return [key for key, _ in rows[start:stop]]
+            if KEY in self.wanted[name]:
+                keys = [key for key, _ in rows[start:stop]]
+                return _values([(KEY, key.encode(), ()) for key in keys], schema.names.get(name), self.path)
             members_found = [_found(members, self.wanted[name]) for _, members in rows[start:stop]]
             return _values(members_found, schema.names.get(name), self.path)
 
@@ -256,11 +262,11 @@ def _rows(
             key, members, size = name, {}, 0
         if extension in members:
             raise _wrong(path, "every extension of a key once", f"`{name}.{extension}` again")
-        size += member.size
+        is_read = read and size + member.size <= values.LONGEST_ROW
+        members[extension] = _content(path, member, tar) if is_read else b""
+        size += max(member.size, len(members[extension]))
         if size > values.LONGEST_ROW:
             members = dict.fromkeys(members, b"")
-        is_read = read and size <= values.LONGEST_ROW
-        members[extension] = _content(path, member, tar) if is_read else b""
     if after is not None and members:
         other, rest, _ = next(_rows(after, read=False), ("", Members(), 0))
         if other == key and members.keys().isdisjoint(rest):
@@ -297,16 +303,26 @@ def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfil
                 continue  # `._a.jpg` of macOS, `__info__`
             if not member.isfile():
                 raise _wrong(path, f"a file `{member.name}`", "a link or a device")
-            yield f"{folder}{slash}{key}", extension.lower(), member, tar
+            yield f"{folder}{slash}{key}", uncompressed_name(extension.lower()), member, tar
         if not getattr(tar, "is_whole", False):
             raise _wrong(path, "a whole tar", "one without its end")
 
 
 def _content(path: Location, member: tarfile.TarInfo, tar: tarfile.TarFile) -> bytes:
+    """The bytes of a member, decompressed: at most one more than a row may have."""
     with _whole_tar(path):
         content = tar.extractfile(member)
         assert content is not None
-        return content.read()
+        data = content.read()
+    form = _COMPRESSIONS.get(PurePath(member.name).suffix.lower(), "")
+    if not form or "." not in uncompressed_name(PurePath(member.name).name):
+        return data
+    source = arrow().CompressedInputStream(arrow().BufferReader(data), form)
+    try:
+        plain: bytes = source.read(values.LONGEST_ROW + 1)
+    except (OSError, arrow().ArrowException):
+        raise _wrong(path, f"a whole {form} member `{member.name}`", describe_type(data)) from None
+    return plain
 
 
 @contextmanager
