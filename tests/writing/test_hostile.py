@@ -61,7 +61,10 @@ def test_a_byte_that_is_no_text_is_placed(tmp_path, before):
     (tmp_path / "rows.csv").write_bytes(b"id,text,other\n" + b"1,abc,\xfe\n" * before + b"2,\xff,x\n3,b,x\n")
     with pytest.raises(rs.RecordError) as caught:
         rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data")
-    assert str(caught.value) == (f"{tmp_path}/rows.csv:{before + 2}: expected UTF-8 text, got the byte 0xff")
+    assert str(caught.value) == (
+        f"{tmp_path}/rows.csv:{before + 2}: expected UTF-8 text, got the byte 0xff "
+        "(`encoding` of the source names another, such as windows-1252 or utf-16)"
+    )
 
 
 @pytest.mark.parametrize("text", ["id,text", "id,text\n", '"id","text"\r\n', "\ufeffid,text"])

@@ -24,6 +24,7 @@ from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.label import Label, indices_of
+from recordspec.schema.features.options import WithDefault
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.wire.columns import Ragged, VarLen
@@ -261,7 +262,7 @@ class _ClientInput:
     @property
     def _default(self) -> Any:
         """The value where it is missing; None if it must be there."""
-        return getattr(self.feature, "default", None) if self._is_value and self.feature.optional else None
+        return self.feature.default if self._is_value and isinstance(self.feature, WithDefault) else None
 
     @property
     def _dtype(self) -> Any:

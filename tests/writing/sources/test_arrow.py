@@ -112,7 +112,7 @@ def test_a_typed_value_that_does_not_fit_is_named(features, column, expected):
     ("features", "kind", "expected"),
     [
         ("x: int64", pa.timestamp("us"), "expected a column for int64, got timestamp[us] (`date: days` or `date: seconds` takes dates; cast others to int64)"),
-        ("x: {kind: var_len, dtype: float32}", pa.list_(pa.decimal128(5, 2)), "expected a column for float32, got list<item: decimal128(5, 2)> (cast it to float64)"),
+        ("x: {kind: var_len, dtype: float32}", pa.list_(pa.duration("s")), "expected a column for float32, got list<item: duration[s]> (cast it to float64)"),
         ("x: text", pa.date32(), "expected a column of text, got date32[day] (cast it to string)"),
         ("x: {kind: label, names: [a]}", pa.duration("s"), "expected a column of names or indices, got duration[s] (cast it to string)"),
         ("x: {kind: image}", pa.time32("s"), "expected a column of paths or bytes, got time32[s]"),

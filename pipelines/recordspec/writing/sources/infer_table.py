@@ -214,6 +214,7 @@ def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
     splits = data.values() if is_hugging_face(data) and isinstance(data, Mapping) else (data,)
     for rows in splits:
         source = source_of(rows)  # it refuses others
+        table.keeps_objects = isinstance(source, HuggingFaceRows | HuggingFaceExamples | Arrays)
         if isinstance(source, HuggingFaceRows | HuggingFaceExamples | TableRows):
             table.add_class_names(source.class_names)
         if isinstance(source, HuggingFaceExamples):
@@ -445,12 +446,14 @@ class _Table:
         in_text: whether they are cells of a CSV file.
         by_length: whether lists of one length have a shape.
         class_names: the names of the classes, by column, whose indices the rows have.
+        keeps_objects: whether the source of the rows does not divide objects into their members.
         is_unknown: whether integers of a column are not to be taken for indices of classes.
     """
 
     where: str
     in_text: bool = False
     by_length: bool = False
+    keeps_objects: bool = False
     rows: int = 0
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
     class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -465,7 +468,8 @@ class _Table:
         """Adds the first `rows` rows of a batch."""
         plain: dict[str, Any] = {}
         for name, values in columns.items():
-            plain |= plain_columns(name, values) if is_arrow(values) else {name: values}
+            is_divided = is_arrow(values) and not self.keeps_objects
+            plain |= plain_columns(name, values) if is_divided else {name: values}
         for name, values in plain.items():
             if name not in self.columns:
                 profile = ColumnProfile(name, None, self.in_text, self.by_length)
