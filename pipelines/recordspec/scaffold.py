@@ -41,7 +41,6 @@ from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_fac
 from recordspec.writing.sources.infer_table import (
     DELIMITERS,
     LINES,
-    first_texts,
     infer_rows,
     infer_table,
     table_suffix,
@@ -404,9 +403,7 @@ def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) 
 def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
     """The schema of a table with images and sounds for columns of their paths, relative to its folder."""
     schema, notes = inferred.schema, list(inferred.notes)
-    names = [feature.name for feature in schema.features if feature.kind == "text"]
-    first = first_texts(paths[0], names, inferred.options) if names else {}
-    for name, texts in first.items():
+    for name, texts in inferred.first_texts.items():
         suffixes = {Path(text).suffix.lower() for text in texts}
         kinds = {"image": images.SUFFIXES, "audio": sounds.SUFFIXES}
         kind = next((kind for kind, known in kinds.items() if suffixes and suffixes <= {*known}), None)

@@ -59,6 +59,7 @@ class Inferred:
         rows: the number of rows read; None for an imported schema.
         left_out: the keys or columns without a feature.
         no_inputs: the features that should not be inputs of a model, with the reason.
+        first_texts: the first texts of features of text, which may be paths of files.
         options: those that the source of a config needs to read the rows.
         free_text: the features with texts of several words, mostly different.
     """
@@ -68,6 +69,7 @@ class Inferred:
     rows: int | None
     left_out: tuple[str, ...] = ()
     no_inputs: Mapping[str, str] = field(default_factory=dict)
+    first_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[ProposedOption, ...] = ()
     free_text: tuple[str, ...] = ()
 

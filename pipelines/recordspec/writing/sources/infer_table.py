@@ -269,22 +269,6 @@ def table_suffix(path: Location) -> str:
     return PurePath(uncompressed_name(path.name)).suffix
 
 
-def first_texts(
-    path: Location, names: Iterable[str], options: Iterable[ProposedOption] = ()
-) -> dict[str, list[str]]:
-    """The first texts of columns of a file, at most 1,024 of each; `options` are those of a CSV file."""
-    texts: dict[str, list[str]] = {name: [] for name in names}
-    reading = {option.name: option.value for option in options if option.name in ("delimiter", "encoding")}
-    is_csv = table_suffix(path) in DELIMITERS
-    reading.setdefault("delimiter", DELIMITERS.get(table_suffix(path), ","))
-    for columns, _ in _csv_batches(path, **reading) if is_csv else _batches(path):
-        for name, some in texts.items():
-            if name in columns and not isinstance(columns[name], str | InexactArray):
-                some += filter(None, columns[name][:_FIRST_TEXTS].to_pylist())
-        break
-    return texts
-
-
 def delimiter_of(path: Location, encoding: str = "utf-8") -> str:
     """The delimiter of a file, by its suffix; another one where the header has that, and no comma."""
     delimiter = DELIMITERS[table_suffix(path)]
@@ -502,6 +486,11 @@ class _Table:
             left_out=left_out,
             no_inputs=no_inputs(inferred),
             free_text=free_text(inferred),
+            first_texts={
+                feature.name: self.columns[feature.name].first_texts
+                for feature in features
+                if feature.kind == "text"
+            },
         )
 
 
@@ -536,6 +525,7 @@ class ColumnProfile:
         repeats: whether two rows of a batch have the same text.
         words: whether a text has several words, or is long.
         gap_marks: the texts among the numbers of a CSV file, such as `NA`, judging by its first rows.
+        first_texts: the first texts, at most 1,024.
         forms: in which notations the cells of a CSV file are.
         notations: which of `_NOTATIONS` all cells of a CSV file have, and the first that no build reads so.
     """
@@ -558,6 +548,7 @@ class ColumnProfile:
     finite: bool = True
     gaps: bool = False
     was: str = ""
+    first_texts: tuple[str, ...] = ()
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
     date: DateUnit | None = None
@@ -673,6 +664,8 @@ class ColumnProfile:
             self.type = common or self.type
 
     def _add_texts(self, some: Any) -> None:
+        if not self.first_texts:
+            self.first_texts = tuple(filter(None, some[:_FIRST_TEXTS].to_pylist()))
         if self.in_text:
             self._add_cells(some)
         if self._may_be_dates:
