@@ -195,6 +195,7 @@ _VARIES = (
         " by # codec",
     ),
     ("build|reshard", r"in [\d.]+ s \([\d,]+ rows/s, [\d.,]+ MB/s\)", "in # s (# rows/s, # MB/s)"),
+    ("adopt", r"(?m)in [\d.]+ s$", "in # s"),
     ("dry-run", r"of which [\d.,]+ \w+ are free", "of which # are free"),
     ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),
     ("bench", r'"limit": "[^"]*", "advice": \[.*\], "nei', '"limit": #, "advice": #, "nei'),
