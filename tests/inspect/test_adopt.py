@@ -155,6 +155,10 @@ def test_splits(theirs, tmp_path):
     assert str(error.value) == (
         f"files.a: expected a file of one split, got {theirs / 'train_0.tfrecord'}, which another split has, too"
     )
+    for number in range(2):
+        (theirs / f"train_{number}.tfrecord").rename(theirs / f"trips-{number:05}-of-00002.tfrecord")
+    named = rs.adopt(SCHEMA, theirs / "trips-*", tmp_path / "named")
+    assert list(named.splits) == ["train"]  # the name of the data is that of no split
 
 
 @pytest.mark.parametrize("where", ["files", "links"])

@@ -44,7 +44,7 @@ from recordspec.store.manifest import (
     parse_manifest,
     with_suffix,
 )
-from recordspec.store.shard_names import splits_by_name
+from recordspec.store.shard_names import is_split_name, splits_by_name
 from recordspec.store.shards import rows_of_block
 from recordspec.store.transaction import Transaction
 from recordspec.wire.arrays import Bytes, Ints, flat_of
@@ -99,7 +99,8 @@ def adopt(
     Args:
         schema: the schema of the records.
         files: a path, a folder, a pattern, or several of these; or these by split. Without splits, these
-            follow from their names or those of their folders, as for `reshard`; else it is `train`.
+            follow from their names or those of their folders, as for `reshard`; a single one whose name is
+            not that of a split is `train`.
         out: a folder that does not exist yet; None for the folder of the files, with all TFRecords in it.
         check: reads every record, compares it with the schema, and counts the classes of labels, which
             `class_weights` and `balance` need.
@@ -183,6 +184,8 @@ def _splits(files: Files | Mapping[str, Files], *, force: bool) -> dict[str, tup
     else:
         paths = _expanded(files, force=force)
         split_of = splits_by_name(paths, _SPLIT)
+        if len(names := {*split_of.values()}) == 1 and not any(map(is_split_name, names)):
+            split_of = dict.fromkeys(paths, _SPLIT)  # `trips-00000-of-00002` names the data, and no split
         splits = {
             split: tuple(path for path in paths if split_of[path] == split)
             for split in dict.fromkeys(split_of.values())
