@@ -276,12 +276,13 @@ TAKEN = {
     "timestamp": ("timestamp'1970-01-01 02:00:00+01:00'", "{dtype: int64, date: seconds}", 3600),
     "timestamp_ntz": ("timestamp_ntz'1970-01-01 00:00:01'", "{dtype: int64, date: seconds}", 1),
     "array": ("array(1, 2)", "{kind: var_len, dtype: int64}", [1, 2]),
+    "decimal": ("cast(1 as decimal(5,2))", "int64", 1),
+    "interval": ("interval '1' day", "int64", 86_400_000_000),
     "void": ("null", "{dtype: int64, default: 7}", None),
 }
 REFUSED = {
-    "decimal": ("cast(1 as decimal(5,2))", "int64"),
     "a timestamp as a number": ("timestamp'1970-01-01 00:00:00Z'", "float32"),
-    "interval day": ("interval '1' day", "int64"),
+    "interval day": ("interval '1' day", "float32"),
     "interval month": ("interval '1' month", "int64"),
     "interval": ("make_interval(1, 2, 3)", "string"),
     "map": ("map('a', 1)", "int64"),
@@ -290,7 +291,7 @@ REFUSED = {
 }
 REFUSED_SINCE_4 = {
     "variant": ("parse_json('1')", "int64"),
-    "time": ("time'12:00:00'", "int64"),
+    "time": ("time'12:00:00'", "float32"),
     "geometry": ("st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')", "string"),
 }
 
