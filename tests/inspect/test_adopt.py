@@ -335,7 +335,7 @@ def test_what_is_refused(theirs, tmp_path):
         rs.adopt(SCHEMA, theirs)
     assert str(error.value) == (
         "files: expected one compression, got test_0.tfrecord (none) and zipped.tfrecord (gzip)"
-        " (`recordspec reshard` writes them anew)"
+        " (`recordspec reshard` writes them again)"
     )
     (theirs / "zipped.tfrecord").unlink()
     assert contents(theirs) == before

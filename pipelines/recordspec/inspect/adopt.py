@@ -454,7 +454,7 @@ def _common_compression(surveys: Mapping[Location, FileSurvey]) -> Compression:
         first.setdefault(survey.compression, path)
     if len(first) > 1:
         got = " and ".join(f"{path.name} ({compression})" for compression, path in first.items())
-        hint = "`recordspec reshard` writes them anew"
+        hint = "`recordspec reshard` writes them again"
         raise SpecError(Problem(path=("files",), expected="one compression", got=got, hint=hint))
     (compression,) = first
     return compression
@@ -511,7 +511,7 @@ def _publish_beside(
 
 
 def _unlink(folder: Path, manifest: Manifest) -> None:
-    """Deletes the files that `adopt` wrote beside a manifest; what stays is in nobody's way."""
+    """Deletes the files that `adopt` wrote beside a manifest; a file that cannot be deleted stays."""
     for file in (SCHEMA_FILE, INDEX_FILE):
         with suppress(OSError):
             (folder / manifest.name_of(file)).unlink()

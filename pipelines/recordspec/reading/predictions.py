@@ -100,7 +100,7 @@ def _activation(model: Any) -> ModelOutputs | None:
         try:
             (output,) = last.outputs
             last = output._keras_history.operation  # which has no public name
-        except (AttributeError, ValueError, TypeError):  # a model of one's own, or of several outputs
+        except (AttributeError, ValueError, TypeError):  # a subclassed model, or one of several outputs
             return None
     keras = tf.keras
     activation = getattr(last, "activation", None)
