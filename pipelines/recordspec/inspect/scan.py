@@ -22,7 +22,7 @@ from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.index import Indices, find_records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shard_names import splits_by_name
-from recordspec.store.shards import first_block, stored_schema
+from recordspec.store.shards import begins_with_block, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets
 from recordspec.wire.columns import Steps
@@ -458,7 +458,7 @@ class Scanner:
         if self.manifest is not None:
             return self.manifest.block is not None
         if path not in self._have_blocks:
-            self._have_blocks[path] = bool(first_block(path))
+            self._have_blocks[path] = begins_with_block(path)
         return self._have_blocks[path]
 
     def blocks_of(self, path: Location) -> Schema | None:

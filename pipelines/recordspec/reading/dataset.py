@@ -25,6 +25,7 @@ from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.schema.tensors import Tensor
 from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.manifest import only_folder
 from recordspec.store.staging import StagingFolder
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def read(
         expected, got = "none, as all files are augmented", ", ".join(chosen.augment.splits)
         raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
     paths, manifests = expand_dataset(files)
-    folders = {path.parent for path in paths}
-    manifest = manifests.get(folders.pop()) if len(folders) == 1 else None
+    folder = only_folder(paths)
+    manifest = None if folder is None else manifests.get(folder)
     plan = plan_files(paths, schema, corrupt=chosen.corrupt, manifest=manifest)
     return build(chosen, schema, plan, map=map, predicate=filter, start=Position.of(start))
 

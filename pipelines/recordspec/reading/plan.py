@@ -197,7 +197,10 @@ def plan_files(
     made = whole if share is None else _shared(whole, share)
     if corrupt == "skip" or is_believed:  # to skip, every byte was read already
         return made
+    framed = {file.path for file in files if file.framed}
     for piece in made.pieces:
+        if piece.path in framed:
+            continue
         # staging compares the hash of one in a store, which says the same
         stat = piece.path.peek() if piece.compression == "none" else None
         if stat is not None:
@@ -229,7 +232,7 @@ def _piece(
     Of a file in a store that its manifest names nothing is asked.
     """
     path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
-    status = path.peek()
+    status = None if file.compression else path.peek()
     if corrupt == "skip":
         path, positions, copied = without_corrupt(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
@@ -237,7 +240,7 @@ def _piece(
     elif file.shard is not None and status is not None:
         check_size(path, file.shard, status.st_size)
     if declared is None or copied or (status is not None and not is_believed):
-        declared = compression_of(path)
+        declared = (None if copied else file.compression) or compression_of(path)
     return Piece(path=path, compression=declared, rows=rows, shard=file.shard, copy_sha256=copied)
 
 

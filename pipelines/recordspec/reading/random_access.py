@@ -18,7 +18,7 @@ from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.index import FileIndex, Indices, check_records, check_uncompressed, made_again, of_bytes
-from recordspec.store.manifest import KEYS_FILE, Manifest, manifest_in, manifest_of
+from recordspec.store.manifest import KEYS_FILE, Manifest, manifest_in, only_folder
 from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.shards import block_in, check_schema, check_size, listed_shards, stored_schema
 from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
@@ -368,9 +368,10 @@ def _check_local(path: Location) -> None:
 
 def _manifest_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest]) -> Manifest | None:
     """The manifest of files in one folder, if it names them all."""
-    if len({path.parent for path in paths}) > 1:
+    folder = only_folder(paths)
+    if folder is None:
         return None
-    manifest = manifests.get(paths[0].parent) or manifest_of(tuple(paths))
+    manifest = manifests.get(folder) or manifest_in(folder)
     return (
         manifest if manifest is not None and manifest.files.issuperset(path.name for path in paths) else None
     )

@@ -156,7 +156,7 @@ def _matches(
         return _folder_matches(place, _manifest_in(place, as_found), manifests, as_found)
     if place.exists():
         return [place], []
-    matched: list[Location] = sorted(map(LocalPath, glob.glob(pattern)))
+    matched: list[Location] = sorted(map(LocalPath, sorted(glob.glob(pattern))))
     if not matched:
         raise StoreError(_no_file(pattern, _siblings(place)))
     return matched, [] if as_found else _completeness(matched, place.name, manifests)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from recordspec.errors import (
     Problem,
@@ -21,6 +24,7 @@ from recordspec.store.manifest import (
     manifest_in,
     manifest_of,
 )
+from recordspec.wire.compression import Compression
 
 log = logging.getLogger("recordspec")
 
@@ -38,11 +42,16 @@ class File:
     Attributes:
         shard: its entry in the manifest; None without one.
         block: the most rows of a record; None if each record is one row.
+        compression: `none` of a file without a manifest that begins with an intact record; None if it was not
+            looked for.
+        framed: whether all bytes of a file without a manifest were seen, and are records of its length.
     """
 
     path: Location
     shard: Shard | None = None
     block: int | None = None
+    compression: Compression | None = None
+    framed: bool = False
 
     @property
     def records_needed(self) -> int | None:
@@ -97,8 +106,7 @@ def compare_schema(
     """
     manifest = manifest_of(paths) if manifest is None else manifest
     if manifest is None:
-        block = block_in(paths)
-        return tuple(File(path=path, block=block) for path in paths), ()
+        return unlisted_files(paths), ()
     problems: tuple[Problem, ...] = ()
     try:
         check_schema(manifest, schema, paths[0].parent)
@@ -175,34 +183,68 @@ def check_size(path: Location, shard: Shard, size: int) -> None:
         raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
 
 
-def block_in(paths: tuple[Location, ...]) -> int | None:
-    """The most rows of a record in files without a manifest, by the first record of each: the last record of
-    a file may have fewer. None if each record is one row.
+def unlisted_files(paths: tuple[Location, ...]) -> tuple[File, ...]:
+    """Files without a manifest. Each is opened once, and its first bytes tell what they can.
+
+    The most rows of a record are those of the first record of any file: the last record of a file may have
+    fewer.
 
     Raises StoreError if some files hold blocks of rows, and others do not.
     """
-    sizes = {path: size for path in paths if (size := first_block(path)) is not None}
-    blocks = [path for path, size in sizes.items() if size]
-    others = [path for path, size in sizes.items() if not size]
+    starts = list(_starts(paths))
+    blocks = [path for path, start in zip(paths, starts, strict=True) if start.rows]
+    others = [path for path, start in zip(paths, starts, strict=True) if start.rows == 0]
     if blocks and others:
         expected = f"blocks of many rows, as {blocks[0]} has"
         raise StoreError(Problem(where=str(others[0]), expected=expected, got="records of one row"))
-    return max(sizes.values()) if blocks else None
+    block = max(start.rows or 0 for start in starts) if blocks else None
+    return tuple(
+        File(path=path, block=block, compression=start.compression, framed=start.framed)
+        for path, start in zip(paths, starts, strict=True)
+    )
 
 
-def first_block(path: Location) -> int | None:
-    """The rows of the first intact record if it is a block; 0 if it is not, None without a record."""
+def block_in(paths: tuple[Location, ...]) -> int | None:
+    """The most rows of a record in files without a manifest; None if each record is one row.
+
+    Raises StoreError as `unlisted_files` does.
+    """
+    return unlisted_files(paths)[0].block
+
+
+def begins_with_block(path: Location) -> bool:
+    """Whether the first intact record of a file is a block of rows."""
+    return bool(next(_starts([path])).rows)
+
+
+class _Start(NamedTuple):
+    """What the first bytes of a file tell.
+
+    Attributes:
+        rows: the rows of the first intact record if it is a block; 0 if it is not, None without a record.
+    """
+
+    rows: int | None
+    compression: Compression | None = None
+    framed: bool = False
+
+
+def _starts(paths: Iterable[Location]) -> Iterator[_Start]:
     # they take 0.2 s, and most files have a manifest
-    from recordspec.wire.framing import first_record
+    from recordspec.wire.framing import first_record, frames_in
     from recordspec.wire.tfrecord import Chunk, salvage
 
-    data = first_record(path.read_start(_FIRST))
-    if data is None:  # it is larger, compressed, or corrupt
-        chunk = next((found for found in salvage(path) if isinstance(found, Chunk)), None)
-        if chunk is None:
-            return None
-        data = chunk.data(0)
-    return rows_of_block(data)
+    for path in paths:
+        start = path.read_start(_FIRST)
+        data = first_record(start)
+        if data is not None:
+            is_all = len(start) < _FIRST
+            framed = is_all and int(frames_in(np.frombuffer(start, np.uint8))[-1]) == len(start)
+            yield _Start(rows_of_block(data), "none", framed)
+            continue
+        # it is larger, compressed, or corrupt
+        chunk = next((chunk for chunk in salvage(path) if isinstance(chunk, Chunk)), None)
+        yield _Start(None if chunk is None else rows_of_block(chunk.data(0)))
 
 
 def rows_of_block(data: memoryview) -> int:
