@@ -12,8 +12,13 @@ from recordspec.writing import plan, sorter
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("options", [{}, {"split": {"a": 1, "b": 1}, "shards": 3}], ids=str)
-def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, monkeypatch):
+@pytest.mark.parametrize("large", [1, sorter._LARGE])
+@pytest.mark.parametrize(
+    "options", [{}, {"split": {"a": 1, "b": 1}, "shards": 3}, {"layout": {"blocks": 7}}], ids=str
+)
+def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, large, monkeypatch):
+    """Of large records only the index is sorted in a run."""
+    monkeypatch.setattr(sorter, "_LARGE", large)
     given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
     rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
     monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)

@@ -2,7 +2,8 @@
 
 Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the records,
 in their frames, and an index of its rows: uint64 `[6, rows]`, whose lines are `ORDER`, the two
-words of the `KEY_HASH`, the row's `NUMBER`, and the `END` and the `START` of its record in the run.
+words of the `KEY_HASH`, the row's `NUMBER`, and the `END` and the `START` of its record in the run. Large
+records stay in a run as they were gathered, and only the index is sorted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from recordspec.locations import Location, open_file, sync
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.arrays import (
+    Bytes,
     Ints,
     Mask,
     binary_array,
@@ -41,6 +43,10 @@ _INDEX_BYTES = 3 * _LINES * 8
 
 # Bytes of records copied at once when a run is written: enough to be fast, few enough to need little memory.
 _WRITTEN_AT_ONCE = 8 << 20
+
+# Bytes of a record from which a read for each is as fast as one for many that follow each other: to sort the
+# records of a run, too, would copy them once more.
+_LARGE = 32 << 10
 
 # The first of the numbers of the rows that a dataset had before `append`.
 EXISTING = 1 << 63
@@ -87,25 +93,29 @@ class SortedRun:
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop`; the schema is theirs."""
-        return self._read(folder, schema, self.index(folder)[END:, start:stop])
+        return self.take(folder, schema, np.arange(start, stop))
 
     def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
-        """These rows, of which each is after the one before it; the schema is theirs."""
-        return self._read(folder, schema, self.index(folder)[END:, rows])
-
-    def _read(self, folder: Path, schema: Schema | None, bounds: Words) -> EncodedRows:
-        ends, starts = np.array(bounds, np.int64)
+        """These rows; the schema is theirs."""
+        ends, starts = np.array(self.index(folder)[END:, rows], np.int64)
         places = offsets(ends - starts)
         data = np.empty(int(places[-1]), np.uint8)
-        # records follow each other where no row between them was taken away
-        firsts = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist()]
+        self.put(folder, rows, data, places[:-1])
+        return EncodedRows(schema, len(rows), records=binary_array(data, places))
+
+    def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
+        """Reads the records of rows to their places in the data, each int64 `[n]`."""
+        ends, starts = np.array(self.index(folder)[END:, rows], np.int64)
+        # one read for those that follow each other in the file and in the data
+        follows = (starts[1:] == ends[:-1]) & (np.diff(places) == (ends - starts)[:-1])
+        firsts = [0, *(np.flatnonzero(~follows) + 1).tolist()] if len(rows) else []
         with open_file(folder / self.name) as file:
-            for first, last in zip(firsts, [*firsts[1:], len(starts)], strict=True):
+            for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=False):
                 file.seek(int(starts[first]))
-                part = data[places[first] : places[last]].data
-                if file.readinto(part) != len(part):
+                size = int(ends[last - 1] - starts[first])
+                part = data[places[first] : places[first] + size].data
+                if file.readinto(part) != size:
                     raise OSError(errno.EIO, os.strerror(errno.EIO), file.name)
-        return EncodedRows(schema, len(starts), records=binary_array(data, places))
 
     def keep(self, folder: Path, kept: Mask) -> SortedRun:
         """The run without the other rows than these, bool `[rows]`, whose records stay in its file."""
@@ -147,6 +157,20 @@ class MemoryRun:
 
     def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
         return self.rows.take(rows if self.order is None else self.order[rows])
+
+    def point_to_records(self) -> None:
+        """Sets where each record begins and ends in the index to its place among the rows, which are not
+        copied in their order."""
+        bounds = offsets(sizes_of(self.rows.records))
+        order = slice(None) if self.order is None else self.order
+        self.sorted_index[START], self.sorted_index[END] = bounds[:-1][order], bounds[1:][order]
+
+    def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
+        """Copies the records of rows to their places in the data, each int64 `[n]`."""
+        buffer, bounds = buffer_of(self.rows.records), offsets(sizes_of(self.rows.records))
+        for row, place in zip(rows if self.order is None else self.order[rows], places.tolist(), strict=True):
+            record = buffer[bounds[row] : bounds[row + 1]]
+            data[place : place + len(record)] = record
 
 
 Run = SortedRun | MemoryRun
@@ -205,8 +229,12 @@ class Sorter:
             ends = run.sorted_index[END]
             marks = np.arange(_WRITTEN_AT_ONCE, size, _WRITTEN_AT_ONCE, dtype=np.uint64)
             bounds = np.searchsorted(ends, marks)
-            for start, stop in pairwise([0, *bounds.tolist(), rows]):
-                file.write(buffer_of(run.read(self._plan.folder, None, start, stop).records).data)
+            if size >= _LARGE * rows and not run.rows.is_decoded:
+                file.write(buffer_of(run.rows.records).data)
+                run.point_to_records()
+            else:
+                for start, stop in pairwise([0, *bounds.tolist(), rows]):
+                    file.write(buffer_of(run.read(self._plan.folder, None, start, stop).records).data)
             self._close(file)
         with (self._plan.folder / f"{name}.index").open("xb") as file:
             file.write(np.ascontiguousarray(run.sorted_index).data)
@@ -320,7 +348,7 @@ class RunReader:
     """
 
     def __init__(self, folder: Path, run: Run, split: str, schema: Schema | None = None) -> None:
-        self._folder, self._run, self._schema = folder, run, schema
+        self._folder, self._run, self.schema = folder, run, schema
         starts = dict(zip(run.counts, accumulate(run.counts.values(), initial=0), strict=False))
         self.first, self.rows = starts.get(split, 0), run.counts.get(split, 0)
 
@@ -337,10 +365,13 @@ class RunReader:
         index = self.index
         return int((index[END] - index[START]).sum())
 
-    def read(self, start: int, stop: int) -> tuple[EncodedRows, Words]:
-        """Some rows, and their index."""
-        rows = self._run.read(self._folder, self._schema, self.first + start, self.first + stop)
-        return rows, np.array(self.index[:, start:stop])
+    def read(self, start: int, stop: int) -> EncodedRows:
+        """Rows `start` to `stop` of the split."""
+        return self._run.read(self._folder, self.schema, self.first + start, self.first + stop)
+
+    def put(self, rows: Ints, data: Bytes, places: Ints) -> None:
+        """Copies the records of rows of the split to their places in the data, each int64 `[n]`."""
+        self._run.put(self._folder, self.first + rows, data, places)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,12 +455,22 @@ def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) ->
     some = [(reader, start, end) for reader, (start, end) in bounds if start < end]
     if len(some) == 1:  # a run is sorted
         reader, start, _ = some[0]
-        return reader.read(start + skip, start + stop)
-    parts = [reader.read(start, end) for reader, start, end in some]
-    index = np.concatenate([index for _, index in parts], axis=1)
-    rows = EncodedRows.joined([rows for rows, _ in parts])
+        start, stop = start + skip, start + stop
+        return reader.read(start, stop), np.array(reader.index[:, start:stop])
+    # copies: an index may be an open file, of which there may not be thousands
+    index = np.concatenate([np.array(reader.index[:, start:end]) for reader, start, end in some], axis=1)
     ranks = _ranks(index)[skip:stop]
-    return rows.take(ranks), index[:, ranks]
+    places = offsets((index[END] - index[START])[ranks].astype(np.int64))
+    if places[-1] < _LARGE * len(ranks):
+        rows = EncodedRows.joined([reader.read(start, end) for reader, start, end in some])
+        return rows.take(ranks), index[:, ranks]
+    data, before = np.empty(int(places[-1]), np.uint8), 0
+    for reader, start, end in some:
+        those = np.flatnonzero((ranks >= before) & (ranks < before + end - start))
+        reader.put(start + ranks[those] - before, data, places[those])
+        before += end - start
+    rows = EncodedRows(some[0][0].schema, len(ranks), records=binary_array(data, places))
+    return rows, index[:, ranks]
 
 
 def _ranks(index: Words) -> Ints:
