@@ -702,8 +702,8 @@ def _encodes(schema: Schema, names: Iterable[str], free_text: Sequence[str]) -> 
     encoded: dict[str, Any] = {}
     for feature in (schema.names[name] for name in names if name in schema.names):
         value_type = feature.value_type
-        if value_type.shape == () and value_type.item == "class":
-            encoded[feature.name] = "one_hot"
+        if value_type.item == "class" and value_type.shape in ((), (None,)):
+            encoded[feature.name] = "multi_hot" if value_type.shape else "one_hot"
         elif (
             value_type.shape == ()
             and value_type.item == "text"

@@ -130,6 +130,226 @@ def clicks() -> None:
     writer.close()
 
 
+def modes() -> None:
+    """Pictures of circles and squares as people keep them: photos in colour, in grey and for printing, drawings with
+    a palette and with transparency, scans of 16 bits, and one under a wrong name."""
+    from PIL import Image, ImageDraw
+
+    for number in range(900):
+        name = ("circle", "square")[number % 2]
+        (RAW / "modes" / name).mkdir(parents=True, exist_ok=True)
+        image = Image.new("RGB", (40, 40), tuple(DRAW.integers(0, 90, 3).tolist()))
+        left, top = (int(side) for side in DRAW.integers(2, 12, 2))
+        draw = ImageDraw.Draw(image)
+        draw = draw.ellipse if name == "circle" else draw.rectangle
+        draw((left, top, left + 24, top + 24), fill=tuple(DRAW.integers(150, 256, 3).tolist()))
+        mode, suffix = (
+            ("RGB", "jpg"),
+            ("L", "jpg"),
+            ("CMYK", "jpg"),
+            ("RGB", "jpg"),
+            ("P", "png"),
+            ("RGBA", "png"),
+        )[int(DRAW.integers(6))]
+        image = image.convert(mode)
+        if number % 100 == 7:
+            image, suffix = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257), "png"
+        place = RAW / "modes" / name / f"{number}.{suffix}"
+        image.save(place)
+        if number == 8:
+            place.rename(place.with_suffix(".png" if suffix == "jpg" else ".jpg"))
+
+
+def rates() -> None:
+    """Folders of WAV files of mixed sample rates, channels and widths: tones and noise."""
+    for number in range(400):
+        name, rate = ("tone", "noise")[number % 2], int(DRAW.choice([8000, 8000, 16000, 22050]))
+        channels, width = int(DRAW.integers(1, 3)), int(DRAW.choice([1, 2, 2]))
+        (RAW / "rates" / name).mkdir(parents=True, exist_ok=True)
+        samples = DRAW.normal(size=(int(rate * DRAW.uniform(0.2, 0.4)), channels)) * 0.2
+        if name == "tone":
+            times = np.arange(len(samples)) / rate
+            samples = 0.05 * samples + 0.4 * np.sin(times * DRAW.uniform(1000, 6000))[:, None]
+        with wave.open(str(RAW / "rates" / name / f"{number}.wav"), "wb") as file:
+            file.setnchannels(channels)
+            file.setsampwidth(width)
+            file.setframerate(rate)
+            cast = samples * 127 + 128 if width == 1 else samples * 32767
+            file.writeframes(
+                np.clip(cast, *((0, 255) if width == 1 else (-32768, 32767)))
+                .astype(f"<{'ui'[width - 1]}{width}")
+                .tobytes()
+            )
+
+
+def sales() -> None:
+    """A compressed CSV file as a German spreadsheet saves it: decimal commas, days first, `k.A.`, Windows' letters."""
+    import gzip
+
+    lines = ["Datum;Größe;Preis;Rabatt;Käufer"]
+    for _ in range(4000):
+        day = np.datetime64("2024-01-01") + int(DRAW.integers(366))
+        size, discount = DRAW.gamma(3, 40), int(DRAW.integers(0, 60))
+        price = size * DRAW.uniform(8, 12) * (1 - discount / 100)
+        buyer = "Händler" if price > 900 else "Kunde"
+        year, month, date = str(day).split("-")
+        numbers = [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in (size, price)]
+        size_cell = "k.A." if DRAW.random() < 0.05 else numbers[0]
+        lines.append(f"{date}.{month}.{year};{size_cell};{numbers[1]};{discount} %;{buyer}")
+    with gzip.open(RAW / "verkauf.csv.gz", "wb") as file:
+        file.write("\r\n".join([*lines, ""]).encode("windows-1252"))
+
+
+def posts() -> None:
+    """JSON lines of nested objects: who posted, with which tags, and the replies; it is popular or not."""
+    with (RAW / "posts.jsonl").open("w") as file:
+        for number in range(3000):
+            followers, tags = int(DRAW.gamma(2, 300)), DRAW.choice(["cats", "news", "food", "code"], 2, False)
+            replies = [
+                {"by": f"u{DRAW.integers(50)}", "length": int(DRAW.integers(1, 90))}
+                for _ in range(DRAW.poisson(2))
+            ]
+            score = followers / 300 + 2 * ("cats" in tags) + 0.5 * len(replies)
+            post = {
+                "id": number,
+                "author": {
+                    "name": f"n{number % 90}",
+                    "stats": {"followers": followers, "verified": bool(number % 3)},
+                },
+                "tags": tags.tolist()[: int(DRAW.integers(3))] if "cats" not in tags else tags.tolist(),
+                "replies": replies,
+                "popular": "yes" if score > 4 else "no",
+            }
+            print(json.dumps(post), file=file)
+
+
+def orders() -> None:
+    """A Parquet file as a warehouse writes it: decimals, times of day, structs, lists that are missing, truth values."""
+    from datetime import time
+    from decimal import Decimal
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = []
+    for number in range(3000):
+        items = int(DRAW.integers(0, 6))
+        price, member = Decimal(int(DRAW.gamma(2, 2500))) / 100, [True, False, None][int(DRAW.integers(3))]
+        late = float(price) > 45 or items > 4
+        rows.append(
+            {
+                "order": number,
+                "price": price,
+                "at": time(int(DRAW.integers(24)), int(DRAW.integers(60))),
+                "member": member,
+                "customer": {
+                    "age": int(DRAW.integers(18, 80)),
+                    "town": str(DRAW.choice(["Rome", "Oslo", "Lima"])),
+                },
+                "quantities": None if items == 0 else DRAW.integers(1, 9, items).tolist(),
+                "late": "late" if late else "in time",
+            }
+        )
+    price = pa.decimal128(10, 2)
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table.set_column(1, "price", table["price"].cast(price)), RAW / "orders.parquet")
+
+
+def readings() -> None:
+    """2,000 small TFRecord files of another program: sensors that are well, or drift."""
+    import tensorflow as tf
+
+    (RAW / "readings").mkdir()
+    for file in range(2000):
+        split = "test" if file % 5 == 0 else "train"
+        with tf.io.TFRecordWriter(str(RAW / "readings" / f"{split}_{file:04}.tfrecord")) as writer:
+            for _ in range(10):
+                drifts = int(DRAW.integers(2))
+                trace = DRAW.normal(size=16).cumsum() * (0.2 + 0.4 * drifts)
+                example = tf.train.Example()
+                example.features.feature["trace"].float_list.value.extend(trace)
+                example.features.feature["state"].bytes_list.value.append([b"well", b"drifts"][drifts])
+                writer.write(example.SerializeToString())
+
+
+def opinions() -> None:
+    """JSON lines of short texts, and whether they are praise or blame; the names of both are in no list."""
+    words = {
+        "praise": ["lovely", "superb", "great", "fun", "warm", "clever"],
+        "blame": ["dull", "awful", "slow", "cold", "silly", "flat"],
+        "": [
+            "the",
+            "film",
+            "was",
+            "and",
+            "its",
+            "plot",
+            "with",
+            "actors",
+            "scenes",
+            "music",
+            "story",
+            "a",
+            "of",
+            "then",
+        ],
+    }
+    with (RAW / "opinions.jsonl").open("w") as file:
+        for number in range(2500):
+            kind = ("praise", "blame")[int(DRAW.integers(2))]
+            text = [*DRAW.choice(words[""], int(DRAW.integers(4, 20))), *DRAW.choice(words[kind], 2)]
+            DRAW.shuffle(text)
+            print(
+                json.dumps({"id": number, "text": f"{' '.join(text).capitalize()}.", "opinion": kind}),
+                file=file,
+            )
+
+
+def results() -> None:
+    """TF-Ranking's lists: a query with its documents, of which one was clicked."""
+    import tensorflow as tf
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    package = descriptor_pb2.FileDescriptorProto(
+        name="elwc.proto", package="elwc", dependency=["tensorflow/core/example/example.proto"]
+    )
+    message = package.message_type.add(name="ExampleListWithContext")
+    for number, (name, label) in enumerate((("examples", 3), ("context", 1)), 1):
+        message.field.add(name=name, number=number, label=label, type=11, type_name=".tensorflow.Example")
+    descriptor_pool.Default().Add(package)
+    found = descriptor_pool.Default().FindMessageTypeByName("elwc.ExampleListWithContext")
+    lists = message_factory.GetMessageClass(found)
+    for split, count in (("train", 2000), ("test", 500)):
+        with tf.io.TFRecordWriter(str(RAW / f"{split}.tfrecord")) as writer:
+            for _ in range(count):
+                query, documents = DRAW.normal(size=4), DRAW.normal(size=(int(DRAW.integers(3, 9)), 4))
+                clicked = int(np.argmax(documents @ query))
+                elwc = lists()
+                elwc.context.features.feature["query"].float_list.value.extend(query)
+                for place, document in enumerate(documents):
+                    features = elwc.examples.add().features.feature
+                    features["document"].float_list.value.extend(document)
+                    features["clicked"].int64_list.value.append(int(place == clicked))
+                writer.write(elwc.SerializeToString())
+
+
+def series() -> None:
+    """A CSV file of the load of a grid, hour by hour, with gaps."""
+    hours = np.arange(24 * 7 * 20)
+    load = (
+        50
+        + 12 * np.sin(hours * np.pi / 12)
+        + 6 * (hours // 24 % 7 < 5)
+        + DRAW.normal(0, 1, len(hours)).cumsum() * 0.1
+    )
+    with (RAW / "series.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["time", "load"])
+        for hour, value in zip(hours, load, strict=True):
+            time = np.datetime64("2024-01-01T00") + np.timedelta64(int(hour), "h")
+            table.writerow([time, "" if DRAW.random() < 0.01 else f"{value:.3f}"])
+
+
 if __name__ == "__main__":
     RAW.mkdir(exist_ok=True)
     globals()[sys.argv[1]]()
