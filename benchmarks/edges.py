@@ -559,6 +559,50 @@ def infer_foreign(folder: Path) -> Run:
     return run
 
 
+def _command(folder: Path, *arguments: str) -> None:
+    command = [sys.executable, "-m", "recordspec", *arguments]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+@case("file", newer=True)
+def adopt_foreign(folder: Path) -> Run:
+    """With the start of the process, as the next."""
+    _foreign(folder)
+    (folder / "s.yaml").write_text("schema: s\nfeatures: {x: int64}\n")
+
+    def run() -> int:
+        _command(folder, "adopt", "foreign", "--schema", "s.yaml", "--force")
+        return FOREIGN
+
+    return run
+
+
+@case("file")
+def count_foreign(folder: Path) -> Run:
+    _foreign(folder)
+
+    def run() -> int:
+        _command(folder, "count", "foreign")
+        return FOREIGN
+
+    return run
+
+
+@case("file", peer=True, warm=True)
+def iterate_foreign(folder: Path) -> Run:
+    """Every record of the files, in a process that runs already."""
+    import tensorflow as tf
+
+    files = _foreign(folder)
+
+    def run() -> int:
+        records = tf.data.TFRecordDataset(sorted(tf.io.gfile.glob(f"{files}/*.tfrecord")))
+        records.batch(1024).reduce(0, lambda count, batch: count + tf.size(batch))
+        return FOREIGN
+
+    return run
+
+
 # ---- export and diff ----
 
 
@@ -574,8 +618,7 @@ def _told(folder: Path, *arguments: str) -> Run:
     _exported(folder)
 
     def run() -> int:
-        command = [sys.executable, "-m", "recordspec", *arguments]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        _command(folder, *arguments)
         return ROWS
 
     return run
