@@ -67,6 +67,7 @@ features:
   tip: {kind: label, names: [none, some]}
   image: {kind: image, encoding: jpeg}
   photo: {kind: image, encoding: jpeg}
+  mask: image
   sound: {kind: audio, sample_rate: 8000}
 """
 LABELS = "{kind: label, names: [cat, dog], shape: [null]}"

@@ -27,7 +27,7 @@ keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 train, test = pipeline.dataset("train"), pipeline.dataset("test")
 inputs = {
-    name: keras.Input(spec.shape[1:], dtype=spec.dtype.name, name=name.replace(".", "_"))
+    name: keras.Input(spec.shape[1:], dtype=spec.dtype, name=name.replace(".", "_"))
     for name, spec in train.element_spec[0].items()
 }
 columns = [

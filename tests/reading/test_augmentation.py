@@ -107,6 +107,65 @@ def test_pixels_are_those_that_numpy_computes(image, sizes):
     assert np.array_equal(alone, batch.to_tensor() if isinstance(batch, tf.RaggedTensor) else batch)
 
 
+@pytest.mark.parametrize(
+    ("shape", "masks"),
+    [
+        (
+            "[13, 17, 3]",
+            "mask: {kind: image, shape: [13, 17, 1]}, classes: {dtype: int64, shape: [13, 17]}, "
+            "depth: {kind: tensor, dtype: bool, shape: [13, 17, 2, 2], encoding: raw}",
+        ),
+        ("[null, null, 3]", "mask: {kind: image, shape: [null, null, 1]}"),
+    ],
+)
+def test_masks_have_the_pixels_of_their_image(shape, masks):
+    """Each pixel of a mask tells where it was; that of the image tells it, too, where nothing is resized."""
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{photo: {{kind: image, shape: {shape}}}, {masks}}}\n")
+    sizes = [(13, 17)] * 9 if "13" in shape else [(13, 17), (5, 8), (1, 1)] * 3
+    rows = []
+    for height, width in sizes:
+        numbers = np.arange(height * width).reshape(height, width)
+        row = {
+            "photo": np.repeat(numbers[..., None], 3, 2).astype(np.uint8),
+            "mask": numbers[..., None].astype(np.uint8),
+        }
+        if "classes" in schema.names:
+            depth = (numbers[..., None] >> np.arange(4) & 1).reshape(height, width, 2, 2).astype(np.bool_)
+            row |= {"classes": numbers + 1000, "depth": depth}
+        rows.append(row)
+    names = [name for name in schema.names if name != "photo"]
+    flipped = changed(schema, rows, flip="both", masks=names)
+    for photo, mask in zip(flipped["photo"], flipped["mask"], strict=True):
+        photo, mask = (one.to_tensor() if isinstance(one, tf.RaggedTensor) else one for one in (photo, mask))
+        assert np.array_equal(photo[..., :1], mask)
+    made = changed(schema, rows, flip="both", crop=(0.3, 0.9), brightness=0.3, masks=names)
+    for place, draws in enumerate(drawn(len(rows))):
+        sides = np.array(sizes[place])
+        part = np.maximum(1, np.rint(sides * np.sqrt(0.3 + 0.6 * draws["area"]))).astype(int)
+        starts = np.floor([draws["top"], draws["left"]] * (sides - part + 1)).astype(int)
+        axes = []
+        for side, start, kept, axis in zip(sides, starts, part, ("vertical", "horizontal"), strict=True):
+            old = start + np.floor((np.arange(side) + 0.5) * kept / side).astype(int)
+            axes.append(old[::-1] if draws[f"flip_{axis}"] < 0.5 else old)
+        for name in names:
+            mask = made[name][place]
+            mask = mask.to_tensor() if isinstance(mask, tf.RaggedTensor) else mask
+            assert np.array_equal(mask, rows[place][name][np.ix_(*axes)]), (name, place)
+    alone = changed(schema, rows, single=3, flip="both", crop=(0.3, 0.9), masks=names)["mask"]
+    mask = made["mask"][3]
+    assert np.array_equal(alone, mask.to_tensor() if isinstance(mask, tf.RaggedTensor) else mask)
+
+
+def test_a_mask_of_another_size_than_its_image_is_an_error():
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {photo: {kind: image, shape: [null, null, 3]}, "
+        "mask: {kind: image, shape: [null, null, 1]}}\n"
+    )
+    row = {"photo": np.zeros((4, 6, 3), np.uint8), "mask": np.zeros((6, 4, 1), np.uint8)}
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`mask` has another size than `photo`"):
+        changed(schema, [row], flip="both", masks=["mask"])
+
+
 def test_draws_are_a_function_of_the_position():
     draws = _drawn(SEED, tf.range(1000, dtype=tf.int64)).numpy()
     assert draws.min() >= 0
@@ -678,7 +737,11 @@ def test_images_and_coordinates_that_cannot_be_changed_are_refused(refused):
         ("features: {n: int64}", "", f"27: {without}"),
         ("features: {clip: video}", "", f"27: {without}"),
         ("sequence: {frame: image}", "", f"27: {without}"),
-        (two, "", "27: read.augment.image: expected one of photo, mask, got none (others are not changed)"),
+        (
+            two,
+            "",
+            "27: read.augment.image: expected one of photo, mask, got none (others are not changed, but for `masks`)",
+        ),
         (photo, "phot", "56: read.augment.image: expected photo, got `phot` (did you mean `photo`?)"),
         (photo, "n", "56: read.augment.image: expected photo, got `n`, a fixed_len"),
         (steps, "frame", "56: read.augment.image: expected photo, got `frame`, which each step has"),
@@ -690,6 +753,21 @@ def test_images_and_coordinates_that_cannot_be_changed_are_refused(refused):
     ]:
         given = f", image: {image}" if image else ""
         assert refused(f"{{seed: 1, flip: both{given}}}", features) == [expected]
+    sized = (
+        "features: {photo: {kind: image, shape: [4, 6, 3]}, of: {kind: image, shape: [4, 5, 1]}, n: int64}"
+    )
+    like = "an image, a tensor or a fixed_len of [4, 6], as `photo` has"
+    for features, masks, expected in [
+        (sized, "of", f"{like}, got `of` of [4, 5, 1]"),
+        (sized, "n", f"{like}, got `n` of []"),
+        (sized, "off", f"{like}, got `oh` (did you mean `of`?)"),
+        (sized, "photo", "another feature than the image, got `photo`"),
+    ]:
+        given = f"{{seed: 1, flip: both, image: photo, masks: [{masks}]}}"
+        assert refused(given, features) == [f"70: read.augment.masks: expected {expected}"]
+    assert refused("{seed: 1, contrast: [1, 2], masks: [mask]}", two) == [
+        "60: read.augment.masks: expected a flip or a crop, which masks follow, got neither"
+    ]
     schema = rs.Schema.loads(f"schema: s\n{two}\n")
     assert Augmentation.of(Augment(seed=1, contrast=(1, 2), image="mask"), schema).image.name == "mask"
 

@@ -12,36 +12,41 @@ took 0.37 ms of CPU time an image as a `tf.where` of the batch, and 0.05 ms so; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.errors import Problem, SpecError, nearest, one_of, show_shape
 from recordspec.reading.options import Augment
 from recordspec.schema import tensors
+from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.geometry import Coordinates, ImageTransform
 from recordspec.schema.features.image import Image
+from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor
+from recordspec.schema.tensors import Tensor, TypeSpec
 
 _PATH = ("read", "augment")
 # The draws of a row, in this order. All are drawn, so that one option does not change the draws of another.
 _DRAWS = ("flip_vertical", "flip_horizontal", "area", "top", "left", "brightness", "contrast")
 # Consecutive positions whose numbers are drawn by one call.
 _TOGETHER = 128
+# The dimensions of an image that a mask has, too: height and width.
+_SIDES = 2
 # Of four channels, the last is transparency.
 _COLOURS = 3
 
 
 def check(options: Augment, schema: Schema) -> Iterator[Problem]:
-    """Yields the problems of an image that there is not, and of coordinates that cannot follow it."""
+    """Yields the problems of an image that there is not, and of what cannot follow it."""
     images = _images(schema)
-    image = options.image or (next(iter(images)) if len(images) == 1 else None)
+    image = _image_name(options, images)
     if not images:
         expected = "a schema with an image, one for each row"
         yield Problem(path=_PATH, expected=expected, got=f"`{image}`" if image else "none")
     elif image is None:
-        hint = "others are not changed"
+        hint = "others are not changed, but for `masks`"
         yield Problem(path=(*_PATH, "image"), expected=one_of(images), got="none", hint=hint)
     elif image not in images:
         other, got = schema.names.get(image), f"`{image}`"
@@ -51,6 +56,8 @@ def check(options: Augment, schema: Schema) -> Iterator[Problem]:
         yield Problem(path=(*_PATH, "image"), expected=one_of(images), got=got, hint=hint)
     elif options.is_moving:
         yield from _check_coordinates(image, schema)
+        for mask in options.masks:
+            yield from _check_mask(mask, images[image], schema)
 
 
 def _check_coordinates(image: str, schema: Schema) -> Iterator[Problem]:
@@ -68,6 +75,36 @@ def _check_coordinates(image: str, schema: Schema) -> Iterator[Problem]:
             expected = f"no flip and no crop of `{image}`"
             hint = f"`{name}`, a {feature.kind}, has no method `augmented`"
             yield Problem(path=_PATH, expected=expected, got="one", hint=hint)
+
+
+def _check_mask(name: str, image: Image, schema: Schema) -> Iterator[Problem]:
+    """Yields the problem of a mask whose pixels are not those of the image."""
+    path, feature, sides = (*_PATH, "masks"), schema.names.get(name), image.decoded_shape[:_SIDES]
+    expected = f"an image, a tensor or a fixed_len of {show_shape(sides)}, as `{image.name}` has"
+    if feature is None:
+        hint = nearest(name, [other for other in schema.names if other != image.name])
+        yield Problem(path=path, expected=expected, got=f"`{name}`", hint=hint)
+    elif feature is image:
+        yield Problem(path=path, expected="another feature than the image", got=f"`{name}`")
+    elif name in schema.steps:
+        yield Problem(path=path, expected=expected, got=f"`{name}`, which each step has")
+    elif not isinstance(feature, (Image, AnyTensor, FixedLen)):
+        yield Problem(path=path, expected=expected, got=f"`{name}`, a {feature.kind}")
+    else:
+        shape = feature.decoded_shape if isinstance(feature, Image) else feature.shape
+        # values of unknown size are ragged in a batch, as the image is, only of an image
+        if shape[:_SIDES] != sides or (None in sides and not isinstance(feature, Image)):
+            yield Problem(path=path, expected=expected, got=f"`{name}` of {show_shape(shape)}")
+
+
+def _spec_of_mask(feature: Any) -> TypeSpec:
+    return feature.spec() if isinstance(feature, Image) else tf.TensorSpec(feature.shape, feature.dtype)
+
+
+def _image_name(options: Augment, images: Collection[str]) -> str | None:
+    """The name of the image; None if several are no masks."""
+    others = [name for name in images if name not in options.masks]
+    return options.image or (others[0] if len(others) == 1 else None)
 
 
 def _images(schema: Schema) -> dict[str, Image]:
@@ -93,6 +130,11 @@ class Augmentation:
     image: Image
     schema: Schema
 
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """The masks that are decoded."""
+        return tuple(name for name in self.options.masks if name in self.schema.names)
+
     @classmethod
     def of(cls, options: Augment, schema: Schema) -> Augmentation:
         """Raises SpecError if the options do not agree with the schema."""
@@ -100,8 +142,7 @@ class Augmentation:
         if problems:
             raise SpecError(problems)
         images = _images(schema)
-        image = images[options.image] if options.image else next(iter(images.values()))
-        return cls(options=options, image=image, schema=schema)
+        return cls(options=options, image=images[_image_name(options, images) or ""], schema=schema)
 
     def among(self, schema: Schema) -> Augmentation | None:
         """The same where only these features are decoded; None if the image is not among them."""
@@ -129,17 +170,21 @@ class Augmentation:
             draws = _drawn(seed, positions(tf.ones([], tf.int64)))[0]
         else:
             draws = _drawn(seed, positions(tensors.rows_of_batch(pixels)))
-        spec = self.image.spec(), tf.TensorSpec([6], tf.float32)
-        pixels, numbers = tensors.one_by_one(self._changed, {"draws": draws, "pixels": pixels}, spec, 1)
-        changed = {**decoded, self.image.name: pixels}
+        of_masks = {name: _spec_of_mask(self.schema.names[name]) for name in self.masks}
+        pixels, numbers, masks = tensors.one_by_one(
+            self._changed,
+            {"draws": draws, "pixels": pixels, "masks": {name: decoded[name] for name in of_masks}},
+            (self.image.spec(), tf.TensorSpec([6], tf.float32), of_masks),
+            1,
+        )
+        changed = {**decoded, self.image.name: pixels, **masks}
         if not self.options.is_moving:
             return changed
         return self._followed(changed, ImageTransform(*tf.split(numbers, 3, -1)))
 
-    def _changed(self, row: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """An image `[h, w, c]`, changed, and the numbers of its `ImageTransform`, float32 `[6]`."""
-        options, pixels = self.options, row["pixels"]
-        pixels = pixels.to_tensor() if isinstance(pixels, tf.RaggedTensor) else pixels
+    def _changed(self, row: Mapping[str, Any]) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """An image `[h, w, c]`, changed, the numbers of its `ImageTransform`, float32 `[6]`, and masks."""
+        options, pixels = self.options, _dense(row["pixels"])
         draws = dict(zip(_DRAWS, tf.unstack(row["draws"]), strict=True))
         sides = tf.shape(pixels)[:2]
         start, part = tf.zeros([2], tf.int32), sides
@@ -163,7 +208,19 @@ class Augmentation:
         if options.crop is not None:
             pixels = tf.image.resize(pixels, sides)
         pixels = tf.ensure_shape(self._coloured(pixels, draws), self.image.decoded_shape)
-        return pixels, _numbers(sides, start, part, flipped)
+        places = [
+            _nearest(*each) for each in zip(*map(tf.unstack, (sides, start, part, flipped)), strict=True)
+        ]
+        masks = {}
+        for name, mask in row["masks"].items():
+            mask = _dense(mask)
+            before = mask.shape
+            told = f"`{name}` has another size than `{self.image.name}`"
+            tf.debugging.assert_equal(tf.shape(mask)[:_SIDES], sides, told)
+            for axis, along in enumerate(places):
+                mask = tf.gather(mask, along, axis=axis)
+            masks[name] = tf.ensure_shape(mask, before)
+        return pixels, _numbers(sides, start, part, flipped), masks
 
     def _coloured(self, pixels: Tensor, draws: Mapping[str, Tensor]) -> Tensor:
         """Pixels with another brightness and contrast, rounded to the dtype of the image."""
@@ -213,6 +270,17 @@ def _drawn(seed: Tensor, positions: Tensor) -> Tensor:
     blocks = tf.range(first, tf.maximum(first, last + 1))  # without positions, the last is below the first
     drawn = tensors.mapped(some, blocks, tf.TensorSpec([_TOGETHER, len(_DRAWS)], tf.float32))
     return tf.gather(tf.reshape(drawn, [-1, len(_DRAWS)]), positions - first * _TOGETHER)
+
+
+def _dense(value: Tensor) -> Tensor:
+    return value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
+
+
+def _nearest(side: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:
+    """The old places along one side of an image of the pixels that it has after, int32 `[side]`."""
+    # the pixel in which the centre of each is, without a rounding: (place + 1/2) * part / side
+    places = start + (2 * tf.range(side) + 1) * part // (2 * side)
+    return tf.where(flipped, places[::-1], places)
 
 
 def _numbers(sides: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:

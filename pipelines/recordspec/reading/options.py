@@ -139,11 +139,13 @@ class Augment:
     """Images of the training split are changed at random after they are decoded.
 
     What is drawn for a row is a function of the seed, the epoch and the position of the row in it, so a
-    training that resumes sees the same pictures. Boxes follow the flips and crops of their image.
+    training that resumes sees the same pictures. Boxes and masks follow the flips and crops of their image.
 
     Attributes:
         seed: the seed of the draws.
-        image: the image; by default the only one of the schema.
+        image: the image; by default the only one of the schema that is no mask.
+        masks: images and tensors of the height and width of the image, such as the class of each pixel. They
+            follow its flips and crops; where a crop is resized, each pixel is the nearest one.
         flip: `horizontal` or `vertical`, for every second image on average; or `both`, each drawn on its own.
         crop: the least and the largest share of the area that is kept, such as `[0.7, 1.0]`. What is kept has
             the aspect ratio of the image, and is resized to its size.
@@ -157,6 +159,7 @@ class Augment:
 
     seed: int
     image: str | None = None
+    masks: tuple[str, ...] = ()
     flip: Literal["horizontal", "vertical", "both"] | None = None
     crop: tuple[float, ...] | None = None
     brightness: float | None = None
@@ -181,6 +184,8 @@ class Augment:
         if self.contrast is not None and not _is_range(self.contrast, _MOST_CONTRAST):
             expected = f"two factors of 0 to {_MOST_CONTRAST:g}, the smaller first"
             yield Problem(path=("contrast",), expected=expected, got=_listed(self.contrast))
+        if self.masks and not self.is_moving:
+            yield Problem(path=("masks",), expected="a flip or a crop, which masks follow", got="neither")
         if not self.splits:
             yield Problem(path=("splits",), expected="at least one split", got="none")
 
