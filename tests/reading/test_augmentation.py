@@ -754,13 +754,13 @@ def test_images_and_coordinates_that_cannot_be_changed_are_refused(refused):
         given = f", image: {image}" if image else ""
         assert refused(f"{{seed: 1, flip: both{given}}}", features) == [expected]
     sized = (
-        "features: {photo: {kind: image, shape: [4, 6, 3]}, of: {kind: image, shape: [4, 5, 1]}, n: int64}"
+        "features: {photo: {kind: image, shape: [4, 6, 3]}, other: {kind: image, shape: [4, 5, 1]}, n: int64}"
     )
     like = "an image, a tensor or a fixed_len of [4, 6], as `photo` has"
     for features, masks, expected in [
-        (sized, "of", f"{like}, got `of` of [4, 5, 1]"),
+        (sized, "other", f"{like}, got `other` of [4, 5, 1]"),
         (sized, "n", f"{like}, got `n` of []"),
-        (sized, "off", f"{like}, got `oh` (did you mean `of`?)"),
+        (sized, "others", f"{like}, got `others` (did you mean `other`?)"),
         (sized, "photo", "another feature than the image, got `photo`"),
     ]:
         given = f"{{seed: 1, flip: both, image: photo, masks: [{masks}]}}"

@@ -17,7 +17,7 @@ FEATURES = {
 
 
 def in_colour(path):
-    # The bytes of a JPEG file of three channels of 8 bits, with what is transparent on white.
+    # A JPEG file of three channels of 8 bits, with what is transparent on white.
     image = Image.open(path)
     if image.mode.startswith("I"):
         image = image.point(lambda value: value / 257).convert("L")
