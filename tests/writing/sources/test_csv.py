@@ -79,9 +79,11 @@ def test_a_cell_that_does_not_fit_is_named_by_its_line(tmp_path, body, expected)
     [
         ("n,x,b,txet,label\n", rs.SpecError, ":1: text: expected one column `text`, got none (did you mean `txet`?)"),
         ("n,n,x,b,text,label\n", rs.SpecError, ":1: n: expected one column `n`, got several"),
-        ("", rs.SpecError, ":1: n: expected one column `n`, got none"),
+        ("", rs.RecordError, ":1: expected a header with the names of the columns, got an empty file"),
+        ("\nn\n", rs.RecordError, ":1: expected a header with the names of the columns, got an empty line"),
+        ("sep=;\nn;x\n", rs.RecordError, ":1: expected a header with the names of the columns, got `sep=;` (from which Excel takes the delimiter: remove the line)"),
         (b"\xff\n", rs.RecordError, ":1: expected UTF-8 text, got the byte 0xff (`encoding` of the source names another, such as windows-1252 or utf-16)"),
-        (HEADER + "1,2\n", rs.RecordError, ":2: expected CSV, got Expected 5 columns, got 2: 1,2"),
+        (HEADER + "1,2\n", rs.RecordError, ":2: expected 5 cells, as in the header, got 2: `1,2`"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_as_it_should_be_is_named(tmp_path, text, kind, expected):
@@ -134,7 +136,7 @@ def test_a_part_is_parsed_in_pieces_of_whole_rows(tmp_path, monkeypatch, size):
     lines = 2 + sum(2 if row % 3 else 1 for row in range(40))
     for bad, expected in [
         ("1,y,1,a,1\n", "features.x: expected float32, got `y`"),
-        ("1,1,1\n", "expected CSV"),
+        ("1,1,1\n", "expected 5 cells, as in the header, got 3: `1,1,1`"),
     ]:
         with pytest.raises(rs.RecordError) as caught:
             written(tmp_path, HEADER + body + bad)

@@ -98,7 +98,7 @@ def test_a_csv_file_with_quotes_anywhere_is_read_alike_in_parts_and_whole(tmp_pa
             try:
                 found.append(records(Csv(path="rows.csv").open(path.parent), TEXTS))
             except rs.RecordError as error:
-                found.append(str(error).partition(": expected CSV, got")[0])
+                found.append(str(error).partition(", got")[0])
     assert found[0] == found[1]
 
 
@@ -185,7 +185,7 @@ def test_a_bad_cell_and_a_bad_row_of_a_later_part_are_named_by_their_lines(tmp_p
     (tmp_path / "rows.csv").write_text(lines + "1,2\n3\n")
     with pytest.raises(rs.RecordError) as caught:
         records(source, NUMBER)
-    assert str(caught.value) == (f"{tmp_path}/rows.csv:22: expected CSV, got Expected 1 columns, got 2: 1,2")
+    assert str(caught.value) == (f"{tmp_path}/rows.csv:22: expected 1 cell, as in the header, got 2: `1,2`")
 
 
 LONG_CELL = st.builds(

@@ -102,7 +102,7 @@ HINT = "(`encoding` of the source names another, such as windows-1252 or utf-16)
         (zstd(CSV)[:-2], "utf-8", ": expected a whole zstd file, got a part of one"),
         (bz2.compress(CSV)[:-2], "utf-8", ": expected a whole bz2 file, got a part of one"),
         (gzip.compress(CSV, mtime=0) + b"junk", "utf-8", ": expected a whole gzip file, got other bytes (zlib inflate failed: incorrect header check)"),
-        (gzip.compress(CSV + b"1\n", mtime=0), "utf-8", ":103: expected CSV, got Expected 2 columns, got 1: 1"),
+        (gzip.compress(CSV + b"1\n", mtime=0), "utf-8", ":103: expected 2 cells, as in the header, got 1: `1`"),
         (gzip.compress(CSV + b'"1"x,2\n', mtime=0), "utf-8", ':103: expected a delimiter or a line break after a quoted cell, got `"1"x` (a quote in a quoted cell is doubled: `""`)'),
         (gzip.compress(CSV + b'"1,2\n', mtime=0), "utf-8", ":103: expected quotes in pairs, got one that is never closed"),
         (gzip.compress(CSV + b"\xff,2\n", mtime=0), "utf-8", f":103: expected UTF-8 text, got the byte 0xff {HINT}"),

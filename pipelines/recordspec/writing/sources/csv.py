@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.errors import Problem, RecordError, SpecError, counted, nearest
 from recordspec.locations import Location, open_file
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import (
@@ -34,6 +34,7 @@ from recordspec.writing.sources.text import from_text
 from recordspec.writing.sources.text_files import UTF8, TextStream, encoding_problem
 
 _LONGEST_HEADER = 1 << 20
+_EXCEL_DELIMITER = re.compile('"?sep=[^\r\n]"?', re.IGNORECASE)
 _OTHER_ENCODING = "`encoding` of the source names another, such as windows-1252 or utf-16"
 
 
@@ -142,13 +143,14 @@ class Csv(FileSource):
             )
 
     def blocks(self) -> Iterator[Any]:
-        """All columns of a single file, in record batches of text.
+        """All columns of a single file, in record batches of text; of several without a name, none.
 
         Raises SpecError for duplicate names, RecordError.
         """
         (path,) = self.paths
         header = read_header(path, self.delimiter, self.encoding)
-        wanted = {name: name for name in header}
+        has_several_unnamed = any(header) and header.count("") > 1
+        wanted = {name: name for name in header if name or not has_several_unnamed}
         if problems := list(not_once(wanted, header)):
             raise SpecError([problem.at(f"{path}:1") for problem in problems])
         for part in self._parts(path, header, wanted):
@@ -160,6 +162,7 @@ def _long_row(size: int) -> Problem:
 
 
 def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list[str]:
+    """The names of the columns of a file, in its first line. Raises RecordError if that has none."""
     with open_file(path) as file:
         stream = TextStream(file, encoding)
         data = stream.read(_LONGEST_HEADER)
@@ -176,6 +179,13 @@ def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list
         raise RecordError(Problem(where=f"{path}:1", expected=expected, got="a longer one"))
     if got := _no_utf8("".join(header)):
         raise RecordError(Problem(where=f"{path}:1", expected=UTF8, got=got, hint=_OTHER_ENCODING))
+    expected, hint = "a header with the names of the columns", ""
+    if (first := text.getvalue().partition("\n")[0].rstrip("\r")) and _EXCEL_DELIMITER.fullmatch(first):
+        got, hint = f"`{first}`", "from which Excel takes the delimiter: remove the line"
+    elif not header:
+        got = "an empty line" if data else "an empty file"
+    if got:
+        raise RecordError(Problem(where=f"{path}:1", expected=expected, got=got, hint=hint))
     return header
 
 
@@ -338,11 +348,14 @@ class CsvPart:
         return None
 
     def _uneven(self, message: str) -> Problem:
-        """Arrow's message, at the first row with too many or too few cells, or else at the file."""
-        uneven = (line for line, cells in self._lines() if cells and len(cells) != len(self.header))
-        line = next(uneven, None)
+        """The first row with too many or too few cells, or else Arrow's message, at the file."""
+        for line, cells in self._lines():
+            if cells and len(cells) != len(self.header):
+                expected = f"{counted(len(self.header), 'cell')}, as in the header"
+                got = f"{len(cells):,}: `{self.delimiter.join(cells)}`"
+                return Problem(where=f"{self.path}:{line}", expected=expected, got=got)
         got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", message)  # Arrow counts the rows of the part
-        return Problem(where=str(self.path) + (f":{line}" if line else ""), expected="CSV", got=got)
+        return Problem(where=str(self.path), expected="CSV", got=got)
 
 
 def _no_utf8(text: str) -> str:
