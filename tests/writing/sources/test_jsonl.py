@@ -48,7 +48,8 @@ def test_json_lines_cut_anywhere_are_the_rows(tmp_path_factory, rows, ends, asci
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (b'{"n": 1', "expected JSON, got other text at column 8 (expecting ',' delimiter)"),
+        (b'{"n": 1', "expected JSON, got the end of the line at column 8 (a line has a whole object)"),
+        (b'{"n": 1, "o": [{"\\uDfAa": 2}]}', "expected names that UTF-8 can encode, got `\\udfaa`"),
         (b"  nope", "expected JSON, got other text at column 3 (expecting value)"),
         (b'{"n": 1} {"n": 2}', "expected JSON, got other text at column 10 (extra data)"),
         (b'{"n": {"b64": "*"}}', "expected base64, got str '*'"),

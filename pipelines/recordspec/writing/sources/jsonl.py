@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -40,6 +41,7 @@ from recordspec.writing.sources.text_files import BOM
 
 _BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # Pieces of a part that Arrow may fail to read before it is not asked again.
 _TRIES = 2
 
@@ -289,17 +291,33 @@ def parsed(line: bytes) -> Row:
 def json_value(line: bytes) -> Any:
     """A value of JSON, in which no object has a name twice. Raises RecordError, as `parsed`."""
     try:
-        return _DECODER.decode(line.decode())
+        value = _DECODER.decode(line.decode())
+        if _SURROGATE.search(line):
+            _check_names(value)
+        return value
     except UnicodeDecodeError as error:
         got = f"the byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
         raise _wrong("UTF-8 text", got) from None
     except json.JSONDecodeError as error:
         hint = error.msg[:1].lower() + error.msg[1:]
-        raise _wrong("JSON", f"other text at column {error.colno}", hint) from None
+        is_cut = error.pos == len(error.doc)
+        got = f"{'the end of the line' if is_cut else 'other text'} at column {error.colno}"
+        raise _wrong("JSON", got, "a line has a whole object" if is_cut else hint) from None
     except RecursionError:
         raise _wrong("JSON", "lists in lists without end") from None
     except ValueError:  # Python refuses to read numbers of thousands of digits
         raise _wrong("JSON", "a number of thousands of digits") from None
+
+
+def _check_names(value: Any) -> None:
+    """Raises RecordError for a name in objects that UTF-8 cannot encode."""
+    for item in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        _check_names(item)
+    for name in value if isinstance(value, dict) else ():
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise _wrong("names that UTF-8 can encode", f"`{name}`") from None
 
 
 def _with_bytes(value: Any) -> Any:
