@@ -55,6 +55,8 @@ def _plain(column: Any, feature: Feature | None) -> Any:
     pyarrow = arrow()
     if isinstance(column, pyarrow.ChunkedArray):
         column = combined(column)
+    if isinstance(column.type, pyarrow.FixedShapeTensorType):
+        return _plain(_nested_lists(column), feature)
     if isinstance(column, pyarrow.ExtensionArray):
         return _plain(column.storage, feature)
     if isinstance(column, pyarrow.DictionaryArray):
@@ -70,6 +72,15 @@ def _plain(column: Any, feature: Feature | None) -> Any:
             items = items.dictionary_decode()
         return list_array(items, offsets(counts), present_in(column))
     return _number_or_text(column, feature)
+
+
+def _nested_lists(tensors: Any) -> Any:
+    """Lists in lists, of their sizes, instead of the flat lists that store tensors."""
+    first, *sizes = tensors.type.shape
+    items, present = tensors.storage.flatten(), present_in(tensors)
+    for size in reversed(sizes):
+        items = arrow().FixedSizeListArray.from_arrays(items, size)
+    return list_array(items, offsets(np.where(present, first, 0)), present)
 
 
 def _number_or_text(column: Any, feature: Feature | None) -> Any:

@@ -70,7 +70,7 @@ def test_files_that_are_no_parquet_are_named(tmp_path):
     with pytest.raises(rs.RecordError) as refused:
         parts_of(Parquet(files="a.parquet").open(tmp_path), NUMBER)
     assert str(refused.value).startswith(
-        f"{tmp_path}/a.parquet: expected a Parquet file, got Parquet magic bytes"
+        f"{tmp_path}/a.parquet: expected a Parquet file that pyarrow reads, got Parquet magic bytes"
     )
 
 

@@ -38,7 +38,7 @@ from recordspec.writing.sources.base import (
     even_ranges,
 )
 from recordspec.writing.sources.class_names import class_names_in, named
-from recordspec.writing.sources.objects import column_of, plain_table, plain_types
+from recordspec.writing.sources.objects import column_of, names_in, plain_table, plain_types
 
 
 def is_table(rows: Any) -> bool:
@@ -235,7 +235,7 @@ class TableRows:
                 Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
             )
         known = {*schema.names, *extra}
-        check_once(table.schema.names)
+        check_once(names_in(table.schema, known))
         types = plain_types(table.schema, known)
         fields = [(name, kind) for name, kind in types.items() if not self._leaves_out(name)]
         check_table(schema, extra, arrow().schema(fields))

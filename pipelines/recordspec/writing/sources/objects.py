@@ -52,12 +52,12 @@ def unnested(row: Row, members: DottedNames) -> Row:
 
 
 def _flat(name: str, value: Any, wanted: frozenset[str]) -> Iterator[tuple[str, Any]]:
-    """The members of an object, or of a list of objects; another value under its own name."""
+    """The members of an object, or of objects in lists; another value under its own name."""
     below = {column for column in wanted if column.startswith(f"{name}.")}
     if below and isinstance(value, Mapping):
         for member, item in value.items():
             yield from _flat(f"{name}.{member}", item, wanted)
-    elif below and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+    elif below and isinstance(value, list) and all(isinstance(item, Mapping | list) for item in value):
         items = [dict(_flat(name, item, wanted)) for item in value]
         for column in sorted(below.union(*items)):
             yield column, [item.get(column) for item in items]
@@ -82,22 +82,33 @@ def plain_types(columns: Iterable[Any], kept: Iterable[str] = ()) -> dict[str, A
     return kinds
 
 
+def names_in(columns: Iterable[Any], kept: Iterable[str] = ()) -> list[str]:
+    """The names of the columns of a table, and of the members of objects in them: one of them twice, if a
+    member has the name of a column."""
+    members = [name for column in columns for name in plain_types([column], kept) if name != column.name]
+    return [*(column.name for column in columns), *members]
+
+
 def _leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
-    members = _members(kind)
-    listed = is_list(kind) or arrow().types.is_map(kind)
+    levels, item = 0, kind
+    while is_list(item):
+        levels, item = levels + 1, item.value_type
+    levels += arrow().types.is_map(item)
+    members = _members(item)
     for member, own in members.items():
-        yield from _leaves(f"{name}.{member}", arrow().list_(own) if listed else own)
+        for _ in range(levels):
+            own = arrow().list_(own)
+        yield from _leaves(f"{name}.{member}", own)
     if not members:
         yield name, kind
 
 
 def _members(kind: Any) -> dict[str, Any]:
-    """The types of the members of objects, of lists of objects, and of maps; of other types, none."""
+    """The types of the members of objects, and of maps; of other types, none."""
     types = arrow().types
     if types.is_map(kind):
         return {"key": kind.key_type, "value": kind.item_type}
-    item = kind.value_type if is_list(kind) else kind
-    return {} if not types.is_struct(item) or is_file(item) else {field.name: field.type for field in item}
+    return {} if not types.is_struct(kind) or is_file(kind) else {field.name: field.type for field in kind}
 
 
 def column_of(table: Any, name: str) -> Any:

@@ -25,7 +25,7 @@ from recordspec.writing.sources.base import (
     wanted_columns,
 )
 from recordspec.writing.sources.class_names import ColumnClasses, class_names_in
-from recordspec.writing.sources.objects import plain_types, top_level
+from recordspec.writing.sources.objects import names_in, plain_types, top_level
 
 # Rows of about this many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
@@ -91,12 +91,12 @@ class Parquet(FileSource):
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name, once it is sure that all the files have them, and of one type."""
         first, columns = self.paths[0], self._opened[0][1]
-        wanted = wanted_columns(schema, extra, self.columns, str(first), _header(columns))
+        wanted = wanted_columns(schema, extra, self.columns, str(first), names_in(columns))
         types, *more = (plain_types(one, wanted.values()) for _, one in self._opened)
         self.notes[:] = ignored(wanted, [*types])
         check_types(schema, {name: types[column] for name, column in wanted.items()}, str(first))
         for path, (_, others), kinds in zip(self.paths[1:], self._opened[1:], more, strict=True):
-            wanted_columns(schema, extra, self.columns, str(path), _header(others))
+            wanted_columns(schema, extra, self.columns, str(path), names_in(others))
             problems = [
                 Problem(
                     where=str(path),
@@ -110,11 +110,6 @@ class Parquet(FileSource):
             if problems:
                 raise SpecError(problems)
         return wanted
-
-
-def _header(columns: Any) -> list[str]:
-    """The names of the columns of an Arrow schema, and of the members of objects in them."""
-    return [*columns.names, *(name for name in plain_types(columns) if name not in columns.names)]
 
 
 def _size(group: Any) -> int:
@@ -206,15 +201,24 @@ def opened(path: Location) -> Iterator[Any]:
     from pyarrow import parquet
 
     path.check_regular()
-    expected = "a Parquet file"
+    expected, is_open = "a Parquet file that pyarrow reads", False
+    options: dict[str, Any] = {
+        "buffer_size": _BUFFER_BYTES,
+        "pre_buffer": False,
+        # As Spark reads them: nanoseconds end in 2262, and later times would be others.
+        "coerce_int96_timestamp_unit": "us",
+        "page_checksum_verification": True,
+    }
     try:
         source = path.for_library()
-        with parquet.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
-            expected = "a whole Parquet file"
+        with parquet.ParquetFile(source, **options) as file:
+            expected, is_open = "a whole Parquet file", True
             _check_rows(path, file.metadata)
             yield file
     except (pyarrow.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and expected == "a Parquet file":
+        if isinstance(error, OSError) and not is_open:
             raise StoreError(system_problem("read", error, str(path))) from None
-        got = str(error).splitlines()[0]
-        raise RecordError(Problem(where=str(path), expected=expected, got=got)) from None
+        got, hint = str(error).splitlines()[0], ""
+        if got.startswith("Expected all lists to be of size="):
+            hint = "pyarrow reads no fixed-size lists of which some are missing: write them as lists"
+        raise RecordError(Problem(where=str(path), expected=expected, got=got, hint=hint)) from None
