@@ -742,7 +742,17 @@ features:
         ),
         ([None, None], "x: always empty, in 2 rows: its type is unknown, so it is left out"),
         ([object(), object()], "x: object, which no feature holds, so it is left out"),
-        ([1, 2**70], "x: int, which no feature holds, so it is left out"),
+        (
+            [1, 2**70],
+            "x: int beyond int64 and uint64 (in quotes it is text), which no feature holds, so it is left out",
+        ),
+        ([[1], ["a"]], "x: lists of int and str, which no feature holds, so it is left out"),
+        (
+            ["\ud800"],
+            "x: str with a lone surrogate, which UTF-8 cannot encode, which no feature holds, so it is left out",
+        ),
+        ([[[]], []], "x: always empty, in 2 rows: its type is unknown, so it is left out"),
+        ([{}, None], "x: always empty, in 2 rows: its type is unknown, so it is left out"),
     ],
 )
 def test_values_that_no_feature_holds(values, note):
@@ -783,4 +793,4 @@ features:
     (tmp_path / "x.jsonl").write_text('{"x": 1}\n\n{"x": \n')
     with pytest.raises(rs.RecordError) as caught:
         rs.infer(tmp_path / "x.jsonl")
-    assert str(caught.value).startswith(f"{tmp_path}/x.jsonl:3: expected JSON, got other text")
+    assert str(caught.value).startswith(f"{tmp_path}/x.jsonl:3: expected JSON, got the end of the line")

@@ -318,7 +318,7 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
             lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
             inferred["notes"] = (lacking, *inferred.get("notes", ()))
         if not key:
-            inferred = {"type_name": "the empty key"}
+            inferred = {"type_name": "the empty key, which no feature holds"}
         where: dict[str, Any] = {"name": name, "key": key, "sequence": sequence, "absent": absent}
         yield Evidence(rows=rows, missing=missing, stored=True, **where, **inferred)
 

@@ -204,6 +204,8 @@ def _reason(evidence: Evidence) -> str:
     if evidence.dtype is None and evidence.missing == evidence.rows:
         return f"always empty, in {rows}: its type is unknown, so it is left out"
     reason = evidence.type_name
+    if not evidence.name:
+        return f"{reason}, so it is left out"
     if evidence.too_large_for:
         reason += f", too large for {evidence.too_large_for}"
     elif evidence.missing and evidence.dtype is not None:

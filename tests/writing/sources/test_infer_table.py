@@ -190,9 +190,9 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
         ("a,b\n", 1, "rows.csv: expected a column with values, got none"),
         (",\n1,2\n", 2, 'rows.csv:1: "": expected one column ``, got several'),
         ("a,a\n1,x\n", 2, "rows.csv:1: a: expected one column `a`, got several"),
-        ("a,b\n1\n", 1, "rows.csv:2: expected CSV, got Expected 2 columns, got 1: 1"),
+        ("a,b\n1\n", 1, "rows.csv:2: expected 2 cells, as in the header, got 1: `1`"),
         ("a\n1\n\x81\n", 1, "rows.csv:3: expected UTF-8 text, got the byte 0x81 (`encoding` of the source names another, such as windows-1252 or utf-16)"),
-        ("", 1, "rows.csv: expected CSV, got Empty CSV file"),
+        ("", 1, "rows.csv:1: expected a header with the names of the columns, got an empty file"),
     ],
 )  # fmt: skip
 def test_an_invalid_table_is_an_error_of_one_line(tmp_path, text, status, said):
@@ -256,7 +256,7 @@ def test_a_file_that_is_no_table_is_an_error_of_one_line(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     done = run("infer", "x.parquet", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("x.parquet: expected a Parquet file, got ")
+    assert done.stderr.startswith("x.parquet: expected a Parquet file that pyarrow reads, got ")
 
 
 def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):

@@ -39,7 +39,7 @@ from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
 from recordspec.writing.sources.infer_notation import CellForms, have_words, propose
 from recordspec.writing.sources.jsonl import read_rows
-from recordspec.writing.sources.objects import plain_columns
+from recordspec.writing.sources.objects import names_in, plain_columns
 from recordspec.writing.sources.parquet import class_names_of, opened
 from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.rows import DictRows, not_a_mapping
@@ -162,7 +162,10 @@ def _infer_encoded(
     inferred = table.inferred(name)
     options += proposed.options
     notes = [f"source: {_yaml(option)}: {option.reason}" for option in options if option.reason]
-    return replace(inferred, notes=(*notes, *proposed.notes, *inferred.notes), options=tuple(options))
+    unnamed = read_header(paths[0], delimiter, **decoding).count("")
+    more = [f'"": {unnamed:,} columns without a name, so they are left out'] if unnamed > 1 else []
+    notes += [*proposed.notes, *inferred.notes, *more]
+    return replace(inferred, notes=tuple(notes), options=tuple(options))
 
 
 def _yaml(option: ProposedOption) -> str:
@@ -296,7 +299,7 @@ def _csv_batches(path: Location, delimiter: str, encoding: str = "utf-8") -> Col
 def _parquet_batches(path: Location) -> Iterator[Any]:
     """Record batches of all columns."""
     with opened(path) as file:
-        names = file.schema_arrow.names
+        names = names_in(file.schema_arrow)
         if problems := list(not_once({name: name for name in names}, names)):
             raise SpecError([problem.at(str(path)) for problem in problems])
         yield from file.iter_batches(_BATCH_ROWS)
@@ -339,15 +342,38 @@ def _array(values: Any) -> Any:
     if isinstance(values, np.ndarray) and values.ndim > 1 and values.dtype.kind in "iuf" and values.size:
         made = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
         return _with_integers(made, series)
-    if isinstance(values, np.ndarray) and values.ndim > 1:
-        values = list(values)
+    sizes = values.shape[1:] if isinstance(values, np.ndarray) else ()
     try:
         if any(isinstance(value, set | frozenset) for value in values):
             raise TypeError  # Arrow takes them for lists, no feature does
+        if sizes:
+            return _nested_array(values.tolist(), sizes)
         return _with_integers(_with_large_integers(values), series)
     except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
-        kinds = dict.fromkeys(type(value).__name__ for value in values if value is not None)
-        return " and ".join(list(kinds)[:3])
+        return _description(values)
+
+
+def _nested_array(values: Any, sizes: tuple[int, ...]) -> Any:
+    """An Arrow array of nested lists, all of these sizes."""
+    array = arrow().array(values)
+    kind = _item_type(array.type)
+    for size in reversed(sizes):
+        kind = arrow().list_(kind, size)
+    return array.cast(kind)
+
+
+def _description(values: Iterable[Any]) -> str:
+    """What values are that Arrow has no type for."""
+    some = [value for value in values if value is not None]
+    kinds = dict.fromkeys(type(value).__name__ for value in some)
+    what = " and ".join(list(kinds)[:3])
+    if [*kinds] == ["list"]:
+        return f"lists of {_description(item for value in some for item in value)}"
+    if [*kinds] == ["int"]:
+        return "int beyond int64 and uint64 (in quotes it is text)"
+    if [*kinds] == ["str"]:
+        return "str with a lone surrogate, which UTF-8 cannot encode"
+    return what
 
 
 def _taken(array: Any, indices: Any) -> Any:
@@ -418,7 +444,9 @@ def _stacked(values: Any) -> Any:
         array = np.array(values)
     except ValueError:  # of different shapes
         return values
-    return values if array.dtype == object else array
+    if array.dtype.kind == "f" and all(map(_is_integer, np.array(values, object).flat)):
+        return np.array(values, np.uint64)
+    return values if array.dtype == object or not array.size else array
 
 
 @dataclass(kw_only=True)
@@ -453,7 +481,13 @@ class _Table:
         plain: dict[str, Any] = {}
         for name, values in columns.items():
             is_divided = is_arrow(values) and not self.keeps_objects
-            plain |= plain_columns(name, values) if is_divided else {name: values}
+            own = plain_columns(name, values) if is_divided else {name: values}
+            if problems := [
+                Problem(where=self.where, path=(column,), expected=f"one column `{column}`", got="several")
+                for column in own.keys() & plain
+            ]:
+                raise SpecError(problems)
+            plain |= own
         for name, values in plain.items():
             if name not in self.columns:
                 profile = ColumnProfile(name, None, self.in_text, self.by_length)
@@ -518,6 +552,7 @@ class ColumnProfile:
         finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
         was: a note of a type of Arrow whose values are kept in another.
+        not_utf8: whether a text of Arrow is not UTF-8.
         date: the coarsest unit of all values, if they are dates and times, or their text.
         zeros: whether an integer of a CSV file has leading zeros.
         signs: the signs that integers of a CSV file have.
@@ -548,6 +583,7 @@ class ColumnProfile:
     finite: bool = True
     gaps: bool = False
     was: str = ""
+    not_utf8: bool = False
     first_texts: tuple[str, ...] = ()
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
@@ -582,7 +618,16 @@ class ColumnProfile:
 
     def _normal(self, column: Any) -> Any:
         """A column in a type that a feature holds, with a note of what it was."""
+        if "list_view" in str(column.type).partition("<")[0]:
+            column = column.cast(arrow().list_(column.type.value_type))
         types, kind = arrow().types, _item_type(column.type)
+        if isinstance(kind, arrow().BaseExtensionType) and not is_tensor(column.type):  # JSON, UUID
+            column = column.cast(_with_items(column.type, kind.storage_type))
+            kind = _item_type(column.type)
+        if _is_text(kind) and not self.in_text:
+            self._check_utf8(column)
+            column = column.dictionary_decode() if types.is_dictionary(column.type) else column
+            return column.cast(_with_items(column.type, arrow().large_binary())) if self.not_utf8 else column
         if types.is_decimal(kind):
             self.was = f"{kind}, kept as numbers: `kind: text` keeps all digits"
             number = arrow().float64()
@@ -600,6 +645,16 @@ class ColumnProfile:
         if types.is_time(kind) and kind.bit_width == 32:
             column = column.cast(_with_items(column.type, arrow().int32()))
         return column.cast(_with_items(column.type, number))
+
+    def _check_utf8(self, column: Any) -> None:
+        """Takes all texts for bytes once one is not UTF-8, which Arrow does not check when it reads them."""
+        try:
+            column.validate(full=True)
+        except arrow().ArrowInvalid:
+            self.not_utf8, self.values, self._may_be_dates = True, None, False
+            self.was = "text that is not UTF-8, kept as bytes"
+            if self.type is not None and _is_text(_item_type(self.type)):
+                self.type = _with_items(self.type, arrow().large_binary())
 
     def _add_some(self, some: Any) -> None:
         """Adds values none of which is missing."""
@@ -787,6 +842,8 @@ class ColumnProfile:
         if dtype == "float32" and "float64" in self._unheld:
             dtype = "string" if self.in_text else None
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
+        if self.is_empty:
+            missing = self.rows
         type_name = self._type_name
         notes += (self.was,) * bool(self.was)
         if self.in_text and dtype == "string" and self.gap_marks:
@@ -809,7 +866,7 @@ class ColumnProfile:
             name=self.name,
             rows=self.rows,
             missing=missing,
-            type_name=type_name if self.name else "a column without a name",
+            type_name=type_name,
             dtype=None if self.gaps or self.odd or missing == self.rows else self._wide(dtype),
             shape=shape,
             is_text=self.type is not None and _is_text(self.type),
@@ -828,11 +885,28 @@ class ColumnProfile:
     @property
     def _type_name(self) -> str:
         """What messages call the values, with the way to a feature, if there is one."""
-        if self.gaps and self.type is not None:
-            item, fill = _item_type(self.type), "a value of your own"
-            fill = f"NaN, or {fill}" if arrow().types.is_floating(item) else fill
-            return f"{self.type} with items that are missing ({fill} in their place makes it `kind: var_len`)"
-        return self.odd or str(self.type)
+        types = arrow().types
+        if not self.name:
+            way = "`columns: {index: ''}` of a file's source"
+            return f"a column without a name (rename it, or read it with {way})"
+        if self.odd or self.type is None:
+            return self.odd
+        item, way = _item_type(self.type), ""
+        kind = "tensor" if types.is_boolean(item) else "var_len" if self.shallow else "ragged"
+        if self.gaps:
+            fill = "NaN, or a value of your own" if types.is_floating(item) else "a value of your own"
+            way = f" with items that are missing ({fill} in their place makes it `kind: {kind}`)"
+        elif is_list(self.type) and (types.is_date(item) or types.is_timestamp(item)):
+            way = f" (cast to int64, `kind: {kind}` holds it)"
+        return f"{self.type}{way}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value has an item or a member, so that its type is unknown."""
+        if self.odd or self.type is None:
+            return False
+        item = _item_type(self.type)
+        return arrow().types.is_null(item) or (arrow().types.is_struct(item) and not item.num_fields)
 
     @property
     def shallow(self) -> bool:
