@@ -25,7 +25,8 @@ mask = keras.Input((None,), name="document_mask")
 pairs = document * keras.layers.Dense(4)(query)[:, None]
 scores = keras.layers.Dense(1)(keras.layers.Dense(16, "relu")(pairs))[..., 0]
 scores = scores - 1e9 * (1 - keras.ops.cast(mask, "float32"))
-model = keras.Model({"query": query, "document": document, "document_mask": mask}, scores)
+inputs = {"query": query, "document": document, "document_mask": mask}
+model = keras.Model(inputs, scores)
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(keras.optimizers.Adam(0.01), loss, metrics=["accuracy"])
 model.fit(train, epochs=8, verbose=0)

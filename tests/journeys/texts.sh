@@ -28,7 +28,8 @@ import tensorflow as tf
 
 rows = [json.loads(line) for line in open("test.jsonl")]
 model = tf.saved_model.load("models/opinions/1")
-answers = model.predict(text=tf.constant([row["text"] for row in rows]))["class"].numpy()
+texts = tf.constant([row["text"] for row in rows])
+answers = model.predict(text=texts)["class"].numpy()
 said = [row["opinion"] for row in rows]
 right = sum(answer.decode() == word for answer, word in zip(answers, said))
 chance = max(said.count(word) for word in set(said)) / len(said)

@@ -14,7 +14,11 @@ read: {batch: 32, shuffle: {buffer: 10000, seed: 1}}
 fit:
   inputs: [price, at, member, member_missing, customer.age, customer.town, quantities]
   targets: late
-  encode: {price: normalize, at: normalize, customer.age: normalize, customer.town: one_hot}
+  encode:
+    price: normalize
+    at: normalize
+    customer.age: normalize
+    customer.town: one_hot
   pad_to: {quantities: 5}
 YAML
 recordspec build config.yaml

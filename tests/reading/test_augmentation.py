@@ -757,16 +757,16 @@ def test_images_and_coordinates_that_cannot_be_changed_are_refused(refused):
         "features: {photo: {kind: image, shape: [4, 6, 3]}, other: {kind: image, shape: [4, 5, 1]}, n: int64}"
     )
     like = "an image, a tensor or a fixed_len of [4, 6], as `photo` has"
-    for features, masks, expected in [
-        (sized, "other", f"{like}, got `other` of [4, 5, 1]"),
-        (sized, "n", f"{like}, got `n` of []"),
-        (sized, "others", f"{like}, got `others` (did you mean `other`?)"),
-        (sized, "photo", "another feature than the image, got `photo`"),
+    for masks, expected in [
+        ("other", f"{like}, got `other` of [4, 5, 1]"),
+        ("n", f"{like}, got `n` of []"),
+        ("others", f"{like}, got `others` (did you mean `other`?)"),
+        ("photo", "another feature than the image, got `photo`"),
     ]:
         given = f"{{seed: 1, flip: both, image: photo, masks: [{masks}]}}"
-        assert refused(given, features) == [f"70: read.augment.masks: expected {expected}"]
+        assert refused(given, sized) == [f"70: read.augment.masks: expected {expected}"]
     assert refused("{seed: 1, contrast: [1, 2], masks: [mask]}", two) == [
-        "60: read.augment.masks: expected a flip or a crop, which masks follow, got neither"
+        "62: read.augment.masks: expected a flip or a crop, which masks follow, got neither"
     ]
     schema = rs.Schema.loads(f"schema: s\n{two}\n")
     assert Augmentation.of(Augment(seed=1, contrast=(1, 2), image="mask"), schema).image.name == "mask"
