@@ -222,6 +222,21 @@ def test_they_are_read_and_not_written(folder, tmp_path, monkeypatch):
     )
 
 
+def test_commands_take_their_features_as_columns(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("export", "theirs", "--out", "lists.jsonl").returncode == 0
+    rows = [json.loads(line) for line in (tmp_path / "lists.jsonl").read_text().splitlines()]
+    stock, tags = [3, None], [["a", "b"], None]  # an Example without the feature
+    first = {"price": [7.5, 9.0], "relevance": [1, 0], "size": [[1, 2], [3, 4]], "seen": [1, 0]}
+    assert rows[0] == {"query": "pizza", "weight": 0.5, **first, "tags": tags, "stock": stock}
+    assert [row["query"] for row in rows] == ["pizza", "none", "pasta"]
+    found = run("head", "theirs", "--where", "len(price) == 1", "--columns", "query,tags", "--json")
+    assert found.returncode == 0, found.stderr
+    assert [json.loads(line)["examples"] for line in found.stdout.splitlines()] == [[{"tags": "c"}]]
+    same = run("diff", "theirs", "theirs", "--json")
+    assert (same.returncode, json.loads(same.stdout)["different"]) == (0, False)
+
+
 def test_a_build_stores_them_as_sequence_examples(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stored.yaml").write_text("""

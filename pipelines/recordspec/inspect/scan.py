@@ -204,7 +204,7 @@ class RowBatch:
 
     def decode(self, *, sequence: Steps = None, keys: Collection[str] | None = None) -> RecordBatch:
         """The rows as columns; of records, only of these keys."""
-        return self.rows.decode(sequence, keys)
+        return decoded(self.rows, keys) if sequence is None else self.rows.decode(sequence, keys)
 
     def place(self, row: int) -> str:
         """The location of a row, for messages."""
@@ -254,6 +254,15 @@ class UnreadableRecord:
     @property
     def error(self) -> RecordError:
         return RecordError(self.problems, self.number)
+
+
+def decoded(rows: RecordSpans | UnpackedRows, keys: Collection[str] | None = None) -> RecordBatch:
+    """Records of unknown messages as columns: if none is an Example or a SequenceExample, and the first is an
+    ExampleListWithContext, all as these."""
+    batch = rows.decode(None, keys)
+    if isinstance(rows, UnpackedRows) or not len(batch.broken) == batch.rows > 0:
+        return batch
+    return batch if proto.list_with_context(rows.data(0)) is None else rows.decode("examples", keys)
 
 
 def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:

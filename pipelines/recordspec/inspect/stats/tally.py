@@ -22,6 +22,7 @@ from recordspec.inspect.scan import (
     RowBatch,
     Scanner,
     UnreadableRecord,
+    decoded,
     run,
     scan,
     small_together,
@@ -418,20 +419,18 @@ class SplitTally:
             self.sizes.add(batch.sizes)
         firsts = offsets(np.array([len(batch) for batch in batches]))
         rows = batches[0].rows if len(batches) == 1 else RecordSpans.joined([one.spans for one in batches])
-        decoded = rows.decode(sequence=None)
-        if len(decoded.broken) == decoded.rows > 0 and batches[0].list_error(decoded) is not None:
-            decoded = rows.decode(sequence="examples")
-        whole = np.ones(decoded.rows, bool)
-        whole[list(decoded.broken)] = False
-        for row, problem in sorted(decoded.broken.items()):
+        columns = decoded(rows)
+        whole = np.ones(columns.rows, bool)
+        whole[list(columns.broken)] = False
+        for row, problem in sorted(columns.broken.items()):
             known = replace(problem, expected="an Example or a SequenceExample")
             place = int(np.searchsorted(firsts, row, "right")) - 1
             self._add_broken(known.at(batches[place].place(row - int(firsts[place]))))
         self.hashes.count(np.concatenate([batch.hashes for batch in batches])[whole])
         self.rows += int(whole.sum())
-        self.unknown_fields += len(decoded.unknown_fields)
-        self.conflicts += len(decoded.conflicts)
-        self._add_features(decoded, np.concatenate([batch.place_hashes for batch in batches]))
+        self.unknown_fields += len(columns.unknown_fields)
+        self.conflicts += len(columns.conflicts)
+        self._add_features(columns, np.concatenate([batch.place_hashes for batch in batches]))
 
     def _add_features(self, decoded: RecordBatch, places: Words) -> None:
         for _, key in decoded.repeated:
