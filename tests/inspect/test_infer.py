@@ -324,3 +324,22 @@ def test_keys_that_some_records_lack(tmp_path):
     (batch,) = rs.read(schema, path, batch=2)
     assert batch["n"].numpy().tolist() == [3, 0]
     assert batch["n_missing"].numpy().tolist() == [False, True]
+
+
+def test_texts_of_words_that_differ_are_free_text(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {town: text, code: text, said: text, late: text}\n")
+    rows = [
+        {
+            "town": ("Rome", "New York")[number % 2],  # of two words, and few
+            "code": f"u{number}",
+            "said": f"I am row {number}",
+            "late": f"{'x' * 70}{number}",
+        }
+        for number in range(40)
+    ]
+    found = inferred(written(tmp_path, schema, rows), "s")
+    assert found.free_text == ("late", "said")
+    notes = "texts of several words, mostly different: `fit.encode` takes them as `words`"
+    assert found.notes == (f"late: {notes}", f"said: {notes}")
+    few = inferred(written(tmp_path / "few", schema, rows[:19]), "s")
+    assert (few.free_text, few.notes) == ((), ())

@@ -27,7 +27,15 @@ from recordspec.schema.features.box import Box
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.features.label import Label
-from recordspec.schema.infer import Evidence, Inferred, infer_features, no_inputs
+from recordspec.schema.infer import (
+    LONGEST_NAME,
+    Evidence,
+    Inferred,
+    free_text,
+    infer_features,
+    no_inputs,
+    notes_of_free_text,
+)
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
@@ -104,7 +112,12 @@ def infer_records(
         notes = [note for note in notes if "no list of steps" not in note]
     schema = _schema(name, tuple(features[False]), tuple(features[True]), lists=lists)
     return Inferred(
-        schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out, no_inputs=no_inputs(inferred)
+        schema=schema,
+        notes=tuple(notes),
+        rows=tally.rows,
+        left_out=left_out,
+        no_inputs=no_inputs(inferred),
+        free_text=free_text(inferred),
     )
 
 
@@ -340,6 +353,8 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
     # A default replaces a key that records lack, but neither an empty list nor an image.
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
     if evidence["shape"] == (1,) and (not missing or has_default):
+        if isinstance(values, BytesTally) and "is_text" in more:
+            more = more | _free_text(values)
         return evidence | {"shape": (), **more}
     return evidence | {"shape": (None,)} if missing else evidence
 
@@ -367,6 +382,14 @@ def _strings(values: BytesTally) -> dict[str, Any]:
     if (size := values.sizes.low) == values.sizes.high:
         return {"notes": (f"{size:,} bytes each: `kind: tensor` with `encoding: raw`, if these are numbers",)}
     return {}
+
+
+def _free_text(values: BytesTally) -> dict[str, Any]:
+    """Whether texts are free text, by their sizes and by the beginnings of those that are counted."""
+    if values.sizes.high <= LONGEST_NAME and not any(len(name.split()) > 1 for name, _ in values.top):
+        return {}
+    notes = notes_of_free_text(values.count, values.count, values.frequent.distinct.value)
+    return {"free_text": bool(notes), "notes": notes}
 
 
 def _media_options(form: str, media: list[MediaInfo]) -> dict[str, Any] | None:

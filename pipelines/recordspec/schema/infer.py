@@ -30,6 +30,10 @@ _ROWS_PER_CLASS = 10
 _CLASS_NAMES = re.compile(
     r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|y)($|[/_.-])", re.IGNORECASE
 )
+# Fewer rows than this may differ by chance; a text of more characters than this is no name.
+LEAST_ROWS = 20
+LONGEST_NAME = 64
+_FREE_TEXT = "texts of several words, mostly different: `fit.encode` takes them as `words`"
 # Reasons why a feature should not be an input of a model.
 IDENTIFIES = "it identifies rows"
 _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
@@ -161,6 +165,13 @@ def no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, 
         elif feature is not None and _lacks_finite(evidence, feature):
             reasons[feature.name] = "of NaN or infinity no model learns"
     return reasons
+
+
+def notes_of_free_text(rows: int, values: int, distinct: int | None) -> tuple[str, ...]:
+    """The note of texts of which some have several words, if they are mostly different: `distinct` is the
+    number of distinct ones among `values`, None for more than `MAX_CLASSES`."""
+    many = distinct is None or distinct > MAX_CLASSES or 2 * distinct > values
+    return (_FREE_TEXT,) if many and rows >= LEAST_ROWS else ()
 
 
 def free_text(features: Iterable[tuple[Evidence, Feature | None]]) -> tuple[str, ...]:

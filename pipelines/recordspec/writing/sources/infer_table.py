@@ -19,6 +19,8 @@ from recordspec.locations import Location
 from recordspec.schema.arrow_values import is_list
 from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
 from recordspec.schema.infer import (
+    LEAST_ROWS,
+    LONGEST_NAME,
     MAX_CLASSES,
     Evidence,
     Inferred,
@@ -26,6 +28,7 @@ from recordspec.schema.infer import (
     free_text,
     infer_features,
     no_inputs,
+    notes_of_free_text,
 )
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import EXACT_INTS, holds
@@ -61,10 +64,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
 # Digits that are no number: with leading zeros, or with a plus where no other has a minus, as in `+49171`.
 _LEADING_ZERO, _PLUS, _MINUS = "^[-+]?0[0-9]", "^[+]", "^-"
-# Fewer rows than this may differ by chance; a text of this many characters is not an identifier.
-_LEAST_ROWS = 20
 _MOST_MARKS = 3
-_LONGEST_NAME = 64
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # What people read as numbers or dates in cells of a CSV file, and a build does not; with how it reads them.
 _NOTATIONS = {
@@ -732,9 +732,9 @@ class ColumnProfile:
 
         self.repeats = self.repeats or len(some.unique()) < len(some)
         if not self.words:
-            long = compute.greater(compute.binary_length(some), _LONGEST_NAME)
+            long = compute.greater(compute.binary_length(some), LONGEST_NAME)
             if compute.any(long, min_count=0).as_py():
-                long = compute.greater(compute.utf8_length(some), _LONGEST_NAME)
+                long = compute.greater(compute.utf8_length(some), LONGEST_NAME)
             self.words = bool(compute.any(long, min_count=0).as_py()) or text.have(some, " \t\n\f\r")
 
     def _add_dates(self, values: Any) -> None:
@@ -858,10 +858,10 @@ class ColumnProfile:
                 for name, (_, read) in _NOTATIONS.items()
                 if (cell := self.notations.get(name))
             )
-        many = self.values is None or 2 * len(self.values) > self.rows - missing
-        is_free_text = dtype == "string" and self.words and many and self.rows >= _LEAST_ROWS
-        if is_free_text:
-            notes = (*notes, "texts of several words, mostly different: `fit.encode` takes them as `words`")
+        free_text: tuple[str, ...] = ()
+        if dtype == "string" and self.words:
+            distinct = None if self.values is None else len(self.values)
+            free_text = notes_of_free_text(self.rows, self.rows - missing, distinct)
         return Evidence(
             name=self.name,
             rows=self.rows,
@@ -878,8 +878,8 @@ class ColumnProfile:
             rounded=self.rounded,
             finite=self.finite or dtype != "float32",
             identifies=dtype == "string" and self._identifies,
-            free_text=is_free_text,
-            notes=notes,
+            free_text=bool(free_text),
+            notes=notes + free_text,
         )
 
     @property
@@ -917,7 +917,7 @@ class ColumnProfile:
     def _identifies(self) -> bool:
         """Whether each row has a word of its own, if it has texts."""
         is_text = self.type is not None and _is_text(self.type)
-        return is_text and self.rows >= _LEAST_ROWS and not self.nulls and not (self.repeats or self.words)
+        return is_text and self.rows >= LEAST_ROWS and not self.nulls and not (self.repeats or self.words)
 
     def _wide(self, dtype: str | None) -> str | None:
         """The dtype that holds all numbers; those of a CSV file that none holds are text already."""
