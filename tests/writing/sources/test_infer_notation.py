@@ -90,6 +90,17 @@ def test_the_encoding_is_proposed(tmp_path):
         assert inferred.schema.names.keys() == {"city", "n"}
 
 
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [("37\u00a0554", "0xa0 on line 2 of rows.csv is no UTF-8; in this encoding it is a space that does not break a line"),
+     ("Wort\u00adteil", "0xad on line 2 of rows.csv is no UTF-8; in this encoding it is a soft hyphen")],
+)  # fmt: skip
+def test_the_encoding_by_a_character_that_is_not_seen(tmp_path, cell, shown):
+    inferred = inferred_of(tmp_path, {"a": [cell, "1"], "b": ["x", "y"]}, "windows-1252")
+    proposed = {option.name: (option.value, option.reason) for option in inferred.options}
+    assert proposed["encoding"] == ("windows-1252", f"the byte {shown}: check the texts")
+
+
 def test_a_config_has_the_reasons_as_comments(tmp_path):
     (tmp_path / "train.csv").write_bytes(b"preis;tag\n1.234,5;-\n7,5 %;31.12.2026\n")
     (tmp_path / "test.csv").write_bytes(b"preis;tag\n1,5;1.12.2026\n")

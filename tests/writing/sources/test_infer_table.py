@@ -293,6 +293,10 @@ def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
         "code": ["1.2.3", "12/3", "4-4", "7"],
         "phone": ["555-1234", "555-1235", "555-1236", "555-1237"],
         "mixed": ['"1,5"', '"2.75"', '"0,1"', '"3,0"'],
+        "saldo": ['"1.234,56 €"', '"€ 7,50"', "12.345.678 €", '"-0,5\u00a0€"'],
+        "konto": ['"1 234,50-"', "7", '"1.234,5"', '"2,5-"'],
+        "short": ["31.12.24", "1/2/24 10:30", "01.01.99", "9.9.00"],
+        "version": ["1.2.30", "1.2.31", "1.2.32", "1.40.1"],
     }
     rows = [",".join(table), *(",".join(row) for row in zip(*table.values(), strict=True))]
     (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
@@ -304,7 +308,20 @@ def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
         f"cost: numbers such as `$12` {numbers}",
         f"day: dates such as `31/01/2026` {dates}",
         f"mixed: numbers such as `1,5` {numbers}",
+        f"saldo: numbers such as `1.234,56 €` {numbers}",
+        f"konto: numbers such as `1 234,50-` {numbers}",
+        f"short: dates such as `31.12.24` {dates}",
     ]
+
+
+def test_amounts_are_no_words(tmp_path):
+    cells = [f"{number}.000,50 €" for number in range(1, 40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["saldo;y", *(f"{cell};{cell[0]}" for cell in cells)]))
+    found = rs.infer(tmp_path / "rows.csv")
+    note = (
+        "saldo: numbers such as `1.000,50 €` are inferred as text: a build reads only the notation `1234.5`"
+    )
+    assert (found.notes, found.free_text) == ((note,), ())
 
 
 def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):

@@ -56,6 +56,8 @@ _OTHER_DELIMITERS = ";\t|"
 # The first bytes of UTF-16; and the encoding of most other text that is not UTF-8.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LIKELY = "windows-1252"
+# Its characters that are text, but not seen in a message.
+_UNSEEN = {"\u00a0": "a space that does not break a line", "\u00ad": "a soft hyphen"}
 _BATCH_ROWS = 1 << 16
 _FIRST_TEXTS = 1024
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -68,9 +70,15 @@ _MOST_MARKS = 3
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # What people read as numbers or dates in cells of a CSV file, and a build does not; with how it reads them.
 _NOTATIONS = {
-    "numbers": (r"^[-+]?[$€£]?(\d{1,3}([,']\d{3})+(\.\d+)?|\d+,\d+|\d+(\.\d+)?)\s?[%$€£]?$", "1234.5"),
+    "numbers": (
+        "^[-+]?([$€£][ \u00a0]?)?"
+        "(\\d{1,3}([,']\\d{3})+(\\.\\d+)?|[1-9]\\d{0,2}([. \u00a0\u202f]\\d{3})+(,\\d+)?|\\d+([.,]\\d+)?)"
+        "[ \u00a0\u202f]?[%$€£]?-?$",
+        "1234.5",
+    ),
     "dates": (
-        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{4}[./]\d{1,2}[./]\d{1,2})"
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{4}|(0?[1-9]|[12]\d|3[01])[./](0?[1-9]|[12]\d|3[01])[./]\d{2}"
+        r"|\d{4}[./]\d{1,2}[./]\d{1,2})"
         r"([ T]\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?$",
         "2026-01-31",
     ),
@@ -120,6 +128,7 @@ def _likely_encoding(problem: Problem) -> ProposedOption | None:
     if problem.expected != UTF8 or byte is None:
         return None
     character = bytes.fromhex(byte[1]).decode(_LIKELY, "replace")
+    character = _UNSEEN.get(character, character)
     if not character.isprintable() or character == "\ufffd":
         return None
     path, _, line = problem.where.rpartition(":")
@@ -859,7 +868,8 @@ class ColumnProfile:
                 if (cell := self.notations.get(name))
             )
         free_text: tuple[str, ...] = ()
-        if dtype == "string" and self.words:
+        # amounts with a space are no words
+        if dtype == "string" and self.words and not any(self.notations.values()):
             distinct = None if self.values is None else len(self.values)
             free_text = notes_of_free_text(self.rows, self.rows - missing, distinct)
         return Evidence(
