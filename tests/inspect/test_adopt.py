@@ -290,6 +290,22 @@ def test_files_that_are_adopted_again(theirs):
     assert third.identity != second.identity
 
 
+def test_files_are_found_again_by_their_first_bytes(theirs, tmp_path):
+    for number in range(2):
+        put(tmp_path / f"nameless/chunk_{number}.bin", rows(number * 10, number * 10 + 10))
+    assert rs.adopt(SCHEMA, tmp_path / "nameless").rows("train") == 20
+    put(tmp_path / "nameless/chunk_2.bin", rows(20, 25))
+    assert rs.adopt(SCHEMA, tmp_path / "nameless", force=True).rows("train") == 25
+    rs.adopt(SCHEMA, theirs)
+    put(theirs / "old.bak", rows(0, 3))
+    with pytest.raises(StoreError) as error:
+        rs.adopt(SCHEMA, theirs, force=True)
+    assert str(error.value) == (
+        f"{theirs}/old.bak: a TFRecord file by its first bytes, but not by its name, unlike test_0.tfrecord"
+        f" (give '{theirs}/*.tfrecord' to read those alone, or the files one by one to read all)"
+    )
+
+
 def test_files_of_the_same_names_stay(theirs):
     (theirs / "schema.yaml").write_text("theirs")
     assert rs.adopt(SCHEMA, theirs).suffix == "-v2"

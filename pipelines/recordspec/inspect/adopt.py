@@ -195,21 +195,22 @@ def _splits(files: Files | Mapping[str, Files], *, force: bool) -> dict[str, tup
 
 def _expanded(files: Files, *, force: bool) -> tuple[Location, ...]:
     try:
-        return expand(files)
+        return expand(files, anew=force)
     except StoreError:
-        paths = expand(files, as_found=True)
-        # what a manifest says does not count if it is to be replaced, or is that of another program
-        if not any(_is_ignored(folder, force=force) for folder in {path.parent for path in paths}):
+        paths = expand(files, as_found=True, anew=force)
+        # what a manifest says does not count if it is that of another program
+        if not any(_is_foreign(folder) for folder in {path.parent for path in paths}):
             raise
         return paths
 
 
-def _is_ignored(folder: Location, *, force: bool) -> bool:
+def _is_foreign(folder: Location) -> bool:
+    """Whether the manifest of a folder cannot be read."""
     try:
-        manifest = manifest_in(folder)
+        manifest_in(folder)
     except StoreError:
         return True
-    return force and manifest is not None and manifest.adopted == "files"
+    return False
 
 
 def _home(paths: Sequence[Location], *, force: bool) -> Location:
@@ -229,7 +230,7 @@ def _home(paths: Sequence[Location], *, force: bool) -> Location:
             got, hint = "is a dataset already", "a config and every command read it as it is"
         if known.adopted != "files" or not force:
             raise StoreError(State(where=str(home), got=got, hint=hint))
-    if others := sorted({*expand(str(home), as_found=True)}.difference(paths)):
+    if others := sorted({*expand(str(home), as_found=True, anew=force)}.difference(paths)):
         expected = f"all TFRecords of {home}"
         raise SpecError(
             Problem(path=("files",), expected=expected, got=f"them without {others[0].name}", hint=_ELSEWHERE)
