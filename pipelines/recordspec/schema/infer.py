@@ -221,6 +221,8 @@ def _reason(evidence: Evidence) -> str:
         reason += f", too large for {evidence.too_large_for}"
     elif evidence.missing and evidence.dtype is not None:
         reason += f" that is missing in {evidence.missing:,} of {rows}"
+        if evidence.dtype == "bool" and evidence.shape == (None,):
+            reason += " (an empty list in its place makes it `kind: tensor`)"
     return f"{reason}, which no feature holds, so it is left out"
 
 

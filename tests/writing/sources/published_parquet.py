@@ -137,7 +137,8 @@ def _scalars() -> Iterator[tuple[str, Writer, str | None]]:
         lists = f"v: {named} {_LISTS_OF_DATES}, {_OUT}" if is_date else None
         yield f"lists of {kind}", column_file([[first], [], [other, first]], listed), lists
         if kind == pa.bool_():
-            lists = f"v: {named} that is missing in 1 of 3 rows, {_OUT}"
+            way = "(an empty list in its place makes it `kind: tensor`)"
+            lists = f"v: {named} that is missing in 1 of 3 rows {way}, {_OUT}"
         if kind in _NO_EMPTY:
             lists = f"v: {_NO_EMPTY[kind]}, {_OUT}"
         yield f"lists of {kind}, some missing", column_file([[first], None, [other]], listed), lists

@@ -172,6 +172,7 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
         tmp_path / "rows.parquet",
         gaps=pyarrow.array([[1, None], [2]]),
         deep=pyarrow.array([[[True]], [[False], []]]),
+        bools=pyarrow.array([[True, False], None]),
         n=[1, 2],
     )
     found = inferred([str(path)], None)
@@ -181,6 +182,8 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
         "gaps: list<element: int64> with items that are missing (a value of your own in their place makes it "
         f"`kind: var_len`), {out}",
         f"deep: list<element: list<element: bool>>, {out}",
+        "bools: list<element: bool> that is missing in 1 of 2 rows (an empty list in its place makes it "
+        f"`kind: tensor`), {out}",
     )
 
 
