@@ -301,7 +301,7 @@ def test_a_folder_of_images_of_all_modes_is_built_as_inferred(tmp_path):
     deep = PIL.Image.open(tmp_path / "pets/dog/7.png").mode  # before Pillow 11, `I`
     assert done.stderr.splitlines() == [
         "image: files named as of another format, which `convert` takes: pets/dog/8.jpg",
-        f"image: JPEG image, PNG images of modes CMYK, {deep}, L, P, RGB, RGBA, stored as JPEG, converted to 3 channels of "
+        f"image: JPEG and PNG images of modes CMYK, {deep}, L, P, RGB, RGBA, stored as JPEG, converted to 3 channels of "
         "8 bits, transparent ones drawn on white, which changes the others a little (`encoding: png` does not)",
         "image: of different sizes, which `fit` pads to the largest of a batch (with `resize: [h, w]` all have one)",
     ]
@@ -421,7 +421,7 @@ def test_images_of_several_encodings_become_one(tmp_path):
     (tmp_path / "pets/cat/x.jpg").write_bytes(image_bytes(np.zeros((4, 5, 1), np.uint8), "jpeg"))
     found = rs.infer(tmp_path / "pets")
     assert found.schema.names["image"].encoding == "png"
-    assert found.notes == ("image: JPEG image, PNG images of modes L, RGB, stored as PNG",)
+    assert found.notes == ("image: JPEG and PNG images of modes L, RGB, stored as PNG",)
     assert found.rows == 5
 
 
@@ -634,6 +634,25 @@ def test_files_that_are_no_images_are_noted(tmp_path):
         "(and 1 more; `invalid: quarantine` leaves a few such files out; see `recordspec docs building`)",
     )
     assert (found.schema.names["image"].shape, found.rows) == ((4, 5, 3), 6)
+
+
+def test_a_damaged_image_is_noted(tmp_path):
+    images(tmp_path / "pets", 4, lambda number: 4)
+    (tmp_path / "pets/cat/cut.jpg").write_bytes(image_bytes(np.zeros((4, 5, 3), np.uint8), "jpeg")[:100])
+    assert rs.infer(tmp_path / "pets").notes == (
+        f"{tmp_path}/pets/cat/cut.jpg: expected an image file, got a JPEG image that is damaged "
+        "(`invalid: quarantine` leaves a few such files out; see `recordspec docs building`)",
+    )
+
+
+def test_notes_of_images_name_the_column(tmp_path):
+    for number, mode in enumerate(["jpeg", "png", "webp"]):
+        (tmp_path / f"{number}.{mode}").write_bytes(image_bytes(np.zeros((4, 5, 3), np.uint8), mode))
+    (tmp_path / "t.csv").write_text("photo,n\n0.jpeg,1\n1.png,2\n2.webp,3\n")
+    assert rs.infer(tmp_path / "t.csv").notes == (
+        "photo: paths of image files, judged by the first 3",
+        "photo: JPEG, PNG and WebP images of modes RGB, stored as PNG",
+    )
 
 
 def test_columns_with_nan_or_infinity_are_no_inputs(tmp_path):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from recordspec.errors import Problem, RecordError, SpecError, counted, see
-from recordspec.inspect.media import MediaInfo, media_info
+from recordspec.inspect.media import MEDIA, MediaInfo, media_info
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats.tally import (
     EMPTY,
@@ -167,12 +167,15 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     """
     media, notes, others = list[tuple[str, MediaInfo]](), list[str](), list[Problem]()
     for where, data in contents:
-        info = media_info(data, type_name(data) or "")
+        form = type_name(data) or ""
+        info = media_info(data, form)
         if info is None and kind == "audio":
             sounds.soundfile("the sample rates of sounds")  # a plain WAV file does not need it
         if info is None or info.takers is None:
             problem = images.size_problem(data) if kind == "image" else None
-            problem = problem or Problem(expected=f"an {kind} file", got=describe_type(data))
+            is_damaged = form in MEDIA and form.endswith(" image") == (kind == "image")
+            got = f"{describe_type(data)}{' that is damaged' * is_damaged}"
+            problem = problem or Problem(expected=f"an {kind} file", got=got)
             others.append(problem.at(where))
             continue
         media.append((where, info))
@@ -182,7 +185,9 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
         more = f"and {len(others) - 1:,} more; " if len(others) > 1 else ""
         hint = f"{more}`invalid: quarantine` leaves a few such files out; {see('building')}"
         notes.append(str(replace(others[0], hint=hint)))
-    options = (_image_options if kind == "image" else _audio_options)(media, notes)
+    conversions: list[str] = []
+    options = (_image_options if kind == "image" else _audio_options)(media, conversions)
+    notes += [f"{name}: {note}" for note in conversions]
     if None in options.get("shape", ()):
         notes.append(
             f"{name}: of different sizes, which `fit` pads to the largest of a batch "
@@ -203,14 +208,14 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         if images.encoding_named(where) not in (None, _IMAGES.get(info.form, info.form))
     ]
     if misnamed:
-        notes.append(f"image: files named as of another format, which `convert` takes: {_some(misnamed)}")
+        notes.append(f"files named as of another format, which `convert` takes: {_some(misnamed)}")
     unchanged = _media_options(min(forms), infos) if len(forms) == 1 and forms <= _IMAGES.keys() else None
     if unchanged is not None:
         del unchanged["kind"]
         return unchanged | turned | ({"convert": True} if misnamed else {})
     encoding = "jpeg" if 2 * photos >= len(infos) else "png"
     form = images.lossless({"RGBA" if info.is_transparent else info.mode for info in infos})
-    text = f"image: {', '.join(sorted(forms))}s of modes {', '.join(sorted(modes))}, stored as "
+    text = f"{_listed(forms)} of modes {', '.join(sorted(modes))}, stored as "
     text += encoding.upper()
     converted: dict[str, Any] = {"convert": True} if misnamed else {}
     if form is None or (encoding == "jpeg" and form not in ((1, "uint8"), (3, "uint8"))):
@@ -233,6 +238,13 @@ def _upright(info: MediaInfo) -> MediaInfo:
     return replace(info, measures={"width": info.measures["height"], "height": info.measures["width"]})
 
 
+def _listed(forms: Iterable[str]) -> str:
+    """Formats of media: `JPEG and PNG images`."""
+    *others, last = sorted(forms)
+    first = ", ".join(form.rpartition(" ")[0] for form in others)
+    return f"{first} and {last}s" if others else f"{last}s"
+
+
 def _some(names: Sequence[str]) -> str:
     """The first of these names, and how many more there are."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
@@ -249,7 +261,7 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         if sounds.format_named(where) not in (None, _SOUNDS.get(info.form, "").upper())
     ]
     if misnamed:
-        notes.append(f"audio: files named as of another format, which `convert` takes: {_some(misnamed)}")
+        notes.append(f"files named as of another format, which `convert` takes: {_some(misnamed)}")
     convert = {"convert": True} if misnamed else {}
     unchanged = _media_options(min(forms), infos) if len(forms) == 1 else None
     if unchanged is not None:
@@ -262,9 +274,9 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         convert = {"convert": True}
         shown = ", ".join(sorted({info.mode for info in infos}))
         several = counted(channels, "channel")
-        notes.append(f"audio: sounds of {shown}, converted to {rate:,} Hz, {several}, those of most of them")
+        notes.append(f"sounds of {shown}, converted to {rate:,} Hz, {several}, those of most of them")
     if len(forms) > 1 or not convert:
-        notes.append(f"audio: {', '.join(sorted(forms))}s, stored as {encoding.upper()}")
+        notes.append(f"{_listed(forms)}, stored as {encoding.upper()}")
     return {"sample_rate": rate, "channels": channels, "encoding": encoding, **convert}
 
 
