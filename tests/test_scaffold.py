@@ -453,6 +453,15 @@ def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without
     assert (guess.reason, guess.without) == (f"{reason}, of {count} features" if target else "", without)
 
 
+def test_a_target_of_several_labels_in_a_row_says_how_it_is_one_vector():
+    topics = "topics: {kind: label, names: [x, y], shape: [null]}"
+    guess = guess_fit(rs.Schema.loads(f"schema: s\nfeatures: {{a: float32, {topics}}}"))
+    assert (guess.target, guess.reason) == (
+        "topics",
+        "a label of 2 classes, of 2 features; of several in a row `encode: {topics: multi_hot}` makes one vector",
+    )
+
+
 def test_one_feature_has_no_target(tmp_path):
     (tmp_path / "a.png").write_bytes(image_bytes(np.zeros((4, 4, 3), np.uint8), "png"))
     done = run("infer", ".", "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)

@@ -688,10 +688,14 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
     ]
     if target is None:
         without.append("no targets: all features are text; `kind: label` makes classes of one")
+    if reason:
+        reason += f", of {len(features):,} features"
+    if target is not None and target.class_names and target.value_type.shape:
+        reason += f"; of several in a row `encode: {{{target.name}: multi_hot}}` makes one vector"
     return FitGuess(
         inputs=tuple(inputs),
         target=None if target is None else target.name,
-        reason=reason and f"{reason}, of {len(features):,} features",
+        reason=reason,
         without="; ".join(without),
     )
 
