@@ -1,4 +1,5 @@
-"""Schemas of CSV and Parquet files: what `schema.infer` says of a column is what a build makes of it."""
+"""Schemas of CSV and Parquet files: what `schema.infer` says of a column, by `writing.sources.column_profile`, is what a
+build makes of it."""
 
 from __future__ import annotations
 

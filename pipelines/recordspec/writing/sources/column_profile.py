@@ -1,0 +1,625 @@
+"""What the values of a column have in common, from which the feature that holds them is inferred."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec._arrow import arrow
+from recordspec.schema.arrow_values import is_list
+from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
+from recordspec.schema.infer import LEAST_ROWS, LONGEST_NAME, MAX_CLASSES, Evidence, notes_of_free_text
+from recordspec.schema.values import EXACT_INTS, holds
+from recordspec.wire.arrays import to_numpy
+from recordspec.writing.sources import text
+from recordspec.writing.sources.infer_notation import CellForms
+
+_FIRST_TEXTS = 1024
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_INT64 = range(-(1 << 63), 1 << 63)
+# The form in which pandas writes integers of a column with missing values.
+_WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
+# Digits that are no number: with leading zeros, or with a plus where no other has a minus, as in `+49171`.
+_LEADING_ZERO, _PLUS, _MINUS = "^[-+]?0[0-9]", "^[+]", "^-"
+_MOST_MARKS = 3
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+# What people read as numbers or dates in cells of a CSV file, and a build does not; with how it reads them.
+_NOTATIONS = {
+    "numbers": (
+        "^[-+]?([$€£][ \u00a0]?)?"
+        "(\\d{1,3}([,']\\d{3})+(\\.\\d+)?|[1-9]\\d{0,2}([. \u00a0\u202f]\\d{3})+(,\\d+)?|\\d+([.,]\\d+)?)"
+        "[ \u00a0\u202f]?[%$€£]?-?$",
+        "1234.5",
+    ),
+    "dates": (
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{4}|(0?[1-9]|[12]\d|3[01])[./](0?[1-9]|[12]\d|3[01])[./]\d{2}"
+        r"|\d{4}[./]\d{1,2}[./]\d{1,2})"
+        r"([ T]\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?$",
+        "2026-01-31",
+    ),
+}
+# An index of a class, as its name is printed.
+_INDEX = re.compile("0|[1-9][0-9]{0,3}")
+
+
+@dataclass
+class NumberProfile:
+    """Which dtypes do not hold the numbers of a column.
+
+    Attributes:
+        rounded: the first whole number that float32 does not hold, perhaps an identifier.
+        unheld: the first integer, as it was given, that float32 does not hold, and float64, by dtype.
+        large: whether float32 does not hold a number at all, or int64 an integer.
+        finite: whether no single number is NaN or infinite.
+    """
+
+    rounded: float | None = None
+    unheld: dict[str, int] = field(default_factory=dict)
+    large: bool = False
+    finite: bool = True
+
+    def add(self, numbers: npt.NDArray[np.float64]) -> None:
+        finite = numbers[np.isfinite(numbers)]
+        self.finite &= finite.size == numbers.size
+        self.large |= bool((abs(finite) > _MAX_FLOAT32).any())
+        whole = finite[(np.trunc(finite) == finite) & (abs(finite) <= _MAX_FLOAT32)]
+        lost = whole[whole.astype(np.float32) != whole]  # float32 has all up to 2^24
+        if self.rounded is None and len(lost):
+            self.rounded = float(lost[0])
+
+    def add_integers(self, integers: Any) -> None:
+        """Adds integers as they were given: beside floats, a float type must hold them exactly."""
+        self.unheld = _with_unheld(self.unheld, integers)
+
+
+@dataclass
+class TextProfile:
+    """What distinguishes words from names and identifiers in a column of texts.
+
+    Attributes:
+        first: the first texts, at most 1,024.
+        repeat: whether two rows of a batch have the same text.
+        words: whether a text has several words, or is long.
+    """
+
+    first: tuple[str, ...] = ()
+    repeat: bool = False
+    words: bool = False
+
+    def add(self, some: Any) -> None:
+        import pyarrow.compute as compute
+
+        if not self.first:
+            self.first = tuple(filter(None, some[:_FIRST_TEXTS].to_pylist()))
+        self.repeat = self.repeat or len(some.unique()) < len(some)
+        if not self.words:
+            long = compute.greater(compute.binary_length(some), LONGEST_NAME)
+            if compute.any(long, min_count=0).as_py():
+                long = compute.greater(compute.utf8_length(some), LONGEST_NAME)
+            self.words = bool(compute.any(long, min_count=0).as_py()) or text.have(some, " \t\n\f\r")
+
+
+@dataclass
+class CellProfile:
+    """What the cells of a column of a CSV file, which are text, are read as.
+
+    Attributes:
+        numbers: those that the cells are, if they are numbers.
+        empty: the number of quoted empty cells, which are text, but not numbers.
+        pointed: the first whole number with a point that is too large for an integer feature, as float32, and
+            the first that float64 does not hold.
+        as_text: the dtype that does not hold all numbers, if none holds them.
+        zeros: whether an integer has leading zeros.
+        signs: the signs that integers have.
+        whole: whether all numbers are integers of up to 18 digits, perhaps with `.0`.
+        gap_marks: the texts among numbers, such as `NA`, judging by the first rows.
+        forms: in which notations the cells are.
+        notations: which of `_NOTATIONS` all cells have, and the first that no build reads so.
+        dtypes: the dtypes as which all cells are read.
+    """
+
+    numbers: NumberProfile
+    empty: int = 0
+    pointed: dict[str, int] = field(default_factory=dict)
+    as_text: str = ""
+    zeros: bool = False
+    signs: set[str] = field(default_factory=set)
+    whole: bool = True
+    gap_marks: tuple[str, ...] = ()
+    forms: CellForms = field(default_factory=CellForms)
+    notations: dict[str, str] = field(default_factory=lambda: dict.fromkeys(_NOTATIONS, ""))
+    dtypes: tuple[str, ...] = ("int64", "float64", "bool")
+
+    def add(self, some: Any, rows: int) -> None:
+        """Adds cells; `rows` are those with a cell, these included."""
+        import pyarrow.compute as compute
+
+        filled = some.filter(compute.greater(compute.binary_length(some), 0))
+        self.empty += len(some) - len(filled)
+        were_numbers = "float64" in self.dtypes
+        if len(filled) == rows - self.empty:
+            self.gap_marks = _gap_marks(filled)
+        self.dtypes = tuple(dtype for dtype in self.dtypes if text.are(filled, dtype))
+        if were_numbers and "float64" not in self.dtypes:
+            self.numbers.large, self.as_text = False, ""
+        if "int64" in self.dtypes and not self.zeros:
+
+            def any_is(pattern: str) -> bool:
+                matches = compute.match_substring_regex(filled, pattern)
+                return bool(compute.any(matches, min_count=0).as_py())
+
+            self.zeros = any_is(_LEADING_ZERO)
+            self.signs |= {sign for sign in (_PLUS, _MINUS) if any_is(sign)}
+        if "float64" in self.dtypes and self.whole:
+            matches = compute.match_substring_regex(filled, _WHOLE)
+            self.whole = bool(compute.all(matches, min_count=0).as_py())
+            pointed = text.beyond_point(filled)
+            first = {"float32": pointed[0]} if pointed else {}
+            self.pointed = _with_unheld(first | self.pointed, np.array(pointed, np.int64))
+        if "float64" in self.dtypes:
+            self._add_numbers(filled)
+        if len(filled):
+            self.forms.add(filled, are_plain="float64" in self.dtypes)
+            self._add_notations(filled)
+
+    def _add_numbers(self, filled: Any) -> None:
+        """Adds cells all of which are numbers, or so far all integers."""
+        short, long = text.integers(filled)
+        self.numbers.add_integers(short)
+        self.numbers.add_integers(np.array(long, object))
+        if "int64" in self.dtypes:
+            if not all(value in _INT64 for value in long):
+                self.dtypes, self.as_text = (), "int64"
+            return
+        numbers = text.cast(filled, "float64")
+        if numbers is None:
+            numbers = np.array(filled.to_pylist(), np.float64)
+        if text.overflows(filled, numbers):
+            self.dtypes, self.as_text = (), "float64"
+        else:
+            self.numbers.add(numbers)
+
+    def _add_notations(self, filled: Any) -> None:
+        import pyarrow.compute as compute
+
+        if "float64" in self.dtypes:  # all cells are numbers, which take no second look
+            self.notations.pop("dates", None)
+            return
+        if not self.notations:
+            return
+        plain = text.form(filled, "float64")
+        for name, example in [*self.notations.items()]:
+            fits = compute.match_substring_regex(filled, _NOTATIONS[name][0])
+            if not compute.all(compute.or_(fits, plain) if name == "numbers" else fits).as_py():
+                del self.notations[name]
+            elif not example:
+                odd = filled.filter(compute.invert(plain))
+                self.notations[name] = odd[0].as_py() if len(odd) else ""
+
+    def dtype(self, dtype: str | None, *, is_date: bool) -> tuple[str | None, tuple[str, ...]]:
+        """The dtype of the cells, of which `dtype` is the first choice, and a note."""
+        if dtype == "int64" and (self.zeros or self.signs == {_PLUS}) and not is_date:
+            return "string", ("digits with leading zeros or a plus, which an integer loses: text",)
+        if dtype == "float32" and self.is_whole:
+            return "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
+        return dtype, ()
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether numbers, some with `.0`, are whole, and float32 would round one."""
+        return self.whole and self.numbers.rounded is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are integers that float32 would round, and int64 holds."""
+        return self.is_rounded and not self.pointed
+
+    @property
+    def notes_of_text(self) -> tuple[str, ...]:
+        """The notes of cells that are text, and nearly something else."""
+        notes: tuple[str, ...] = ()
+        if self.gap_marks:
+            marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
+            notes = (f"numbers, but for {marks}: if that means missing, `missing` of the source says so",)
+        if not self.zeros:
+            notes += tuple(
+                f"{name} such as `{cell}` are inferred as text: a build reads only the notation `{read}`"
+                for name, (_, read) in _NOTATIONS.items()
+                if (cell := self.notations.get(name))
+            )
+        return notes
+
+
+@dataclass
+class ColumnProfile:
+    """The common properties of the values of a column.
+
+    Attributes:
+        type: the Arrow type, of all values that are not null; string for any column of a CSV file.
+        by_length: whether lists of one length have a shape.
+        cells: what cells of a CSV file are read as; None for other values.
+        rows, nulls: the number of rows, and of those without a value.
+        class_names: the names of the classes whose indices the integers are, if known.
+        may_be_class: whether integers may be taken for indices of classes.
+        values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
+        numbers, texts: the profiles of these.
+        odd: a description of the values, if they have no common type, or none that Arrow has.
+        was: a note of a type of Arrow whose values are kept in another.
+        not_utf8: whether a text of Arrow is not UTF-8.
+        lengths: the different lengths of lists, at most two.
+        gaps: whether a list has a missing item.
+        date: the coarsest unit of all values, if they are dates and times, or their text.
+    """
+
+    name: str
+    by_length: bool = False
+    cells: CellProfile | None = None
+    type: Any = None
+    rows: int = 0
+    nulls: int = 0
+    class_names: tuple[str, ...] = ()
+    may_be_class: bool = True
+    values: set[Any] | None = field(default_factory=set)
+    numbers: NumberProfile = field(default_factory=NumberProfile)
+    texts: TextProfile = field(default_factory=TextProfile)
+    odd: str = ""
+    was: str = ""
+    not_utf8: bool = False
+    lengths: set[int] = field(default_factory=set)
+    gaps: bool = False
+    date: DateUnit | None = None
+    _may_be_dates: bool = True
+
+    @classmethod
+    def of_cells(cls, name: str) -> ColumnProfile:
+        """The profile of a column of a CSV file."""
+        profile = cls(name)
+        profile.cells = CellProfile(profile.numbers)
+        return profile
+
+    def add(self, column: Any, rows: int) -> None:
+        """Adds the next rows: an Arrow array, or what the values are that Arrow does not take."""
+        import pyarrow.types as types
+
+        self.rows += rows
+        if isinstance(column, str):
+            self.odd = self.odd or column
+            return
+        column = self._normal(column)
+        # cells of text are read with large offsets, which is no type of theirs
+        self._add_type(arrow().string() if self.cells is not None else column.type)
+        if self.class_names and types.is_integer(column.type):
+            column = arrow().compute.if_else(arrow().compute.less(column, 0), None, column)
+        self.nulls += column.null_count
+        some = column.drop_null()
+        self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
+
+    def _normal(self, column: Any) -> Any:
+        """A column in a type that a feature holds, with a note of what it was."""
+        if "list_view" in str(column.type).partition("<")[0]:
+            column = column.cast(arrow().list_(column.type.value_type))
+        types, kind = arrow().types, item_type(column.type)
+        if isinstance(kind, arrow().BaseExtensionType) and not is_tensor(column.type):  # JSON, UUID
+            column = column.cast(_with_items(column.type, kind.storage_type))
+            kind = item_type(column.type)
+        if _is_text(kind) and self.cells is None:
+            self._check_utf8(column)
+            column = column.dictionary_decode() if types.is_dictionary(column.type) else column
+            return column.cast(_with_items(column.type, arrow().large_binary())) if self.not_utf8 else column
+        if types.is_decimal(kind):
+            self.was = f"{kind}, kept as numbers: `kind: text` keeps all digits"
+            number = arrow().float64()
+        elif types.is_time(kind) or types.is_duration(kind):
+            since = "of a duration" if types.is_duration(kind) else "since midnight"
+            self.was = f"{_UNITS[kind.unit]} {since}"
+            self.may_be_class, number = False, arrow().int64()
+        elif types.is_fixed_size_binary(kind):
+            hint = "`kind: tensor` with `encoding: raw`, if these are numbers"
+            self.was, number = f"{kind.byte_width:,} bytes each: {hint}", arrow().large_binary()
+        elif "view" in str(kind):
+            number = arrow().large_string() if types.is_string_view(kind) else arrow().large_binary()
+        else:
+            return column
+        if types.is_time(kind) and kind.bit_width == 32:
+            column = column.cast(_with_items(column.type, arrow().int32()))
+        return column.cast(_with_items(column.type, number))
+
+    def _check_utf8(self, column: Any) -> None:
+        """Takes all texts for bytes once one is not UTF-8, which Arrow does not check when it reads them."""
+        try:
+            column.validate(full=True)
+        except arrow().ArrowInvalid:
+            self.not_utf8, self.values, self._may_be_dates = True, None, False
+            self.was = "text that is not UTF-8, kept as bytes"
+            if self.type is not None and _is_text(item_type(self.type)):
+                self.type = _with_items(self.type, arrow().large_binary())
+
+    def _add_some(self, some: Any) -> None:
+        """Adds values none of which is missing."""
+        import pyarrow.types as types
+
+        if types.is_string(some.type) or types.is_large_string(some.type):
+            some = some.cast(arrow().large_string())
+            self._add_values(some)
+            self._add_texts(some)
+        elif types.is_date(some.type) or types.is_timestamp(some.type):
+            self._add_dates(to_dates(some))
+        elif types.is_integer(some.type):
+            self._add_values(some)
+            self._add_items(some)
+        elif types.is_floating(some.type):
+            self._add_items(some)
+        elif is_list(some.type):
+            self._add_lists(some)
+        elif is_tensor(some.type):
+            self._add_items(some.storage.flatten())
+
+    def _add_lists(self, some: Any) -> None:
+        import pyarrow.types as types
+
+        items = some.flatten()
+        while is_list(items.type):
+            self.gaps |= items.null_count > 0
+            items = items.flatten()
+        self.gaps |= items.null_count > 0
+        if _is_text(items.type) and self.shallow:
+            self._add_values(items.dictionary_decode() if types.is_dictionary(items.type) else items)
+        if self.class_names and types.is_integer(items.type):
+            self.gaps |= bool(arrow().compute.any(arrow().compute.less(items, 0), min_count=0).as_py())
+        self._add_items(items.drop_null())
+        if self.by_length and len(self.lengths) < 2 and not is_list(some.type.value_type):
+            self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
+
+    def _add_items(self, items: Any) -> None:
+        """Adds numbers, single ones or those of lists; other items need no look."""
+        import pyarrow.types as types
+
+        if types.is_floating(items.type):
+            self.numbers.add(to_numpy(items).astype(np.float64))
+        elif types.is_integer(items.type):
+            integers = to_numpy(items)
+            self.numbers.large |= types.is_uint64(items.type) and bool((integers > _INT64[-1]).any())
+            self.numbers.add_integers(integers)
+
+    def _add_type(self, kind: Any) -> None:
+        import pyarrow.types as types
+
+        if self.type is None or types.is_null(self.type):
+            self.type = kind
+        elif not kind.equals(self.type) and not types.is_null(kind):
+            common = _common_type(self.type, kind)
+            self.odd = self.odd or ("" if common else f"{self.type} and {kind}")
+            self.type = common or self.type
+
+    def _add_texts(self, some: Any) -> None:
+        self.texts.add(some)
+        if self.cells is not None:
+            self.cells.add(some, self.rows - self.nulls)
+        if self._may_be_dates:
+            texts = some.to_pylist()
+            self._add_dates(texts if self.cells is None else [text for text in texts if text])
+
+    def _add_dates(self, values: Any) -> None:
+        unit = unit_of_dates(values)
+        self._may_be_dates = unit is not None
+        if unit is not None and len(values):
+            self.date = finest(self.date or unit, unit)
+
+    def _add_values(self, some: Any) -> None:
+        if self.values is not None:
+            distinct = some.unique()
+            if len(distinct) <= MAX_CLASSES:
+                self.values |= set(distinct.to_pylist())
+            if len(distinct) > MAX_CLASSES or len(self.values) > MAX_CLASSES:
+                self.values = None
+
+    def evidence(self) -> Evidence:
+        """The evidence of all rows that were added."""
+        cells = self.cells
+        dtype, shape = ("string", ()) if self.gaps or self.type is None else _dtype_and_shape(self.type)
+        date = self.date if self._may_be_dates else None
+        dtype = dtype if date is None else "int64"
+        if len(self.lengths) == 1 and shape == (None,):
+            shape = tuple(self.lengths)
+        notes: tuple[str, ...] = ()
+        if cells is not None:
+            if cells.dtypes and self.rows > self.nulls + cells.empty:
+                dtype = {"float64": "float32"}.get(cells.dtypes[0], cells.dtypes[0])
+            dtype, notes = cells.dtype(dtype, is_date=date is not None)
+        if dtype == "float32" and "float64" in self._unheld:
+            dtype = None if cells is None else "string"
+        missing = self.nulls + (cells.empty if cells is not None and dtype != "string" else 0)
+        if self.is_empty:
+            missing = self.rows
+        notes += (self.was,) * bool(self.was)
+        if cells is not None and dtype == "string":
+            notes += cells.notes_of_text
+        free_text: tuple[str, ...] = ()
+        # amounts with a space are no words
+        if dtype == "string" and self.texts.words and not (cells and any(cells.notations.values())):
+            distinct = None if self.values is None else len(self.values)
+            free_text = notes_of_free_text(self.rows, self.rows - missing, distinct)
+        return Evidence(
+            name=self.name,
+            rows=self.rows,
+            missing=missing,
+            type_name=self._type_name,
+            dtype=None if self.gaps or self.odd or missing == self.rows else self._wide(dtype),
+            shape=shape,
+            is_text=self.type is not None and _is_text(self.type),
+            date=date,
+            may_be_string=cells is not None,
+            values=self._distinct(dtype),
+            class_names=self.class_names if dtype in ("int64", "uint64") else (),
+            too_large_for=self._too_large_for(dtype),
+            rounded=self.numbers.rounded,
+            finite=self.numbers.finite or dtype != "float32",
+            identifies=dtype == "string" and self._identifies,
+            free_text=bool(free_text),
+            notes=notes + free_text,
+        )
+
+    @property
+    def _type_name(self) -> str:
+        """What messages call the values, with the way to a feature, if there is one."""
+        types = arrow().types
+        if not self.name:
+            way = "`columns: {index: ''}` of a file's source"
+            return f"a column without a name (rename it, or read it with {way})"
+        if self.odd or self.type is None:
+            return self.odd
+        item, way = item_type(self.type), ""
+        kind = "tensor" if types.is_boolean(item) else "var_len" if self.shallow else "ragged"
+        if self.gaps:
+            fill = "NaN, or a value of your own" if types.is_floating(item) else "a value of your own"
+            way = f" with items that are missing ({fill} in their place makes it `kind: {kind}`)"
+        elif is_list(self.type) and (types.is_date(item) or types.is_timestamp(item)):
+            way = f" (cast to int64, `kind: {kind}` holds it)"
+        return f"{self.type}{way}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value has an item or a member, so that its type is unknown."""
+        if self.odd or self.type is None:
+            return False
+        item = item_type(self.type)
+        return arrow().types.is_null(item) or (arrow().types.is_struct(item) and not item.num_fields)
+
+    @property
+    def shallow(self) -> bool:
+        """Whether values are lists, not lists of lists."""
+        return self.type is not None and is_list(self.type) and not is_list(self.type.value_type)
+
+    @property
+    def _identifies(self) -> bool:
+        """Whether each row has a word of its own, if it has texts."""
+        is_text = self.type is not None and _is_text(self.type)
+        are_words = is_text and not (self.texts.repeat or self.texts.words)
+        return are_words and self.rows >= LEAST_ROWS and not self.nulls
+
+    def _wide(self, dtype: str | None) -> str | None:
+        """The dtype that holds all numbers; those of a CSV file that none holds are text already."""
+        wide = {"float32": "float64", "int64": "uint64"}
+        return wide.get(dtype, dtype) if dtype is not None and self._too_large_for(dtype) else dtype
+
+    def _too_large_for(self, dtype: str | None) -> str:
+        """The dtype that does not hold all numbers, where it would be the first choice; or ""."""
+        if dtype == "float32":
+            return "float32" if self.numbers.large or self._unheld else ""
+        if dtype in ("string", None):
+            as_text = "" if self.cells is None else self.cells.as_text
+            return as_text or ("float64" if "float64" in self._unheld and self._is_float else "")
+        return "int64" if self.numbers.large else ""
+
+    @property
+    def _unheld(self) -> Mapping[str, int]:
+        """Those of the numbers; of whole numbers, some of which float32 rounds, also those with a point."""
+        unheld, cells = self.numbers.unheld, self.cells
+        return {**cells.pointed, **unheld} if cells is not None and cells.is_rounded else unheld
+
+    @property
+    def _is_float(self) -> bool:
+        """Whether some numbers are floats."""
+        if self.cells is not None:
+            return "float64" in self.cells.dtypes
+        return bool(arrow().types.is_floating(item_type(self.type)))
+
+    def _distinct(self, dtype: str | None) -> frozenset[Any] | None:
+        if dtype == "int64" and not self.may_be_class:
+            return None
+        if self.values is None or self.cells is None or dtype != "int64":
+            return None if self.values is None else frozenset(self.values)
+        if not all(map(_INDEX.fullmatch, self.values)):
+            return None
+        return frozenset(map(int, self.values))
+
+
+def item_type(kind: Any) -> Any:
+    """The type of single values, and of items of lists and arrays."""
+    while is_list(kind) or is_tensor(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _with_unheld(examples: dict[str, int], integers: Any) -> dict[str, int]:
+    """By dtype, the first integer that float32 does not hold, and float64: of `examples`, else of these."""
+    examples = dict(examples)
+    for dtype in ("float32", "float64"):
+        if dtype not in examples:
+            most = EXACT_INTS[dtype]
+            far = integers[(integers > most) | (integers < -most)]
+            first = next((value for value in map(int, far) if not holds(value, dtype)), None)
+            examples |= {} if first is None else {dtype: first}
+    return examples
+
+
+def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
+    """The first choice of a dtype for an Arrow type, None if no feature holds it; and a value's shape."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return _dtype_and_shape(kind.value_type)
+    if is_list(kind):
+        dtype, shape = _dtype_and_shape(kind.value_type)
+        size = kind.list_size if types.is_fixed_size_list(kind) and None not in shape else None
+        return dtype, (size, *shape)
+    if is_tensor(kind):
+        item = np.dtype(kind.value_type.to_pandas_dtype()).name
+        return "float32" if item == "float64" else item, tuple(kind.shape)
+    if types.is_boolean(kind):
+        return "bool", ()
+    if types.is_integer(kind):
+        return "int64", ()
+    if types.is_floating(kind):
+        return "float32", ()
+    return "string" if _is_text(kind) or types.is_binary(kind) or types.is_large_binary(kind) else None, ()
+
+
+def _with_items(kind: Any, item: Any) -> Any:
+    """The type of lists in each other with other items, or these alone."""
+    if arrow().types.is_fixed_size_list(kind):
+        return arrow().list_(_with_items(kind.value_type, item), kind.list_size)
+    return arrow().list_(_with_items(kind.value_type, item)) if is_list(kind) else item
+
+
+def is_tensor(kind: Any) -> bool:
+    """Whether a value is an array of two dimensions or more, as `_array` makes them."""
+    return isinstance(kind, arrow().FixedShapeTensorType)
+
+
+def _common_type(first: Any, other: Any) -> Any:
+    """The type of numbers, or of lists of numbers, of two types; None if there is none."""
+    import pyarrow.types as types
+
+    if is_list(first) and is_list(other):
+        items = first.value_type, other.value_type
+        common = next((item for item in items if not types.is_null(item)), items[0])
+        if not any(map(types.is_null, items)) and not items[0].equals(items[1]):
+            common = _common_type(*items)
+        return None if common is None else arrow().list_(common)
+    numbers = [types.is_integer(kind) or types.is_floating(kind) for kind in (first, other)]
+    whole = types.is_integer(first) and types.is_integer(other)
+    return None if whole or not all(numbers) else arrow().float64()
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _gap_marks(some: Any) -> tuple[str, ...]:
+    """The cells without a digit, if at least half are numbers, and the others at most three such texts."""
+    import pyarrow.compute as compute
+
+    others = some.filter(compute.invert(text.form(some, "float64")))
+    marks = sorted(map(str, others.unique().to_pylist())) if 0 < 2 * len(others) <= len(some) else []
+    are_marks = len(marks) <= _MOST_MARKS and not any(map(str.isdigit, "".join(marks)))
+    return tuple(marks) if are_marks else ()
