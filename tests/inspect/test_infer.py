@@ -343,3 +343,10 @@ def test_texts_of_words_that_differ_are_free_text(tmp_path):
     assert found.notes == (f"late: {notes}", f"said: {notes}")
     few = inferred(written(tmp_path / "few", schema, rows[:19]), "s")
     assert (few.free_text, few.notes) == ((), ())
+    some = rs.Schema.loads("schema: s\nfeatures: {said: {dtype: string, default: ''}}\n")
+    gaps = [{}, *({"said": row["said"]} for row in rows)]
+    assert inferred(written(tmp_path / "gaps", some, gaps), "s").notes == (
+        "said: missing in 1 of 41 rows and reads as its default",
+        f"said: {notes}",
+        "said: a missing text has no words, whose mean is NaN: `default: none` is a word",
+    )

@@ -366,7 +366,7 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
     if evidence["shape"] == (1,) and (not missing or has_default):
         if isinstance(values, BytesTally) and "is_text" in more:
-            more = more | _free_text(values)
+            more = more | _free_text(values, missing)
         return evidence | {"shape": (), **more}
     return evidence | {"shape": (None,)} if missing else evidence
 
@@ -396,11 +396,11 @@ def _strings(values: BytesTally) -> dict[str, Any]:
     return {}
 
 
-def _free_text(values: BytesTally) -> dict[str, Any]:
+def _free_text(values: BytesTally, missing: int) -> dict[str, Any]:
     """Whether texts are free text, by their sizes and by the beginnings of those that are counted."""
     if values.sizes.high <= LONGEST_NAME and not any(len(name.split()) > 1 for name, _ in values.top):
         return {}
-    notes = notes_of_free_text(values.count, values.count, values.frequent.distinct.value)
+    notes = notes_of_free_text(values.count + missing, values.count, values.frequent.distinct.value)
     return {"free_text": bool(notes), "notes": notes}
 
 

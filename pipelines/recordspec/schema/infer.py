@@ -33,7 +33,10 @@ _CLASS_NAMES = re.compile(
 # Fewer rows than this may differ by chance; a text of more characters than this is no name.
 LEAST_ROWS = 20
 LONGEST_NAME = 64
-_FREE_TEXT = "texts of several words, mostly different: `fit.encode` takes them as `words`"
+_FREE_TEXT = (
+    "texts of several words, mostly different: `fit.encode` takes them as `words`",
+    "a missing text has no words, whose mean is NaN: `default: none` is a word",
+)
 # Reasons why a feature should not be an input of a model.
 IDENTIFIES = "it identifies rows"
 _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
@@ -168,10 +171,10 @@ def no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, 
 
 
 def notes_of_free_text(rows: int, values: int, distinct: int | None) -> tuple[str, ...]:
-    """The note of texts of which some have several words, if they are mostly different: `distinct` is the
-    number of distinct ones among `values`, None for more than `MAX_CLASSES`."""
+    """The notes of texts of which some have several words, if they are mostly different: `distinct` is the
+    number of distinct ones among `values`, None for more than `MAX_CLASSES`. Other rows have no text."""
     many = distinct is None or distinct > MAX_CLASSES or 2 * distinct > values
-    return (_FREE_TEXT,) if many and rows >= LEAST_ROWS else ()
+    return _FREE_TEXT[: 1 + (values < rows)] if many and rows >= LEAST_ROWS else ()
 
 
 def free_text(features: Iterable[tuple[Evidence, Feature | None]]) -> tuple[str, ...]:

@@ -289,6 +289,15 @@ def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
     assert "    twice:\n      as: one_hot\n      max_tokens: 1000\n" in config
 
 
+def test_missing_texts_have_no_words_which_is_noted(tmp_path):
+    rows = [{"subject": None if number == 7 else f"the case {number}"} for number in range(30)]
+    assert rs.infer(rows).notes == (
+        "subject: missing in 1 of 30 rows and reads as its default",
+        "subject: texts of several words, mostly different: `fit.encode` takes them as `words`",
+        "subject: a missing text has no words, whose mean is NaN: `default: none` is a word",
+    )
+
+
 def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
     table = {
         "cost": ["$12", "$1", "$3", "$0.5"],
