@@ -280,6 +280,12 @@ def test_files_that_are_adopted_again(theirs):
     assert str(error.value) == f"`{theirs}` was adopted: force=True, or --force, adopts it again"
     assert contents(theirs) == before
     put(theirs / "train_2.tfrecord", rows(30, 35))
+    with pytest.raises(StoreError) as error:
+        rs.read(SCHEMA, theirs, batch=2)
+    assert str(error.value) == (
+        f"{theirs}/train_2.tfrecord: expected shards that the manifest names, got another one "
+        "(`recordspec adopt --force` adopts it, too)"
+    )
     second = rs.adopt(SCHEMA, theirs, force=True)
     assert (first.rows("train"), second.rows("train")) == (22, 27)
     assert contents(theirs).keys() - before.keys() == {"train_2.tfrecord", "schema-v2.yaml", "index-v2.bin"}

@@ -156,7 +156,7 @@ def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProbl
     if isinstance(folder, LocalPath):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
         foreign = set(filter(is_tfrecord_name, there)) - manifest.files
-        for problem in shard_differences(folder, manifest.files - there, foreign):
+        for problem in shard_differences(folder, manifest, manifest.files - there, foreign):
             yield LocalPath(problem.where), problem
     yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)
     yield from ((folder / manifest.name_of(KEYS_FILE), problem) for problem in key_problems(folder, manifest))

@@ -209,7 +209,7 @@ def _folder_matches(
         if not present:
             raise _no_tfrecords(folder, files, [])
         there = {path.name for path in present}
-        return present, [*shard_differences(folder, manifest.files - there, there - manifest.files)]
+        return present, [*shard_differences(folder, manifest, manifest.files - there, there - manifest.files)]
     named, others = _tfrecords(files)
     if named:
         problems = [_other_name(path, named, others, files) for path in others]
@@ -343,7 +343,7 @@ def _completeness(
             manifests[folder] = manifest
             named, there = manifest.files, {shard.path.name for shard in shards}
             wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
-            problems += shard_differences(folder, wanted - there, there - named)
+            problems += shard_differences(folder, manifest, wanted - there, there - named)
         else:
             problems += _incomplete(shards, pattern)
     return problems

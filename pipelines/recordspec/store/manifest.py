@@ -439,12 +439,16 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     return Manifest(**{**data, **read})
 
 
-def shard_differences(folder: Location, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
+def shard_differences(
+    folder: Location, manifest: Manifest, missing: set[str], foreign: set[str]
+) -> Iterator[Problem]:
     """The problems of missing shards, which the manifest names, and of those that it does not name."""
     for name in sorted(missing):
         yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
+    adopted = manifest.adopted == "files"
+    hint = "`recordspec adopt --force` adopts it, too" if adopted else "move it to another folder"
     for name in sorted(foreign):
-        expected, hint = "shards that the manifest names", "move it to another folder"
+        expected = "shards that the manifest names"
         yield Problem(where=str(folder / name), expected=expected, got="another one", hint=hint)
 
 
