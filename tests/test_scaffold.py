@@ -453,6 +453,22 @@ def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without
     assert (guess.reason, guess.without) == (f"{reason}, of {count} features" if target else "", without)
 
 
+def test_a_comment_says_how_lists_of_texts_become_numbers(tmp_path):
+    rows = [f'{{"id": {n}, "tags": ["t{n}", "u{n}"], "said": ["a b {n}"], "y": {n}.5}}' for n in range(30)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    done = run("infer", "rows.jsonl", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    way = "{as: multi_hot, max_tokens: 1000}"
+    comment = f"without id: it identifies rows; tags, said: lists of texts, which `encode` makes vectors of, by {way}"
+    text = (tmp_path / "c.yaml").read_text()
+    assert f"  inputs:  # {comment}\n  - tags\n  - said\n" in text
+    (tmp_path / "c.yaml").write_text(f"{text}  encode: {{tags: {way}, said: {way}}}\n")
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    pipeline.build()
+    inputs, _ = next(iter(pipeline.dataset("train")))
+    assert all(value.dtype == "float32" and value.shape[0] for value in inputs.values())
+
+
 def test_a_target_of_several_labels_in_a_row_says_how_it_is_one_vector():
     topics = "topics: {kind: label, names: [x, y], shape: [null]}"
     guess = guess_fit(rs.Schema.loads(f"schema: s\nfeatures: {{a: float32, {topics}}}"))

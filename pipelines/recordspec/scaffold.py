@@ -603,7 +603,11 @@ def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: 
         "fit": fit,
     }
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
-    comments = {"  inputs:": guess.without, "  targets:": guess.reason, "    buffer:": _GLOBAL}
+    comments = {
+        "  inputs:": "; ".join(filter(None, (guess.without, _unlearnt(schema, guess.inputs)))),
+        "  targets:": guess.reason,
+        "    buffer:": _GLOBAL,
+    }
     if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
         comments = {}
     else:
@@ -722,6 +726,14 @@ def _encodes(schema: Schema, names: Iterable[str], free_text: Sequence[str]) -> 
         elif value_type.shape == () and value_type.is_number and value_type.item != "bool":
             encoded[feature.name] = "normalize"
     return encoded
+
+
+def _unlearnt(schema: Schema, names: Iterable[str]) -> str:
+    """What a comment says of inputs that are lists of texts, which no layer but a lookup takes."""
+    types = {name: schema.names[name].value_type for name in names if name in schema.names}
+    lists = [name for name, value_type in types.items() if value_type.item == "text" and value_type.shape]
+    way = f"{{as: multi_hot, max_tokens: {_MOST_TOKENS}}}"
+    return f"{', '.join(lists)}: lists of texts, which `encode` makes vectors of, by {way}" if lists else ""
 
 
 def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
