@@ -649,6 +649,14 @@ def test_a_class_that_not_every_split_has_is_noted(tmp_path):
     assert "label: classes of train alone: `a`, `b`, `c`, `d`, `e` and 3 more" in rs.infer(tmp_path).notes
 
 
+def test_classes_that_look_alike_are_noted(tmp_path):
+    media(tmp_path, "train/F\u00fcchse/1.png", "train/Igel/1.png", "val/Fu\u0308chse/1.png", "val/Igel/1.png")
+    assert rs.infer(tmp_path).notes[-1] == (
+        "label: 2 classes that read `F\u00fcchse`, with accents in different forms of Unicode"
+        " (rename their folders to one)"
+    )
+
+
 def test_files_that_are_no_images_are_noted(tmp_path):
     images(tmp_path / "pets", 4, lambda number: 4)
     (tmp_path / "pets/cat/page.png").write_text("<html>")

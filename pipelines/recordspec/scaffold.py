@@ -6,6 +6,8 @@ import importlib
 import os
 import re
 import stat
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -511,6 +513,7 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
         notes[f"label: the class `{name_}` is named as a split: its files are not kept apart"] = None
     notes |= dict.fromkeys(_left_beside(files, folders[0]))
     notes |= dict.fromkeys(_partial_classes(files.splits, folders, classes))
+    notes |= dict.fromkeys(_classes_that_look_alike(classes))
     if len(folders) == 1 and (ignored := _folders_of_all(folders[0])):
         hint = "if these are the classes, give the other folders names of splits, such as `train` and `test`"
         what = "label: every class has folders of the same names, which are ignored"
@@ -564,6 +567,14 @@ def _partial_classes(
     for having, names in alike.items():
         if len(having) < len(classes_of):
             yield f"label: classes of {' and '.join(having)} alone: {_named(names)}"
+
+
+def _classes_that_look_alike(classes: Sequence[str]) -> Iterator[str]:
+    """Notes on classes whose names differ in the form of their accents alone, as macOS may write them."""
+    for shown, count in Counter(unicodedata.normalize("NFC", one) for one in classes).items():
+        if count > 1:
+            what = f"{count} classes that read `{shown}`, with accents in different forms of Unicode"
+            yield f"label: {what} (rename their folders to one)"
 
 
 def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: Path) -> str:
