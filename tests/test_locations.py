@@ -209,7 +209,7 @@ def test_what_is_below_a_folder(path, folder, inside):
 
 NO_PATHS = {
     *("Config.description", "Read.features", "Read.service", "Bucket.by", "Balance.by", "Shuffle.buffer"),
-    *("Augment.image", "Augment.splits"),
+    *("Augment.image", "Augment.masks", "Augment.splits"),
     *("Fit.inputs", "Fit.targets", "Fit.weights", "Fit.derived", "Write.key", "Write.group_by", "Key.names"),
     *("Box.keys", "Coordinates.image", "Drop.with_", "WebDataset.columns", "_Detection.columns"),
     *(
