@@ -559,7 +559,7 @@ def infer_foreign(folder: Path) -> Run:
     return run
 
 
-def _command(folder: Path, *arguments: str) -> None:
+def _run_command(folder: Path, *arguments: str) -> None:
     command = [sys.executable, "-m", "recordspec", *arguments]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
@@ -571,7 +571,7 @@ def adopt_foreign(folder: Path) -> Run:
     (folder / "s.yaml").write_text("schema: s\nfeatures: {x: int64}\n")
 
     def run() -> int:
-        _command(folder, "adopt", "foreign", "--schema", "s.yaml", "--force")
+        _run_command(folder, "adopt", "foreign", "--schema", "s.yaml", "--force")
         return FOREIGN
 
     return run
@@ -582,7 +582,7 @@ def count_foreign(folder: Path) -> Run:
     _foreign(folder)
 
     def run() -> int:
-        _command(folder, "count", "foreign")
+        _run_command(folder, "count", "foreign")
         return FOREIGN
 
     return run
@@ -618,7 +618,7 @@ def _told(folder: Path, *arguments: str) -> Run:
     _exported(folder)
 
     def run() -> int:
-        _command(folder, *arguments)
+        _run_command(folder, *arguments)
         return ROWS
 
     return run
