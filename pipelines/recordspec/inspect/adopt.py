@@ -195,9 +195,9 @@ def _splits(files: Files | Mapping[str, Files], *, force: bool) -> dict[str, tup
 
 def _expanded(files: Files, *, force: bool) -> tuple[Location, ...]:
     try:
-        return expand(files, anew=force)
+        return expand(files, ignore_adopted=force)
     except StoreError:
-        paths = expand(files, as_found=True, anew=force)
+        paths = expand(files, as_found=True, ignore_adopted=force)
         # what a manifest says does not count if it is that of another program
         if not any(_is_foreign(folder) for folder in {path.parent for path in paths}):
             raise
@@ -230,7 +230,7 @@ def _home(paths: Sequence[Location], *, force: bool) -> Location:
             got, hint = "is a dataset already", "a config and every command read it as it is"
         if known.adopted != "files" or not force:
             raise StoreError(State(where=str(home), got=got, hint=hint))
-    if others := sorted({*expand(str(home), as_found=True, anew=force)}.difference(paths)):
+    if others := sorted({*expand(str(home), as_found=True, ignore_adopted=force)}.difference(paths)):
         expected = f"all TFRecords of {home}"
         raise SpecError(
             Problem(path=("files",), expected=expected, got=f"them without {others[0].name}", hint=_ELSEWHERE)

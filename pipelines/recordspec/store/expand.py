@@ -53,7 +53,7 @@ _PATTERN = re.compile(r"[*\[]")
 _MOST_MISSING = 100_000
 
 
-def expand(files: Files, *, as_found: bool = False, anew: bool = False) -> tuple[Location, ...]:
+def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False) -> tuple[Location, ...]:
     """Expands paths, patterns and folders to files, in the order of their names.
 
     A folder resolves to its TFRecords: the files in its manifest; without a manifest, those with a name of
@@ -63,7 +63,8 @@ def expand(files: Files, *, as_found: bool = False, anew: bool = False) -> tuple
 
     A file that is found twice is returned once, and the index of a file that is found (`data/train-*` matches
     both) is omitted. Files that are listed one by one are not checked for completeness. In an object store, a
-    pattern resolves to files in the manifest, too. `anew` ignores manifests that `adopt` wrote beside files.
+    pattern resolves to files in the manifest, too. `ignore_adopted` ignores
+    the manifests that `adopt` wrote beside files.
 
     Raises:
         StoreError: a path or pattern matches no file.
@@ -72,11 +73,11 @@ def expand(files: Files, *, as_found: bool = False, anew: bool = False) -> tuple
             the others announce, or has shards that do not belong to them, or a folder has TFRecords with
             names of TFRecords and others; not with `as_found`, which returns all of them.
     """
-    return expand_dataset(files, as_found=as_found, anew=anew)[0]
+    return expand_dataset(files, as_found=as_found, ignore_adopted=ignore_adopted)[0]
 
 
 def expand_dataset(
-    files: Files, *, as_found: bool = False, anew: bool = False
+    files: Files, *, as_found: bool = False, ignore_adopted: bool = False
 ) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
     """The same, and the manifests that were read for it, by folder."""
     patterns = path_list(files)
@@ -86,7 +87,7 @@ def expand_dataset(
     manifests: dict[Location, Manifest] = {}
     for pattern in patterns:
         with system_errors("read", pattern):  # a name that is too long, or a folder without permission
-            paths, problems = _matches(pattern, manifests, as_found=as_found, anew=anew)
+            paths, problems = _matches(pattern, manifests, as_found=as_found, ignore_adopted=ignore_adopted)
         if problems and not as_found:
             raise IncompleteError(problems)
         files_found += paths
@@ -142,7 +143,7 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
 
 
 def _matches(
-    pattern: str, manifests: dict[Location, Manifest], *, as_found: bool = False, anew: bool = False
+    pattern: str, manifests: dict[Location, Manifest], *, as_found: bool = False, ignore_adopted: bool = False
 ) -> tuple[list[Location], list[Problem]]:
     """The files of a path, a pattern or a folder, and the problems for which `expand` raises IncompleteError.
 
@@ -151,33 +152,33 @@ def _matches(
     """
     place = location(pattern)
     if isinstance(place, RemotePath):
-        return _remote_matches(place, manifests, as_found, anew)
+        return _remote_matches(place, manifests, as_found, ignore_adopted)
     if place.is_dir():
-        return _folder_matches(place, _manifest_in(place, as_found, anew), manifests, as_found)
+        return _folder_matches(place, _manifest_in(place, as_found, ignore_adopted), manifests, as_found)
     if place.exists():
         return [place], []
     matched: list[Location] = sorted(map(LocalPath, sorted(glob.glob(pattern))))
     if not matched:
         raise StoreError(_no_file(pattern, _siblings(place)))
-    return matched, [] if as_found else _completeness(matched, place.name, manifests, anew)
+    return matched, [] if as_found else _completeness(matched, place.name, manifests, ignore_adopted)
 
 
 def _remote_matches(
-    place: RemotePath, manifests: dict[Location, Manifest], as_found: bool, anew: bool
+    place: RemotePath, manifests: dict[Location, Manifest], as_found: bool, ignore_adopted: bool
 ) -> tuple[list[Location], list[Problem]]:
     """The same for a URL. A folder and a pattern resolve to files in their manifest, without a LIST."""
     if _PATTERN.search(place.name):
         folder = place.parent
-        manifest = _manifest_in(folder, False, anew)
+        manifest = _manifest_in(folder, False, ignore_adopted)
         paths = folder.iterdir() if manifest is None else _named(folder, manifest, manifests)
         matched: list[Location] = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
         if matched:
             complete = as_found or manifest is not None
-            return matched, [] if complete else _completeness(matched, place.name, manifests, anew)
+            return matched, [] if complete else _completeness(matched, place.name, manifests, ignore_adopted)
         if not place.exists() and not place.is_dir():  # a name may have a `[`
             hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
             raise StoreError(_no_file(str(place), hint))
-    manifest = None if parse_name(place.name) else _manifest_in(place, as_found, anew)
+    manifest = None if parse_name(place.name) else _manifest_in(place, as_found, ignore_adopted)
     if manifest is not None:  # the folder keeps the shards of replaced datasets, too
         return [*sorted(_named(place, manifest, manifests))], []
     if place.is_http or place.exists():
@@ -185,16 +186,16 @@ def _remote_matches(
     return _folder_matches(place, None, manifests, as_found)
 
 
-def _manifest_in(folder: Location, as_found: bool, anew: bool) -> Manifest | None:
+def _manifest_in(folder: Location, as_found: bool, ignore_adopted: bool) -> Manifest | None:
     """The manifest of a folder; None for an invalid one if its files are taken as found, and for one that
-    `adopt` wrote if they are taken anew."""
+    `adopt` wrote if these are ignored."""
     try:
         manifest = manifest_in(folder)
     except StoreError:
         if not as_found:
             raise
         return None
-    return None if anew and manifest is not None and manifest.adopted == "files" else manifest
+    return None if ignore_adopted and manifest is not None and manifest.adopted == "files" else manifest
 
 
 def _folder_matches(
@@ -328,7 +329,7 @@ def _named(
 
 
 def _completeness(
-    paths: list[Location], pattern: str, manifests: dict[Location, Manifest], anew: bool
+    paths: list[Location], pattern: str, manifests: dict[Location, Manifest], ignore_adopted: bool
 ) -> list[Problem]:
     """The problems of files that are not exactly the shards that a pattern of names should match.
 
@@ -339,7 +340,7 @@ def _completeness(
         by_folder[shard.path.parent].append(shard)
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
-        if manifest := _manifest_in(folder, False, anew):
+        if manifest := _manifest_in(folder, False, ignore_adopted):
             manifests[folder] = manifest
             named, there = manifest.files, {shard.path.name for shard in shards}
             wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}

@@ -93,24 +93,31 @@ class SortedRun:
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop`; the schema is theirs."""
-        return self.take(folder, schema, np.arange(start, stop))
+        return self._read(folder, schema, self.index(folder)[END:, start:stop])
 
     def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
         """These rows; the schema is theirs."""
-        ends, starts = np.array(self.index(folder)[END:, rows], np.int64)
-        places = offsets(ends - starts)
-        data = np.empty(int(places[-1]), np.uint8)
-        self.put(folder, rows, data, places[:-1])
-        return EncodedRows(schema, len(rows), records=binary_array(data, places))
+        return self._read(folder, schema, self.index(folder)[END:, rows])
 
     def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
         """Reads the records of rows to their places in the data, each int64 `[n]`."""
-        ends, starts = np.array(self.index(folder)[END:, rows], np.int64)
+        self._put(folder, np.array(self.index(folder)[END:, rows], np.int64), data, places)
+
+    def _read(self, folder: Path, schema: Schema | None, bounds: Words) -> EncodedRows:
+        """The rows between these ends and starts, uint64 `[2, n]`."""
+        signed = np.array(bounds, np.int64)
+        places = offsets(signed[0] - signed[1])
+        data = np.empty(int(places[-1]), np.uint8)
+        self._put(folder, signed, data, places[:-1])
+        return EncodedRows(schema, len(places) - 1, records=binary_array(data, places))
+
+    def _put(self, folder: Path, bounds: Ints, data: Bytes, places: Ints) -> None:
+        ends, starts = bounds
         # one read for those that follow each other in the file and in the data
         follows = (starts[1:] == ends[:-1]) & (np.diff(places) == (ends - starts)[:-1])
-        firsts = [0, *(np.flatnonzero(~follows) + 1).tolist()] if len(rows) else []
+        firsts = [0, *(np.flatnonzero(~follows) + 1).tolist()] if len(starts) else []
         with open_file(folder / self.name) as file:
-            for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=False):
+            for first, last in zip(firsts, [*firsts[1:], len(starts)], strict=False):
                 file.seek(int(starts[first]))
                 size = int(ends[last - 1] - starts[first])
                 part = data[places[first] : places[first] + size].data
@@ -369,6 +376,11 @@ class RunReader:
         """Rows `start` to `stop` of the split."""
         return self._run.read(self._folder, self.schema, self.first + start, self.first + stop)
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the rows are in memory as columns."""
+        return isinstance(self._run, MemoryRun) and self._run.rows.is_decoded
+
     def put(self, rows: Ints, data: Bytes, places: Ints) -> None:
         """Copies the records of rows of the split to their places in the data, each int64 `[n]`."""
         self._run.put(self._folder, self.first + rows, data, places)
@@ -461,7 +473,7 @@ def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) ->
     index = np.concatenate([np.array(reader.index[:, start:end]) for reader, start, end in some], axis=1)
     ranks = _ranks(index)[skip:stop]
     places = offsets((index[END] - index[START])[ranks].astype(np.int64))
-    if places[-1] < _LARGE * len(ranks):
+    if places[-1] < _LARGE * len(ranks) or any(reader.has_columns for reader, _, _ in some):
         rows = EncodedRows.joined([reader.read(start, end) for reader, start, end in some])
         return rows.take(ranks), index[:, ranks]
     data, before = np.empty(int(places[-1]), np.uint8), 0

@@ -363,7 +363,7 @@ def test_parquet_files_are_read_as_arrow_reads_them(tmp_path, name):
 def test_parquet_files_of_newer_releases_are_read(tmp_path, name):
     least, make = published_parquet.NEWER[name]
     if least > published_parquet.ARROW:
-        pytest.skip(f"Arrow {least} writes it, or reads it")
+        pytest.skip(f"needs pyarrow {least}")
     make()(tmp_path / "rows.parquet")
     check_parquet(tmp_path / "rows.parquet", None)
 
@@ -372,7 +372,7 @@ def test_parquet_files_of_newer_releases_are_read(tmp_path, name):
 def test_parquet_files_that_are_not_read_are_refused(tmp_path, name):
     write, message, least = published_parquet.REFUSED[name]
     if least > published_parquet.ARROW:
-        pytest.skip(f"Arrow checks it from {least} on")
+        pytest.skip(f"needs pyarrow {least}, which checks it")
     write(tmp_path / "rows.parquet")
     assert inferred(tmp_path / "rows.parquet") == message
 
