@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
     "options", [{}, {"split": {"a": 1, "b": 1}, "shards": 3}, {"layout": {"blocks": 7}}], ids=str
 )
 def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, large, monkeypatch):
-    """Of large records only the index is sorted in a run."""
+    """Large records are read to their places one by one."""
     monkeypatch.setattr(sorter, "_LARGE", large)
     given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
     rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
@@ -61,3 +61,27 @@ def test_two_rows_of_one_key_are_both_named(tmp_path, options):
         with pytest.raises(rs.RecordError) as caught:
             rs.write(SCHEMA, given, tmp_path / "data", key="id", jobs=jobs, **options)
         assert str(caught.value) == "row 2500: id: expected a key that no other row has, got that of row 70"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"split": {"a": 1, "b": 1}, "shards": 2}, {"layout": {"blocks": 3}}, {"key": "id"}],
+    ids=str,
+)
+def test_large_rows_of_many_runs_are_in_the_order_of_one(tmp_path, options, monkeypatch):
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, data: string}")
+    random = np.random.default_rng(0)
+    given = [{"id": number, "data": random.bytes(sorter._LARGE)} for number in range(250)]
+    given += given[:9] if "key" not in options else []
+    rs.write(schema, given, tmp_path / "expected", shuffle=3, **options)
+    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 1 << 20)
+    pointed, unchanged = [], sorter.MemoryRun.point_to_records
+
+    def point_to_records(run):
+        pointed.append(run.order is not None)
+        unchanged(run)
+
+    monkeypatch.setattr(sorter.MemoryRun, "point_to_records", point_to_records)
+    rs.write(schema, iter(given), tmp_path / "data", shuffle=3, memory="1B", **options)
+    assert files(tmp_path / "data") == files(tmp_path / "expected")
+    assert sum(pointed) > 1 or "layout" in options
