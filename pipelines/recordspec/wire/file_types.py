@@ -122,8 +122,7 @@ def file_type(path: Location) -> str | None:
         return _EXPECTED if _begins_with_record(start) else f"{_EXPECTED} in {_compression(start)}"
     if printable(start) is None and (described := _by_start(start)) is not None:
         return described
-    archive = "a tar archive" if start[257:262] == b"ustar" else None
-    return archive or _by_markup(start) or _SUFFIXES.get(path.suffix.lower())
+    return _by_markup(start) or _SUFFIXES.get(path.suffix.lower())
 
 
 def begins_with_record(path: Location) -> bool:
@@ -209,7 +208,7 @@ def _by_start(data: bytes) -> str | None:
         return _BRANDS.get(data[8:12], "a video, or another ISO media file")
     if data[:2] in _MP3_FRAMES and any(tag in data[13:42] for tag in _MP3_TAGS):
         return "an MP3 file"
-    return None
+    return "a tar archive" if data[257:262] == b"ustar" else None
 
 
 def _by_markup(data: bytes) -> str | None:
