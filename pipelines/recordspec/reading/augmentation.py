@@ -216,9 +216,10 @@ class Augmentation:
             mask = _dense(mask)
             before = mask.shape
             told = f"`{name}` has another size than `{self.image.name}`"
-            tf.debugging.assert_equal(tf.shape(mask)[:_SIDES], sides, told)
-            for axis, along in enumerate(places):
-                mask = tf.gather(mask, along, axis=axis)
+            # without the dependency, the error of `gather`, of a place outside the mask, may come first
+            with tf.control_dependencies([tf.debugging.assert_equal(tf.shape(mask)[:_SIDES], sides, told)]):
+                for axis, along in enumerate(places):
+                    mask = tf.gather(mask, along, axis=axis)
             masks[name] = tf.ensure_shape(mask, before)
         return pixels, _numbers(sides, start, part, flipped), masks
 
