@@ -223,7 +223,9 @@ class PythonValue:
             return INVALID
         if choice is str:
             return value if isinstance(value, (str, os.PathLike)) else INVALID
-        return value if isinstance(choice, type) and isinstance(value, choice) else INVALID
+        # in Python 3.10 `tuple[str, ...]` is a type, too, and isinstance refuses it
+        is_type = isinstance(choice, type) and not typing.get_args(choice)
+        return value if is_type and isinstance(value, choice) else INVALID
 
     def as_builtin(self) -> Any:
         return self.value
