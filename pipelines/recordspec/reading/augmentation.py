@@ -216,7 +216,7 @@ class Augmentation:
             mask = _dense(mask)
             before = mask.shape
             told = f"`{name}` has another size than `{self.image.name}`"
-            # without the dependency, the error of `gather`, of a place outside the mask, may come first
+            # the two ops would run in any order, and the error could be of an index outside the mask
             with tf.control_dependencies([tf.debugging.assert_equal(tf.shape(mask)[:_SIDES], sides, told)]):
                 for axis, along in enumerate(places):
                     mask = tf.gather(mask, along, axis=axis)
