@@ -369,6 +369,7 @@ NO_PATH_OPTIONS = {
     "allow_absent",
     "older_than",
     "page",
+    "sql",
     "spark",
 }
 
@@ -386,7 +387,7 @@ def is_path(param: click.Parameter) -> bool:
 
 def test_every_parameter_that_is_text_is_a_path_or_known_to_be_none():
     others = [param for _, param in parameters() if not is_path(param)]
-    assert [param.name for param in others if isinstance(param, click.Argument)] == ["page"]
+    assert [param.name for param in others if isinstance(param, click.Argument)] == ["page", "sql"]
     plain = (click.types.StringParamType, click.Path, click.File)
     assert {param.name for param in others if isinstance(param.type, plain)} <= NO_PATH_OPTIONS
     assert sum(is_path(param) for _, param in parameters()) >= 35
@@ -546,6 +547,7 @@ CALLS = {
     "inspect.repair:repair:directory": lambda call, data, url: call(data, url),
     "inspect.repair:repair:files": lambda call, data, url: call(url, "out"),
     "inspect.scan:Scanner.of_rows:files": lambda call, data, url: call(url),
+    "inspect.table:scan:files": lambda call, data, url: call(url).to_table(),
     "inspect.stats:stats:files": lambda call, data, url: call([data, url]),
     "inspect.verify:verify:files": lambda call, data, url: call(url),
     "pipeline:Pipeline.__init__:folder": lambda call, data, url: call(pipeline().config, SCHEMA, url),
@@ -1160,7 +1162,7 @@ WRITERS = {
 TEMPORARY = {
     *("cli/check.py: begun.write_text", "cli/infer.py: fresh.write_text", "cli/plot.py: figure.savefig"),
     *("cli/schemas.py: fresh.write_bytes", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
-    *("inspect/export_writers.py: path.open", "language.py: begun.write_text"),
+    *("inspect/export_writers.py: path.open", "inspect/sql.py: path.open", "language.py: begun.write_text"),
     *(
         "locations.py: fresh.write_bytes",
         "reading/encoding.py: file.write_text",

@@ -31,6 +31,7 @@ _HOMES = {
     "ShardedWriter": "writing.writer",
     "write": "writing.write",
     "reshard": "writing.reshard",
+    "scan": "inspect.table",
     "infer": "scaffold",
     "iterate": "reading.iterate",
     "read": "reading.dataset",
@@ -71,6 +72,7 @@ __all__ = [
     "open",
     "read",
     "reshard",
+    "scan",
     "write",
 ]
 
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from recordspec.inspect.adopt import adopt
+    from recordspec.inspect.table import scan
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read

@@ -24,15 +24,18 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import RecordError, SpecError
 from recordspec.schema import numpy_decoder, tensors
-from recordspec.schema.blocks import block_of_records, records_of_block, rows_of_blocks
+from recordspec.schema.arrow_values import from_arrow
+from recordspec.schema.blocks import block_of_records, records_of_block, rows_of_blocks, stored_sections
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.wire.arrays import bytes_in, offsets
+from recordspec.schema.table_columns import TableColumn
+from recordspec.wire.arrays import bytes_in, data_of, offsets
 from recordspec.wire.columns import Section, VarLen
 from recordspec.wire.proto import entries
+from recordspec.wire.record_batch import decode
 
 ROWS = 7
 
@@ -273,6 +276,19 @@ def a_block_is_its_records(case: Case) -> None:
     assert bytes_in(records_of_block(case.schema, case.block)) == case.records
 
 
+def a_table_is_its_rows(case: Case) -> None:
+    """A column of a table has the type that was told before, and its rows are written as the same records."""
+    data, places = data_of(case.records)
+    batch = decode(data, places[:-1], places[1:], sequence=case.schema.message_steps)
+    sections = stored_sections(case.schema, batch)
+    column = TableColumn(section=case.section, feature=case.feature, text=False)
+    array = column.array(sections)
+    array.validate(full=True)
+    assert array.type == column.type, f"{array.type} != {column.type}"
+    values = from_arrow(array, case.feature)
+    assert case.schema.encode_batch({case.feature.name: values}, ROWS) == case.records
+
+
 def padding_is_not_data(case: Case) -> None:
     """A batch made dense has its values where the mask is true, and `padding` everywhere else."""
     padding = case.feature.padding
@@ -383,6 +399,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     a_batch_is_its_records,
     a_block_is_a_batch,
     a_block_is_its_records,
+    a_table_is_its_rows,
     padding_is_not_data,
     a_graph_does_as_eager,
     numpy_does_as_tensorflow,

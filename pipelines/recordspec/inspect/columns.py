@@ -17,44 +17,15 @@ from recordspec.wire.arrays import (
     flat_of,
     is_list,
     items_of,
-    lengths_of,
     list_array,
     numbers_array,
     offsets,
     present_in,
     spread,
     storage_of,
-    strings_array,
     to_numpy,
 )
 from recordspec.wire.record_batch import RecordBatch
-
-
-def nested_array(values: list[Any], levels: int, dtype: str) -> ArrowArray:
-    """The values of a feature, nested lists or arrays of `levels` dimensions; null where one is None.
-
-    Args:
-        dtype: of numbers; `bytes` of strings.
-    """
-    if levels and values and all(isinstance(value, np.ndarray) for value in values):
-        return _array_of_arrays(values, levels, dtype)
-    present = np.array([value is not None for value in values], bool)
-    if levels:
-        lists = [() if value is None else value for value in values]
-        items = nested_array([item for array in lists for item in array], levels - 1, dtype)
-        return list_array(items, offsets(lengths_of(lists)), present)
-    there = [value for value in values if value is not None]
-    made = strings_array(there) if dtype == "bytes" else numbers_array(np.array(there, dtype))
-    return made if present.all() else spread(made, present)
-
-
-def _array_of_arrays(values: list[npt.NDArray[Any]], levels: int, dtype: str) -> ArrowArray:
-    """The same of arrays, which all have `levels` dimensions."""
-    made = numbers_array(np.concatenate([value.reshape(-1) for value in values]).astype(dtype))
-    for level in range(levels - 1, -1, -1):
-        times = [int(np.prod(value.shape[:level])) for value in values]
-        made = list_array(made, offsets(np.repeat([value.shape[level] for value in values], times)))
-    return made
 
 
 def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:

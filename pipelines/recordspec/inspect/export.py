@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, one_of
-from recordspec.inspect.columns import nested_array, values_by_kind, with_values
+from recordspec.inspect.columns import values_by_kind, with_values
 from recordspec.inspect.export_writers import (
     WRITERS,
     ColumnType,
@@ -24,9 +24,10 @@ from recordspec.inspect.export_writers import (
 )
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, FeatureNames, class_name_strings
 from recordspec.inspect.query import Query, keys_of
-from recordspec.inspect.scan import RowBatch, Scanner
+from recordspec.inspect.scan import RowBatch, Scanner, check_readable
 from recordspec.locations import Location, output_file
 from recordspec.progress import Progress
+from recordspec.schema.table_columns import nested_array
 from recordspec.store.expand import Files
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -148,7 +149,7 @@ class _Records:
                 batch = batch.first(self._limit - self.rows)
             self.rows += len(batch)
             for piece, decoded in self._pieces(batch):
-                _check_readable(decoded, piece)
+                check_readable(decoded, piece)
                 yield piece, decoded
                 progress.advance(len(piece), piece.bytes)
             if self.rows == self._limit:
@@ -400,16 +401,3 @@ def ordered(types: ColumnTypes, columns: tuple[str, ...]) -> dict[str, ColumnTyp
     """The columns in the order of the query; without one, by name, feature lists last."""
     names = columns or sorted(types, key=lambda name: (types[name].steps, name))
     return {name: types[name] for name in names}
-
-
-def _check_readable(decoded: RecordBatch, batch: RowBatch) -> None:
-    """Raises RecordError for the first row that is neither an Example nor a SequenceExample, or that
-    TensorFlow refuses or reads differently.
-    """
-    expected = "an Example or a SequenceExample"
-    unknown = Problem(expected=expected, got="another message")
-    bad = dict.fromkeys(decoded.unknown_fields, (unknown,)) | dict(decoded.problems)
-    for row in sorted(bad)[:1]:
-        broken = row in decoded.broken
-        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
-        raise RecordError([problem.at(batch.place(row)) for problem in problems], row)

@@ -66,6 +66,7 @@ class FileRange:
         records: the range; None for the whole file.
         last: whether the file ends with it.
         blocks: the schema of the rows that each record holds many of; None if a record is a row.
+        keys: those of the columns that are unpacked from blocks; None for all.
     """
 
     path: Location
@@ -74,6 +75,7 @@ class FileRange:
     records: RecordRange | None = None
     last: bool = True
     blocks: Schema | None = None
+    keys: Collection[str] | None = None
 
     @property
     def bytes(self) -> int:
@@ -265,6 +267,19 @@ def decoded(rows: RecordSpans | UnpackedRows, keys: Collection[str] | None = Non
     return batch if proto.list_with_context(rows.data(0)) is None else rows.decode("examples", keys)
 
 
+def check_readable(records: RecordBatch, batch: RowBatch) -> None:
+    """Raises RecordError for the first row that is neither an Example nor a SequenceExample, or that
+    TensorFlow refuses or reads differently.
+    """
+    expected = "an Example or a SequenceExample"
+    unknown = Problem(expected=expected, got="another message")
+    bad = dict.fromkeys(records.unknown_fields, (unknown,)) | dict(records.problems)
+    for row in sorted(bad)[:1]:
+        broken = row in records.broken
+        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
+        raise RecordError([problem.at(batch.place(row)) for problem in problems], row)
+
+
 def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
     """Yields the rows of a file, or of a range of it, in order.
 
@@ -311,7 +326,7 @@ def _unpack(
         stop = min(first + count, len(chunk))
         try:
             spans = chunk.starts[first:stop], chunk.stops[first:stop]
-            sections, counts = rows_of_blocks(schema, chunk.buffer, *spans)
+            sections, counts = rows_of_blocks(schema, chunk.buffer, *spans, keys=part.keys)
         except RecordError as error:
             if stop - first > 1:  # another block before it may be broken, too
                 count = max(1, error.row or 0)

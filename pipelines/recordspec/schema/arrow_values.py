@@ -29,6 +29,8 @@ def from_arrow(column: Any, feature: Feature | None = None) -> Any:
     """
     array = _plain(column, feature)
     kind = array.type
+    if feature is not None and feature.value_type.item.startswith("complex") and is_list(kind):
+        return [_complex(value) for value in array.to_pylist()]
     if is_number(array) or (is_date(kind) and takes_dates(feature)):
         return array
     if is_text(array) and (feature is None or _takes_text(feature)):
@@ -107,6 +109,13 @@ def _decimals(column: Any, feature: Feature | None) -> Any:
         except arrow().ArrowInvalid:  # some have a fraction, which the feature refuses
             pass
     return column.cast("float64")
+
+
+def _complex(value: Any) -> Any:
+    """Complex numbers, of which a table has the real and the imaginary part as a list of two floats."""
+    if not isinstance(value, list):
+        return value
+    return complex(*value) if value and isinstance(value[0], float) else list(map(_complex, value))
 
 
 def _has_plain_items(lists: Any) -> bool:

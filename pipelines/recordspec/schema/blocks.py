@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -116,13 +116,18 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
 
 def stored_sections(schema: FeatureSet, decoded: RecordBatch) -> Sections:
     """The columns of records that have the structure of the schema; a key of no feature is left out."""
-    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
-    for section in schema.sections:
+    return stored_columns(
+        ((section, column) for section in schema.sections for column in placed_columns(schema, section)),
+        decoded,
+    )
+
+
+def stored_columns(placed: Iterable[tuple[Section, Column]], decoded: RecordBatch) -> Sections:
+    """These columns of records that have their structure."""
+    sections: dict[Section, dict[str, ArrowArray]] = {section: {} for section in ALL_SECTIONS}
+    for section, column in placed:
         stored = decoded.sequence if section == "sequence" else decoded.features
-        sections[section] = {
-            column.key: _stored(column, section, stored.get(column.key, ()), decoded.rows)
-            for column in placed_columns(schema, section)
-        }
+        sections[section][column.key] = _stored(column, section, stored.get(column.key, ()), decoded.rows)
     return sections
 
 
@@ -175,18 +180,31 @@ def records_of_block(
 
 
 def rows_of_blocks(
-    schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints, *, whole: bool = False
+    schema: FeatureSet,
+    buffer: Bytes,
+    starts: Ints,
+    stops: Ints,
+    *,
+    whole: bool = False,
+    keys: Collection[str] | None = None,
 ) -> tuple[Sections, Ints]:
     """The columns of the rows of blocks in a buffer, which are decoded together, and how many rows each has.
 
     Args:
         whole: whether a key of no feature is an error.
+        keys: those of the columns that are decoded; None for all.
 
     Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
     rows.
     """
-    stored = blocks.StoredBlocks.of(buffer, starts, stops)
     columns = {section: placed_columns(schema, section) for section in schema.sections}
+    if keys is not None:
+        columns = {
+            section: tuple(column for column in some if column.key in keys)
+            for section, some in columns.items()
+        }
+    wanted = None if keys is None else blocks.keys_with(columns)
+    stored = blocks.StoredBlocks.of(buffer, starts, stops, wanted)
     sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
     for section, some in columns.items():
         sections[section] = blocks.stored(some, section, stored)

@@ -156,9 +156,12 @@ class StoredBlocks:
     rows: Ints
 
     @classmethod
-    def of(cls, buffer: Bytes, starts: Ints, stops: Ints) -> StoredBlocks:
-        """The blocks in a buffer. Raises RecordError, with its number, for one that is none."""
-        decoded = decode(buffer, starts, stops)
+    def of(
+        cls, buffer: Bytes, starts: Ints, stops: Ints, keys: Collection[str] | None = None
+    ) -> StoredBlocks:
+        """The blocks in a buffer, of which only these keys are decoded. Raises RecordError, with its number,
+        for one that is none."""
+        decoded = decode(buffer, starts, stops, keys=keys)
         for block, problems in decoded.problems:
             raise RecordError(problems, block)
         stated = np.full(decoded.rows, -1)
@@ -215,9 +218,13 @@ class StoredBlocks:
 
     def check_keys(self, columns: Mapping[Section, Iterable[Column]]) -> None:
         """Raises RecordError for a block that has something under a key that no column has."""
-        keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
-        known = {ROWS, *keys, *map(lengths_key, keys), *map(steps_key, keys)}
-        check_known(self.values, known, "keys of the schema in a block")
+        check_known(self.values, keys_with(columns), "keys of the schema in a block")
+
+
+def keys_with(columns: Mapping[Section, Iterable[Column]]) -> set[str]:
+    """The keys of blocks that have these columns."""
+    keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
+    return {ROWS, *keys, *map(lengths_key, keys), *map(steps_key, keys)}
 
 
 def check_known(by_key: Mapping[str, tuple[ArrowArray, ...]], known: Collection[str], expected: str) -> None:

@@ -109,4 +109,6 @@ class FixedLen(WithDefault, Feature):
         return self._with_missing(tf.TensorSpec(self.shape, self.dtype), tf.TensorSpec([], "bool"))
 
     def sample(self, rng: np.random.Generator) -> Any:
-        return sample_of(rng, self.dtype, static(self.shape))
+        drawn = sample_of(rng, self.dtype, static(self.shape))
+        # dates of Arrow, whose days are int32, are within 5.8 million years
+        return drawn >> 32 if self.date == "days" else drawn

@@ -1,0 +1,760 @@
+"""`recordspec.scan`: TFRecords as a table that can be scanned many times."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import and_
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+import pyarrow.dataset
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, nearest, one_of
+from recordspec.executors import Future, ThreadPool
+from recordspec.inspect.columns import values_by_kind
+from recordspec.inspect.export_writers import ColumnType, type_of
+from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
+from recordspec.inspect.query import keys_of
+from recordspec.inspect.scan import (
+    FIRST,
+    FileRange,
+    RecordSpans,
+    RowBatch,
+    Scanner,
+    UnpackedRows,
+    UnreadableRecord,
+    check_readable,
+    decoded,
+)
+from recordspec.inspect.scan import (
+    scan as scan_file,
+)
+from recordspec.locations import Location
+from recordspec.progress import Progress
+from recordspec.schema.blocks import Sections, stored_columns
+from recordspec.schema.schema import Schema
+from recordspec.schema.table_columns import TableColumn
+from recordspec.schema.validate import check_structure
+from recordspec.store.expand import Files, path_list
+from recordspec.wire.arrays import ArrowArray, counts_of, numbers_array, present_in
+from recordspec.wire.record_batch import RecordBatch
+
+# Files whose first records tell the columns, of those without a schema: some from the first to the last.
+_SAMPLED_FILES = 16
+# Columns that tell where a row is, of those who ask for them by name.
+PLACES = ("file", "record", "split")
+KEY = "key"
+# Rows of a record batch, at most.
+_MOST_ROWS = 1 << 16
+
+Values = Literal["stored", "decoded"]
+Corrupt = Literal["error", "skip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodedRows:
+    """Rows of a file, and what is decoded of them.
+
+    Attributes:
+        batch: the rows, with their places.
+        split: of the file.
+        records: the keys that the columns need.
+        sections: of the columns of features, by section and key.
+    """
+
+    batch: RowBatch
+    split: str
+    records: RecordBatch
+    sections: Sections
+
+
+class ScanColumn(Protocol):
+    """A column of a table: its name and type, the features and keys that it is made of, and its values."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> Any: ...
+
+    @property
+    def features(self) -> tuple[TableColumn, ...]: ...
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        """The values of rows, of `type`. Raises RecordError, with the row, for one that has others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureColumn:
+    """The values of features of the schema: of one, or as the key of a row a struct of several."""
+
+    name: str
+    features: tuple[TableColumn, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key for feature in self.features for key in feature.keys)
+
+    @property
+    def type(self) -> Any:
+        if len(self.features) == 1:
+            return self.features[0].type
+        return arrow().struct([(feature.name, feature.type) for feature in self.features])
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        arrays = [feature.array(rows.sections) for feature in self.features]
+        if len(arrays) == 1:
+            return arrays[0]
+        return arrow().StructArray.from_arrays(arrays, fields=list(self.type))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyColumn:
+    """The values under a key of records without a schema.
+
+    Attributes:
+        name: of the column.
+        key: of the records.
+        form: what its values are, in all records.
+    """
+
+    name: str
+    key: FeatureKey
+    form: ColumnType
+    features: tuple[TableColumn, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (self.key[1],)
+
+    @property
+    def type(self) -> Any:
+        pyarrow = arrow()
+        of_kind = {"none": pyarrow.null(), "int64": pyarrow.int64(), "float32": pyarrow.float32()}
+        text = pyarrow.large_string() if self.form.text else pyarrow.large_binary()
+        type_ = of_kind.get(self.form.kind, text)
+        for _ in range(self.form.depth):
+            type_ = pyarrow.large_list(type_)
+        return type_
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        records = rows.records
+        arrays = values_by_kind(records, self.key)
+        for array in arrays:
+            form = type_of(array, steps=self.key[0])
+            if not self.form.fits(form) or (self.form.kind == "none" and form.kind != "none"):
+                raise self._unlike(array, f"{self.form}", str(form))
+            if self.form.single and not form.single:
+                lists = array.flatten() if self.key[0] else array
+                wrong = present_in(lists) & (counts_of(lists) != 1)
+                raise self._unlike(array, "one value", f"{int(counts_of(lists)[np.argmax(wrong)])}", wrong)
+        if self.form.kind == "none":
+            return arrow().nulls(records.rows, self.type)
+        shaped = self.form.shaped(arrays[0])
+        if shaped.type == self.type:
+            return shaped
+        try:
+            return shaped.cast(self.type)
+        except arrow().ArrowInvalid:
+            row = next(row for row in range(len(shaped)) if not _casts(shaped.slice(row, 1), self.type))
+            raise self._unlike(arrays[0], "UTF-8 text", "bytes that are not", row=row) from None
+
+    def _unlike(
+        self, array: ArrowArray, expected: str, got: str, wrong: Any = None, row: int | None = None
+    ) -> RecordError:
+        if row is None:
+            if wrong is None or self.key[0]:
+                wrong = present_in(array)
+            row = int(np.argmax(wrong))
+        hint = "a schema tells what its columns are: `recordspec infer` proposes one"
+        expected = f"{expected}, as in the first records"
+        return RecordError(Problem(path=(self.name,), expected=expected, got=got, hint=hint), row)
+
+
+def _casts(array: ArrowArray, type_: Any) -> bool:
+    try:
+        array.cast(type_)
+    except arrow().ArrowInvalid:
+        return False
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceColumn:
+    """Where each row is, not what it has."""
+
+    name: str
+    features: tuple[TableColumn, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> Any:
+        return arrow().int64() if self.name == "record" else arrow().large_string()
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        if self.name == "record":
+            return numbers_array(rows.batch.numbers)
+        text = rows.split if self.name == "split" else str(rows.batch.path)
+        return arrow().repeat(arrow().scalar(text, self.type), len(rows.batch))
+
+
+class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
+    """TFRecords as a table: a `pyarrow.dataset.Dataset`, which DuckDB, Polars, pandas and others read.
+
+    `scan` makes one.
+
+    Attributes:
+        skipped: by file, the records left out when it was last read to its end, with `corrupt="skip"`.
+        failure: the error that a reading ended with, for those to whom other libraries tell only its text.
+        progress: receives the number of rows that are read, and their bytes.
+
+    Example:
+        >>> table = rs.scan("data/points/train-*")
+        >>> table.schema.names
+        ['x', 'inside']
+        >>> table.to_table(columns=["x"]).num_rows
+        15
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], condition: Any = None) -> None:
+        # the base class is not initialized: it would be of a dataset in C++, which there is none of
+        self._arguments, self._condition = dict(arguments), condition
+        self._corrupt = self._arguments["corrupt"]
+        self._scanner = Scanner(arguments["files"], arguments["schema"])
+        self._scanner.require_schema()
+        is_decoded, binary = arguments["values"] == "decoded", frozenset(arguments["binary"])
+        self._columns = _columns(self._scanner, is_decoded=is_decoded, binary=binary)
+        if not self._columns and self._corrupt == "error":
+            _check_first(self._scanner)
+        self._places = _places(self._scanner, self._columns)
+        if arguments["columns"] is not None:
+            known = self._columns | self._places
+            _check_names(arguments["columns"], known)
+            self._columns = {name: known[name] for name in arguments["columns"]}
+        self.skipped: dict[str, int] = {}
+        self.failure: RecordspecError | None = None
+        self.progress = Progress(show=False)
+
+    @property
+    def schema(self) -> Any:
+        """The names and types of the columns, a `pyarrow.Schema`."""
+        return arrow().schema([(column.name, column.type) for column in self._columns.values()])
+
+    def scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, Any] | None = None,
+        filter: Any = None,
+        batch_size: int = _MOST_ROWS,
+        **options: Any,
+    ) -> RecordScanner:
+        """A reading of these columns of the rows that match. Only the keys that it needs are decoded.
+
+        Args:
+            columns: names, or expressions by name; all columns by default.
+            filter: a `pyarrow.dataset.Expression`.
+            batch_size: the most rows of a record batch.
+            options: further ones of `pyarrow.dataset.Dataset.scanner`, which have no effect.
+        """
+        conditions = [one for one in (self._condition, filter) if one is not None]
+        condition = reduce(and_, conditions) if conditions else None
+        if columns is not None and not isinstance(columns, Mapping):
+            columns = list(columns)
+            _check_names(columns, self._columns)
+        needed = set(self._columns) if columns is None else set[str]()
+        if isinstance(columns, Mapping):
+            for expression in columns.values():
+                needed |= self._names_in(expression)
+        elif columns is not None:
+            needed.update(columns)
+        if condition is not None:
+            needed |= self._names_in(condition)
+        if not needed and self._columns:  # a record batch without columns has no number of rows
+            needed = {self._cheapest()}
+        chosen = [column for name, column in self._columns.items() if name in needed]
+        return RecordScanner(self, _Reader(chosen, self._scanner, columns, condition, batch_size))
+
+    def _names_in(self, expression: Any) -> set[str]:
+        """The columns that an expression reads, which it does not tell: those without which it cannot be
+        bound, found by bisection."""
+        schema = self.schema
+
+        def binds_without(names: Iterable[str]) -> bool:
+            left_out = set(names)
+            left = arrow().schema([field for field in schema if field.name not in left_out])
+            try:
+                pyarrow.dataset.Scanner.from_batches(iter(()), schema=left, columns={"_": expression})
+            except (arrow().ArrowInvalid, arrow().ArrowNotImplementedError, KeyError):
+                return False
+            return True
+
+        if not binds_without(()):  # Arrow names what is wrong
+            pyarrow.dataset.Scanner.from_batches(iter(()), schema=schema, columns={"_": expression})
+        needed: set[str] = set()
+        groups = [list(self._columns)]
+        while groups:
+            names = groups.pop()
+            if not names or binds_without(names):
+                continue
+            if len(names) == 1:
+                needed.update(names)
+                continue
+            middle = len(names) // 2
+            groups += [names[:middle], names[middle:]]
+        return needed
+
+    def _cheapest(self) -> str:
+        """A column of few bytes."""
+        numbers = [name for name, column in self._columns.items() if arrow().types.is_primitive(column.type)]
+        return (numbers or list(self._columns))[0]
+
+    def to_reader(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """A `pyarrow.RecordBatchReader`, which can be read once."""
+        return self.scanner(columns, filter, **options).to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[Any]:
+        """The record batches, one by one."""
+        return self.scanner(columns, filter, **options).to_batches()
+
+    def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """All rows in memory, a `pyarrow.Table`."""
+        return self.scanner(columns, filter, **options).to_table()
+
+    def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """The first rows, a `pyarrow.Table`. What comes after them is hardly read."""
+        return self.scanner(columns, filter, **options).head(num_rows)
+
+    def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """The rows with these numbers, a `pyarrow.Table`; all rows are read."""
+        return self.scanner(columns, filter, **options).take(indices)
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:
+        """The number of rows; without a condition, files are counted by their index or their lengths."""
+        if filter is None and self._condition is None and self._corrupt == "error":
+            return sum(map(self._scanner.count, self._scanner.paths))
+        return self.scanner([], filter, **options).count_rows()
+
+    def filter(self, expression: Any) -> RecordTable:
+        """The same table, of the rows that match."""
+        self._names_in(expression)  # raises
+        both = expression if self._condition is None else self._condition & expression
+        return self._with(_condition=both)
+
+    def with_places(self, names: Iterable[str]) -> RecordTable:
+        """The same table, with those of these further columns that it can have, as `scan` has them."""
+        columns = self._columns | {name: self._places[name] for name in names if name in self._places}
+        return self._with(_columns=columns, _arguments=self._arguments | {"columns": tuple(columns)})
+
+    def _with(self, **attributes: Any) -> RecordTable:
+        made = type(self).__new__(type(self))  # `copy` would read the first records again
+        made.__dict__ |= self.__dict__ | {"skipped": {}, "failure": None} | attributes
+        return made
+
+    def sort_by(self, sorting: Any, **options: Any) -> Any:
+        """The rows in an order, in memory, an `InMemoryDataset`."""
+        return self._in_memory().sort_by(sorting, **options)
+
+    def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> Any:
+        """A join with another dataset, in memory, an `InMemoryDataset`."""
+        return self._in_memory().join(_in_memory(right_dataset), *arguments, **options)
+
+    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> Any:
+        """A join with the row of another dataset that is nearest in time, in memory."""
+        return self._in_memory().join_asof(_in_memory(right_dataset), *arguments, **options)
+
+    def _in_memory(self) -> Any:
+        return pyarrow.dataset.dataset(self.to_table())
+
+    @property
+    def partition_expression(self) -> Any:
+        """The condition that all rows are known to match."""
+        return pyarrow.dataset.scalar(True)
+
+    def get_fragments(self, filter: Any = None) -> Any:
+        """Raises SpecError: the files of a table are not files that Arrow reads."""
+        raise _unsupported("get_fragments")
+
+    def replace_schema(self, schema: Any) -> Any:
+        """Raises SpecError: the types follow from the features."""
+        raise _unsupported("replace_schema")
+
+    def _get_fragments(self, *arguments: Any, **options: Any) -> Any:
+        raise _unsupported("get_fragments")
+
+    def _scan_options(self, *arguments: Any, **options: Any) -> Any:
+        raise _unsupported("_scan_options")
+
+    def _scanner_options(self, *arguments: Any, **options: Any) -> Any:
+        raise _unsupported("_scanner_options")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._arguments, self._condition)
+
+    def __repr__(self) -> str:
+        files = self._scanner.paths
+        return f"{type(self).__name__}({len(files)} files, columns: {', '.join(self._columns)})"
+
+    def batches(self, reader: _Reader) -> Generator[Any, None, None]:
+        """The rows as record batches, in order, made by as many threads as there are processors."""
+        count, skipped = len(os.sched_getaffinity(0)), Counter[str]()
+        pool, waiting = ThreadPool("recordspec-scan", count), deque[tuple[RowBatch, Future[Any]]]()
+        try:
+            for file in self._scanner.files:
+                for item in scan_file(reader.narrowed(file)):
+                    if isinstance(item, RowBatch):
+                        rows = _kept(item)
+                        waiting.append((rows, pool.submit(reader.made, rows)))
+                    while waiting and (len(waiting) > count or not isinstance(item, RowBatch)):
+                        yield from self._made(reader, skipped, *waiting.popleft())
+                    if not isinstance(item, RowBatch):
+                        self._skip(skipped, file.path, item.error)
+            while waiting:
+                yield from self._made(reader, skipped, *waiting.popleft())
+            # at the end, since there may be several readings at once
+            self.skipped = {str(path): skipped[str(path)] for path in self._scanner.paths}
+        except RecordspecError as error:
+            self.failure = error
+            raise
+        finally:
+            pool.close()
+
+    def _made(
+        self, reader: _Reader, skipped: Counter[str], batch: RowBatch, future: Future[Any]
+    ) -> Iterator[Any]:
+        """The record batches of rows, of which some may be left out."""
+        made, error = future.result()
+        self.progress.advance(len(batch), batch.bytes)
+        yield from made
+        while error is not None:
+            self._skip(skipped, batch.path, error)
+            batch = batch.take(np.arange((error.row or 0) + 1, len(batch)))
+            made, error = reader.made(batch)
+            yield from made
+
+    def _skip(self, skipped: Counter[str], path: Location, error: RecordError) -> None:
+        if self._corrupt == "error":
+            raise error
+        skipped[str(path)] += 1
+
+
+def _in_memory(dataset: Any) -> Any:
+    return dataset._in_memory() if isinstance(dataset, RecordTable) else dataset
+
+
+def _unsupported(name: str) -> SpecError:
+    got = f"`{name}` of a table of TFRecords"
+    hint = "`to_table`, `to_batches` and `scanner` read it"
+    return SpecError(Problem(expected="a member that such a table has", got=got, hint=hint))
+
+
+def _kept(batch: RowBatch) -> RowBatch:
+    """The same rows in memory of their own: the file's next ones may overwrite theirs."""
+    if isinstance(batch.rows, UnpackedRows) or not len(batch):
+        return batch
+    first, last = int(batch.rows.starts[0]), int(batch.rows.stops[-1])
+    rows = RecordSpans(
+        buffer=batch.rows.buffer[first:last].copy(),
+        starts=batch.rows.starts - first,
+        stops=batch.rows.stops - first,
+    )
+    return replace(batch, rows=rows)
+
+
+class RecordScanner:
+    """One reading of a table, as `pyarrow.dataset.Scanner` is of a dataset; `RecordTable.scanner` makes it.
+
+    Not Arrow's own, whose threads read ahead in Python: those of a reading that is not finished, such as of
+    the first rows, would end the process with an error when it exits.
+    """
+
+    def __init__(self, table: RecordTable, reader: _Reader) -> None:
+        self._table, self._reader = table, reader
+
+    @property
+    def dataset_schema(self) -> Any:
+        """The schema of the table."""
+        return self._table.schema
+
+    @property
+    def projected_schema(self) -> Any:
+        """The schema of what is read, a `pyarrow.Schema`."""
+        return self._reader.projected_schema
+
+    def to_batches(self) -> Generator[Any, None, None]:
+        """The record batches, one by one."""
+        return self._table.batches(self._reader)
+
+    def to_reader(self) -> Any:
+        """A `pyarrow.RecordBatchReader`."""
+        return arrow().RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> Any:
+        """All rows, a `pyarrow.Table`."""
+        return arrow().Table.from_batches(self.to_batches(), self.projected_schema)
+
+    def head(self, num_rows: int) -> Any:
+        """The first rows, a `pyarrow.Table`."""
+        some, left = [], num_rows
+        with closing(self.to_batches()) as batches:
+            for batch in batches if left > 0 else ():
+                some.append(batch.slice(0, left))
+                left -= len(some[-1])
+                if left <= 0:
+                    break
+        return arrow().Table.from_batches(some, self.projected_schema)
+
+    def take(self, indices: Any) -> Any:
+        """The rows with these numbers, a `pyarrow.Table`."""
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        """The number of rows."""
+        return sum(batch.num_rows for batch in self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+class _Reader:
+    """Makes record batches of some columns.
+
+    Args:
+        columns: what is decoded.
+        projection: what becomes of it: names, or expressions by name; None for all.
+        condition: on the rows, an expression; None for all.
+        most: rows of a record batch.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ScanColumn],
+        scanner: Scanner,
+        projection: list[str] | Mapping[str, Any] | None,
+        condition: Any,
+        most: int,
+    ) -> None:
+        self._columns, self._scanner, self._most = columns, scanner, most
+        self._projection, self._condition = projection, condition
+        self._features = {feature.name: feature for column in columns for feature in column.features}
+        self._stored = [
+            (feature.section, column)
+            for feature in self._features.values()
+            for column in feature.feature.columns()
+        ]
+        self._keys = {key for column in columns for key in column.keys}
+        self._schema = arrow().schema([(column.name, column.type) for column in columns])
+        self._is_plain = condition is None and (projection is None or projection == self._schema.names)
+
+    @cached_property
+    def projected_schema(self) -> Any:
+        return self._queried(self._schema.empty_table()).schema
+
+    def _queried(self, table: Any) -> Any:
+        """The columns that are wanted, of the rows that match, a table."""
+        if self._is_plain:
+            return table
+        dataset = pyarrow.dataset.InMemoryDataset(table)
+        return dataset.to_table(columns=self._projection, filter=self._condition, use_threads=False)
+
+    def narrowed(self, file: FileRange) -> FileRange:
+        """The file, with only these columns of its blocks."""
+        return file if file.blocks is None else replace(file, keys=self._keys)
+
+    def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
+        """The rows up to the first that has an error."""
+        if not len(batch):
+            return [], None
+        try:
+            return list(self._pieces(batch)), None
+        except RecordError as error:
+            row = error.row or 0
+            before, earlier = self.made(batch.first(row)) if row else ([], None)
+            return before, earlier or RecordError(error.problems, row)
+
+    def _pieces(self, batch: RowBatch) -> Iterator[Any]:
+        table = self._queried(arrow().Table.from_batches([self._record_batch(batch)]))
+        yield from table.to_batches(self._most)
+
+    def _record_batch(self, batch: RowBatch) -> Any:
+        schema = self._scanner.schema
+        try:
+            if schema is None or not self._features:
+                records = decoded(batch.rows, self._keys)
+                check_readable(records, batch)
+            else:
+                records = batch.rows.decode(schema.message_steps, self._keys)
+                check_structure(((one.section, one.feature) for one in self._features.values()), records)
+            rows = DecodedRows(
+                batch=batch,
+                split=self._scanner.splits[batch.path],
+                records=records,
+                sections=stored_columns(self._stored, records),
+            )
+            arrays = [column.array(rows) for column in self._columns]
+        except RecordError as error:
+            where = batch.place(error.row or 0)
+            raise RecordError([_placed(problem, where) for problem in error.problems], error.row) from None
+        return arrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _placed(problem: Problem, where: str) -> Problem:
+    return problem if problem.where else problem.at(where)
+
+
+def scan(
+    files: Files,
+    schema: Schema | None = None,
+    columns: Sequence[str] | None = None,
+    values: Values = "stored",
+    *,
+    corrupt: Corrupt = "error",
+    binary: Sequence[str] = (),
+) -> RecordTable:
+    """TFRecords as a table, which every tool that knows Arrow can scan, many times, in bounded memory.
+
+    With a schema the columns are its features, of their types; `schema.table_columns` has the table of these.
+    Without one they are the keys of the first records, of the types that these have.
+
+    Args:
+        files: a path, a folder of shards, a pattern, or several of these. They may be compressed, and in an
+            object store.
+        schema: the schema of the records; by default that of the dataset.
+        columns: the columns, in their order; all by default. `file`, `record` (its number in the file),
+            `split` and `key` (the features that are the key of the dataset) are further ones, unless a
+            feature has that name.
+        values: `stored`, in which images and sounds are their bytes; or `decoded`, in which they are pixels
+            and samples, as `Schema.decode` makes them.
+        corrupt: `skip` leaves out records that cannot be read, or are none of the schema, and counts them in
+            `skipped`; `error` raises RecordError.
+        binary: columns of bytes that are no text, even if those of the first records are UTF-8.
+
+    Raises:
+        SpecError: an argument is invalid, or there is no such column.
+        StoreError: there are no files, or blocks without a schema.
+        RecordError: the first records are corrupt.
+
+    Example:
+        >>> table = rs.scan("data/points/train-*", columns=["inside"])
+        >>> table.to_table().group_by("inside").aggregate([("inside", "count")]).num_rows
+        2
+    """
+    for option, value, allowed in (("values", values, Values), ("corrupt", corrupt, Corrupt)):
+        if value not in get_args(allowed):
+            expected = one_of(get_args(allowed))
+            raise SpecError(Problem(path=(option,), expected=expected, got=f"`{value}`"))
+    return RecordTable(
+        {
+            "files": path_list(files),
+            "schema": schema,
+            "columns": None if columns is None else tuple(columns),
+            "values": values,
+            "corrupt": corrupt,
+            "binary": tuple(binary),
+        }
+    )
+
+
+def _columns(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) -> dict[str, ScanColumn]:
+    """The columns of what records hold, by name."""
+    made, schema = dict[str, ScanColumn](), scanner.schema
+    forms = _forms(scanner, schema, binary)
+    if schema is None:
+        for key, name in _key_names(forms).items():
+            made[name] = KeyColumn(name=name, key=key, form=forms[key])
+    else:
+        for section, feature in schema.placed:
+            form = forms.get((section == "sequence", feature.columns()[0].key))
+            text = feature.name not in binary and (form is None or form.text)
+            column = TableColumn(section=section, feature=feature, text=text, decoded=is_decoded)
+            made[feature.name] = FeatureColumn(name=feature.name, features=(column,))
+    return made
+
+
+def _places(scanner: Scanner, columns: Mapping[str, ScanColumn]) -> dict[str, ScanColumn]:
+    """The columns that tell where a row is, by name, but for those that are features."""
+    places: dict[str, ScanColumn] = {name: PlaceColumn(name=name) for name in PLACES}
+    of_key = () if scanner.manifest is None else scanner.manifest.key
+    if of_key and all(name in columns for name in of_key):
+        places[KEY] = FeatureColumn(name=KEY, features=tuple(columns[name].features[0] for name in of_key))
+    return {name: column for name, column in places.items() if name not in columns}
+
+
+def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            expected, hint = (
+                one_of(known) if known else "no column, as the records have none",
+                nearest(name, known),
+            )
+            raise SpecError(Problem(path=("columns",), expected=expected, got=f"`{name}`", hint=hint))
+
+
+def _check_first(scanner: Scanner) -> None:
+    """Raises RecordError if the reason why records have no columns is that they cannot be read."""
+    for file in scanner.files:
+        for item in scan_file(file):
+            if isinstance(item, UnreadableRecord):
+                raise item.error
+            check_readable(decoded(item.rows), item)
+            break
+
+
+def _first(file: FileRange) -> Iterator[RowBatch]:
+    """The first rows of a file that can be read: whoever reads the table meets the others."""
+    left = FIRST
+    for item in scan_file(file):
+        if isinstance(item, RowBatch):
+            yield item.first(left)
+            left -= len(item)
+            if left <= 0:
+                return
+
+
+def _key_names(keys: Iterable[FeatureKey]) -> dict[FeatureKey, str]:
+    """The names of columns: a feature list with the name of a feature is prefixed."""
+    of_rows = {name for in_steps, name in keys if not in_steps}
+    return {
+        (in_steps, name): SEQUENCE + name if in_steps and name in of_rows else name for in_steps, name in keys
+    }
+
+
+def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> dict[FeatureKey, ColumnType]:
+    """What the values under each key are in the first records of some files; with a schema, only of those
+    whose bytes may be text."""
+    wanted = None
+    if schema is not None:
+        wanted = {
+            column.key
+            for _, feature in schema.placed
+            for column in feature.columns()[:1]
+            if column.storage == "bytes" and feature.value_type.item in ("text", "any", "pair")
+        }
+        if not wanted:
+            return {}
+    forms: dict[FeatureKey, ColumnType] = {}
+    files = list(scanner.files)
+    places = np.unique(np.linspace(0, len(files) - 1, _SAMPLED_FILES).astype(int)).tolist()
+    for file in (files[place] for place in places):
+        for batch in _first(file):
+            records = decoded(batch.rows, wanted)
+            for key in keys_of(records):
+                for array in values_by_kind(records, key):
+                    form = type_of(array, steps=key[0])
+                    before = forms.get(key, form)
+                    forms[key] = before.joined(form) if before.fits(form) else before
+    return {
+        key: replace(form, text=form.text and key[1] not in binary)
+        for key, form in sorted(forms.items(), key=lambda item: (item[0][0], item[0][1]))
+    }
