@@ -211,6 +211,15 @@ def test_export_is_of_the_same_rows(store, local, command, tmp_path):
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
+def test_sql_reads_a_store(store, local, command):
+    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    sql = "SELECT split, count(*) AS n FROM d GROUP BY ALL ORDER BY ALL"
+    here, there = (command("query", sql, f"d={place}") for place in (local, store.url))
+    assert here == there
+    assert here[0] == 0
+    assert rs.scan(store.url).to_table() == rs.scan(local).to_table()
+
+
 def test_resharding_reads_and_writes_stores(store, local, tmp_path):
     rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store / "a", **OPTIONS)
     made = rs.reshard(store / "a", store / "b", shards=2)

@@ -33,6 +33,17 @@ class _Place(click.Path):
         return value if self.type is str else checked
 
 
+class _NamedPattern(_Place):
+    """`NAME=FILES`, or FILES, whose syntax is checked: a pair of a name, which may be empty, and files."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        named = None if Path(value).exists() else _NAMED_FILES.fullmatch(value)
+        name, files = ("", value) if named is None else named.groups()
+        return name, super().convert(files, param, ctx)
+
+
 def _name_of(param: click.Parameter | None) -> str:
     """`--out`, or `FILES`."""
     if param is None:
@@ -44,7 +55,9 @@ def _name_of(param: click.Parameter | None) -> str:
 PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
 # A path or a pattern, unchanged.
 PATTERN = _Place(location, str)
+NAMED_PATTERN = _NamedPattern(location, str)
 
+_NAMED_FILES = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)

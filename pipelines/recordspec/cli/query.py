@@ -1,0 +1,71 @@
+"""`recordspec query`: SQL over TFRecords."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from itertools import chain, islice
+
+import click
+
+from recordspec.cli.options import NAMED_PATTERN, PATH, json_option, spec_option
+from recordspec.cli.output import echo, print_json, print_rows, wants_json
+from recordspec.errors import counted
+from recordspec.locations import Location
+
+# Rows that are shown on a terminal.
+_SHOWN = 50
+
+
+@click.command(short_help="Query records with SQL.")
+@click.argument("sql")
+@click.argument("files", nargs=-1, required=True, metavar="[NAME=]FILES...", type=NAMED_PATTERN)
+@click.option("--out", type=PATH, help="FILE.jsonl, .csv or .parquet, instead of printing.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--memory", help="Memory of the query, such as 2GiB. [default: 80 % of the machine's]")
+@spec_option
+@json_option
+def query(
+    sql: str,
+    files: tuple[tuple[str, str], ...],
+    out: Location | None,
+    force: bool,
+    memory: str | None,
+    spec: Location | None,
+    as_json: bool,
+) -> None:
+    """Query TFRecord files with SQL, as DuckDB has it.
+
+    \b
+      recordspec query "SELECT label, count(*) AS n FROM train GROUP BY ALL" data/digits
+      recordspec query "SELECT * FROM a JOIN b USING (image)" a=data/digits b=exported --out both.csv
+
+    NAME=FILES is a table with that name. Of FILES without one, each split is a table with its name; files
+    whose names tell no split are the table `records`. The columns are the features, or the keys of the first
+    records. A query that names `file`, `record`, `split` or `key` has these columns, too.
+    """
+    from recordspec.config import load_any
+    from recordspec.inspect.sql import named_tables, rows_in, saving
+    from recordspec.inspect.sql import query as run_query
+    from recordspec.progress import Progress
+
+    in_json = wants_json(as_json)  # a bar takes the place of stdout, which is no terminal then
+    with ExitStack() as stack:
+        save = None if out is None else stack.enter_context(saving(out, force=force))
+        tables = named_tables(files, sql, None if spec is None else load_any(spec)[1])
+        progress = stack.enter_context(Progress())
+        progress.begin("reading", None)
+        result = stack.enter_context(run_query(sql, tables, memory=memory, progress=progress))
+        columns = counted(len(result.schema), "column")
+        saved = None if save is None else save(result)
+        every = chain.from_iterable(map(rows_in, result))
+        if saved is None and in_json:
+            for row in every:
+                print_json(row)
+            return
+        rows = list(islice(every, _SHOWN + 1))
+    if saved is not None:
+        echo(f"{counted(saved, 'row')} of {columns} in {out}")
+        return
+    more = len(rows) > _SHOWN
+    footer = f"the first {_SHOWN} rows: --json or --out has all" if more else counted(len(rows), "row")
+    print_rows(rows[:_SHOWN], as_json, lambda: footer)

@@ -1,0 +1,203 @@
+"""SQL over TFRecords, which reads the tables that are named, and nothing else: `cli.query`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from some_records import ROWS, SCHEMA, example, write
+
+import recordspec as rs
+from recordspec.cli.options import NAMED_PATTERN
+from recordspec.errors import RecordError, SpecError, StoreError
+from recordspec.inspect.sql import named_tables, query, rows_in, saving
+from recordspec.locations import location
+
+SPLIT = {"train": 0.8, "test": 0.2}
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("splits") / "d"
+    rs.write(SCHEMA, ROWS, folder, split=SPLIT, key="id")
+    return folder
+
+
+def tables_of(sql: str, *sources: object) -> dict:
+    return named_tables([NAMED_PATTERN.convert(str(source), None, None) for source in sources], sql)
+
+
+def rows_of(sql: str, *sources: object, **options) -> list[dict]:
+    with query(sql, tables_of(sql, *sources), **options) as result:
+        return [row for batch in result for row in rows_in(batch)]
+
+
+def test_a_query_is_answered_as_python_answers_it(data, chunks):
+    counted = rows_of(
+        "SELECT side, count(*) AS n, sum(id) AS s FROM d WHERE text IS NOT NULL GROUP BY side ORDER BY side",
+        f"d={data}",
+    )
+    kept = {
+        side: [row["id"] for row in ROWS if row["side"] == place and "text" in row]
+        for place, side in enumerate(["left", "right"])
+    }
+    assert counted == [{"side": side, "n": len(ids), "s": sum(ids)} for side, ids in kept.items()]
+    (longest,) = rows_of("SELECT max(len(many)) AS n FROM d", f"d={data}")
+    assert longest == {"n": 19}
+    # a column that only the condition names; one that is a dictionary; a table beside itself
+    assert rows_of("SELECT text FROM d WHERE id = 7 AND side = 'right'", f"d={data}") == [{"text": "t7"}]
+    (joined,) = rows_of("SELECT count(*) AS n FROM d a JOIN d b ON a.id = b.id + 1", f"d={data}")
+    assert joined == {"n": 49}
+
+
+def test_columns_of_one_name_are_told_apart(data):
+    (row,) = rows_of(
+        "SELECT 1 AS id, 2 AS id_1, a.id, b.id FROM d a JOIN d b ON a.id = 4 AND b.id = 5", f"d={data}"
+    )
+    assert row == {"id": 1, "id_1": 2, "id_2": 4, "id_3": 5}
+
+
+def test_each_split_is_a_table(splits):
+    manifest = rs.Manifest.load(splits)
+    (counted,) = rows_of(
+        "SELECT (SELECT count(*) FROM train) AS train, (SELECT count(*) FROM test) AS test,"
+        " (SELECT count(*) FROM whole) AS whole, (SELECT count(*) FROM train JOIN test USING (id)) AS both",
+        splits,
+        f"whole={splits}",
+    )
+    assert counted == {"train": manifest.rows("train"), "test": manifest.rows("test"), "whole": 50, "both": 0}
+
+
+def test_where_rows_are_may_be_asked(splits):
+    rows = rows_of("SELECT id, key, split, record, file FROM d ORDER BY split, file, record", f"d={splits}")
+    assert {row["split"] for row in rows} == set(SPLIT)
+    assert all(row["key"] == row["id"] for row in rows)
+    assert [row["record"] for row in rows if row["split"] == "test"] == list(range(len(rows)))[
+        : sum(row["split"] == "test" for row in rows)
+    ]
+    assert all(Path(row["file"]).parent == splits for row in rows)
+    assert "split" not in rows_of("SELECT * FROM d WHERE text <> 'split' LIMIT 1", f"d={splits}")[0]
+
+
+def test_files_of_others_are_records(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.tfrecord", *[example(n=[number]) for number in range(3)])
+    assert rows_of("SELECT sum(n) AS s FROM records", tmp_path / "a.tfrecord", tmp_path / "b.tfrecord") == [
+        {"s": 6}
+    ]
+    several = [f"t={tmp_path}/a.tfrecord", f"t={tmp_path}/b.tfrecord"]
+    assert rows_of("SELECT count(*) AS n FROM t", *several) == [{"n": 6}]
+    (tmp_path / "x=1").mkdir()
+    write(tmp_path / "x=1/c.tfrecord", example(n=[5]))
+    previous = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        assert rows_of("SELECT n FROM records", "x=1") == [{"n": 5}]
+    finally:
+        os.chdir(previous)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT sid FROM d", "SQL: expected a column, got `sid` (did you mean `side`?)"),
+        ("SELECT 1 FROM dd", "SQL: expected d, got `dd` (did you mean `d`?)"),
+        ("SELECT 1; SELECT 2", "SQL: expected one query, got 2 statements"),
+        ("", "SQL: expected one query, got 0 statements"),
+        ("CREATE TABLE x AS SELECT 1", "SQL: expected one query, got CREATE"),
+        ("SELECT id + text FROM d", "SQL: "),
+        ("SELECT", "SQL: "),
+        ("SELECT text::INT FROM d", "SQL: "),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(sql, message, data):
+    with pytest.raises(SpecError) as error:
+        rows_of(sql, f"d={data}")
+    text = str(error.value)
+    assert text.startswith(message)
+    assert "\n" not in text
+    assert len(text) > len("SQL: ")
+
+
+OUTSIDE = [
+    "SELECT * FROM read_csv('{file}')",
+    "SELECT * FROM read_text('{file}')",
+    "SELECT * FROM read_blob('{file}')",
+    "SELECT * FROM read_json('{file}')",
+    "SELECT * FROM read_parquet('{file}')",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM sniff_csv('{file}')",
+    "SELECT * FROM '{file}'",
+    "COPY (SELECT 1) TO '{folder}/out.csv'",
+    "COPY d TO '{folder}/out.parquet' (FORMAT parquet)",
+    "EXPORT DATABASE '{folder}/all'",
+    "IMPORT DATABASE '{folder}/all'",
+    "ATTACH '{folder}/x.db'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "SET memory_limit = '10GB'",
+    "RESET lock_configuration",
+    "PRAGMA enable_profiling",
+    "CALL pragma_version()",
+    "CREATE SECRET (TYPE s3, KEY_ID 'a')",
+    "SELECT getenv('HOME')",
+    "SELECT * FROM ROWS",
+    "SELECT 1; COPY (SELECT 1) TO '{folder}/out.csv'",
+]
+
+
+@pytest.mark.parametrize("sql", OUTSIDE)
+def test_nothing_else_is_read_or_written(sql, data, tmp_path):
+    file = tmp_path / "secret.csv"
+    file.write_text("a\n1\n")
+    with pytest.raises(SpecError) as error:
+        rows_of(sql.format(file=file, folder=tmp_path), f"d={data}")
+    assert "1\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_a_corrupt_record_is_named(tmp_path):
+    file = write(tmp_path / "a.tfrecord", *[example(n=[number]) for number in range(5)])
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(RecordError, match=f"{file}: record 4 at byte"):
+        rows_of("SELECT sum(n) FROM records", file)
+
+
+def test_a_query_has_a_folder_and_memory_of_its_own(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source, sql = f"d={data}", "SELECT current_setting('temp_directory') AS folder FROM d LIMIT 1"
+    with query(sql, tables_of(sql, source), memory="100MiB") as result:
+        (row,) = result.read_all().to_pylist()
+        assert [Path(row["folder"])] == list(tmp_path.iterdir())
+    sql = "SELECT id, repeat(text, 100) AS text FROM d, range(20000) ORDER BY hash(id, range) LIMIT 3"
+    assert len(rows_of(sql, source, memory="200MB")) == 3
+    with pytest.raises(StoreError, match="`SQL` needs more memory"):
+        rows_of("SELECT list(range) FROM range(10_000_000), d", source, memory="20MB")
+    with pytest.raises(SpecError, match="SQL: "):
+        rows_of("SELECT 1", source, memory="much")
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_are_saved(data, tmp_path):
+    sql = "SELECT id, text, many, side, text::BLOB AS raw FROM d WHERE id < 5 ORDER BY id"
+    expected = rows_of(sql, f"d={data}")
+    for suffix in (".jsonl", ".csv", ".parquet"):
+        out = location(tmp_path / f"out{suffix}")
+        with saving(out, force=False) as save, query(sql, tables_of(sql, f"d={data}")) as result:
+            assert save(result) == 5
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert lines == expected
+    assert parquet.read_table(tmp_path / "out.parquet")["id"].to_pylist() == list(range(5))
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [json.loads(row["many"]) for row in rows] == [row["many"] for row in expected]
+    assert [row["text"] for row in rows] == [row["text"] or "" for row in expected]
+    for name, error, message in (("out.csv", StoreError, "exists"), ("out.txt", SpecError, "ends in")):
+        with pytest.raises(error, match=message), saving(location(tmp_path / name), force=False):
+            raise AssertionError
