@@ -74,6 +74,9 @@ RUNS = {
     "init": ("init {evil}", "init {evil}"),
     "language": ("language",),
     "lint": ("lint config.yaml schema.yaml broken.yaml {evil}",),
+    "query": ("query 'FROM d' d=data", "query 'DESCRIBE d' d=data", "query 'FROM d' d=data --json")
+    + ("query 'SELECT \"{evil}s\" FROM d' d=data", "query 'FROM {evil}' d=data", "query '{evil}' d=data")
+    + ("query 'FROM d' d=data --out {evil}.csv", "query 'FROM d' d={evil}", "query 'FROM d' d=cut-{evil}"),
     "repair": ("repair cut-{evil} --out saved-{evil}", "repair cut-{evil} --out saved-{evil}", "repair {evil} --out x"),
     "reshard": ("reshard data other-{evil} --shards 2", "reshard data other-{evil}", "reshard {evil} x"),
     "sample": ("sample data -n 2", "sample {evil}"),
