@@ -308,3 +308,23 @@ class ThreadPool:
         while (future := self._calls.get()) is not None and not self._closed:
             future.run()
             del future  # what it returned is not kept until the next call comes
+
+
+def threaded_map(
+    name: str, function: Callable[..., _T], tasks: Iterable[Task], threads: int | None = None
+) -> Iterator[_T]:
+    """Yields `function(*task)` for each task, in their order, called in threads of this name.
+
+    As many tasks are taken ahead as there are threads, by default one per processor.
+    """
+    count = threads or len(os.sched_getaffinity(0))
+    pool, waiting = ThreadPool(name, count), deque[Future[_T]]()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(function, *task))
+            if len(waiting) > count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from examples import example, file_of
 from recordspec.errors import RecordError
 from recordspec.inspect.diff import diff
-from recordspec.inspect.diff_distributions import Frequencies, WeightedPoints
+from recordspec.inspect.diff_distributions import Cumulative, Shares
 
 
 def records(rng: np.random.Generator, count: int, shift: float = 0.0, share: float = 0.5) -> list[bytes]:
@@ -61,10 +61,20 @@ def test_a_difference_counts_from_the_threshold_on(tmp_path):
     assert large(files[0], files[2]) == {("n", "values")}
 
 
-def test_what_counts_may_be_off_is_no_difference():
-    found = Frequencies({"a": 60, "b": 40}, 100, error=0.15).distance(Frequencies({"a": 40, "b": 60}, 100))
-    assert found == (pytest.approx(0.05), "a")
-    assert Frequencies({"a": 60}, 100, error=0.15).distance(Frequencies({"a": 50}, 100)) == (0, None)
+def test_what_is_not_counted_is_no_difference():
+    some = Shares({"a": 60}, 100, most=25)
+    assert some.distance(Shares({"a": 60, "b": 40}, 100)) == (pytest.approx(0.15), "b")
+    assert some.distance(Shares({"a": 60, "b": 20}, 100, most=20)) == (0, None)
+    assert Shares({"a": 60}, 100).distance(Shares({"a": 40}, 100, most=10)) == (pytest.approx(0.2), "a")
+
+
+def test_the_distance_between_bounds_is_what_it_is_at_least():
+    whole = Cumulative.of(np.array([1, 2, 3, 4]), np.array([1, 1, 1, 1]))
+    known = Cumulative(np.array([1, 3]), np.array([0.0, 0.25]), whole=False)
+    assert known.distance(whole) == (0.25, 2)
+    assert whole.distance(known) == (0.25, 2)
+    # below 2 there may be as many as below 3
+    assert Cumulative(np.array([1, 3]), np.array([0.0, 0.5]), whole=False).distance(whole) == (0.0, 1)
 
 
 def test_no_rows_are_another_dataset_than_some(tmp_path):
@@ -136,13 +146,13 @@ def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
 def test_the_distance_of_points_is_that_of_kolmogorov_and_smirnov(one, other):
     stats = pytest.importorskip("scipy.stats")
-    held = [WeightedPoints(*np.unique(some, return_counts=True)) for some in (one, other)]
+    held = [Cumulative.of(*np.unique(some, return_counts=True)) for some in (one, other)]
     assert held[0].distance(held[1])[0] == pytest.approx(stats.ks_2samp(one, other).statistic)
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1), st.lists(st.sampled_from("abc"), min_size=1))
 def test_the_distance_of_counts_is_the_largest_of_any_share(one, other):
-    counts = [Frequencies({value: some.count(value) for value in some}, len(some)) for some in (one, other)]
+    counts = [Shares({value: some.count(value) for value in some}, len(some)) for some in (one, other)]
     distance, _ = counts[0].distance(counts[1])
     apart = {value: abs(one.count(value) / len(one) - other.count(value) / len(other)) for value in "abc"}
     assert distance == max(apart.values())

@@ -1,4 +1,4 @@
-"""SQL over TFRecords, which reads the tables that are named, and nothing else: `cli.query`."""
+"""SQL over TFRecords, which reads the tables that are named, and nothing else: `cli.query`, `_duckdb`."""
 
 from __future__ import annotations
 

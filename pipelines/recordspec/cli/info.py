@@ -13,7 +13,7 @@ from recordspec.errors import counted
 
 if TYPE_CHECKING:
     from recordspec.inspect.info import FeatureInfo, Info
-    from recordspec.inspect.stats.sketches import SizeCounts
+    from recordspec.inspect.stats.sizes import SizeCounts
     from recordspec.store.manifest import Manifest
 
 

@@ -9,7 +9,8 @@ from recordspec.errors import missing_package, show_text
 from recordspec.locations import output_file
 
 if TYPE_CHECKING:
-    from recordspec.inspect.stats.summary import FeatureSummary, Histogram, StatsReport
+    from recordspec.inspect.stats.summary import FeatureSummary, StatsReport
+    from recordspec.inspect.stats.values import Histogram
     from recordspec.reading.bench import Bench
 
 _COLOUR, _LIMIT = "#8c98a8", "#d9622b"

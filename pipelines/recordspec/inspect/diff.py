@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, State, StoreError
-from recordspec.inspect.diff_distributions import Measure, compare, lacking
+from recordspec.inspect.diff_distributions import PERCENTILES, Measure, compare, lacking
 from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, scan
 from recordspec.inspect.schema_changes import Change, changes
-from recordspec.inspect.stats.tally import SplitTally, count, together
+from recordspec.inspect.stats.profile import Profile, profile_all, profile_splits
 from recordspec.inspect.verify import key_problems
 from recordspec.locations import Location
 from recordspec.progress import Progress
@@ -163,8 +163,11 @@ def diff(
                 where = str(scanner.paths[0].parent)
                 got = f"has no `{KEYS_FILE}` with the keys of its rows"
                 raise StoreError(State(where=where, got=got, hint=_NO_KEYS))
-    counted = [_whole(count(scanner, jobs, progress)) for scanner in scanners]
-    return Difference(schema=changed, measures=tuple(_measures(counted[0], counted[1], threshold)))
+    have_splits = not {*scanners[0].splits.values()}.isdisjoint(scanners[1].splits.values())
+    if progress is not None:
+        progress.begin("reading", None)
+    profiles = [_whole(scanner, have_splits, jobs, progress) for scanner in scanners]
+    return Difference(schema=changed, measures=tuple(_measures(profiles[0], profiles[1], threshold)))
 
 
 def _keyed(scanner: Scanner) -> Keyed | None:
@@ -179,21 +182,24 @@ def _keyed(scanner: Scanner) -> Keyed | None:
     return keyed if keyed.whole else None
 
 
-def _whole(counted: dict[str, SplitTally]) -> dict[str, SplitTally]:
-    """Raises RecordError if a record could not be read: what it held is not known."""
-    problems = [problem for tally in counted.values() for problem in tally.problems]
+def _whole(
+    scanner: Scanner, have_splits: bool, jobs: int | None, progress: Progress | None
+) -> dict[str, Profile]:
+    """What is in a dataset, split by split, or all together where the other has none of its splits.
+
+    Raises RecordError if a record cannot be read: what it held is not known.
+    """
+    if have_splits:
+        profiles = profile_splits(scanner, jobs, progress, shares=PERCENTILES)
+    else:
+        profiles = {ALL: profile_all(scanner, jobs, progress, shares=PERCENTILES)}
+    problems = [problem for profile in profiles.values() for problem in profile.problems]
     if problems:
         raise RecordError(problems)
-    return counted
+    return profiles
 
 
-def _measures(
-    old: Mapping[str, SplitTally], new: Mapping[str, SplitTally], threshold: float
-) -> Iterator[Measure]:
-    """Split by split; if they have none in common, all together."""
-    if old.keys().isdisjoint(new):
-        yield from compare(ALL, together(old.values()), together(new.values()), threshold)
-        return
+def _measures(old: Mapping[str, Profile], new: Mapping[str, Profile], threshold: float) -> Iterator[Measure]:
     for split in dict.fromkeys((*old, *new)):
         if split in old and split in new:
             yield from compare(split, old[split], new[split], threshold)

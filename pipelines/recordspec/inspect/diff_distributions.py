@@ -13,10 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.inspect.stats import formatting
-from recordspec.inspect.stats.sketches import Moments, SizeCounts
+from recordspec.inspect.stats.profile import FeatureCounts, Profile
+from recordspec.inspect.stats.sizes import SizeCounts
 from recordspec.inspect.stats.summarize import shown
-from recordspec.inspect.stats.tally import BytesTally, FeatureTally, NumberTally, SplitTally
+from recordspec.inspect.stats.values import BytesValues, Frequencies, NumberValues
 
+# The shares of the quantiles between which numbers are counted: where there are many, a distance is too small
+# by at most what lies between two of these.
+PERCENTILES = tuple(percent / 100 for percent in range(1, 100))
 # Up to this many distinct values are compared one by one, like classes; more numbers by their order.
 _MOST_CLASSES = 100
 
@@ -44,72 +48,81 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Frequencies:
+class Shares:
     """A distribution of values that have no order.
 
     Attributes:
         counts: by value, how often it is there.
         size: of how many values, not all of which need be counted.
-        error: how far off the shares may be; so much of a difference does not count.
+        most: how often a value may be there that is not counted.
     """
 
-    counts: Mapping[Any, float]
+    counts: Mapping[Any, int]
     size: int
-    error: float = 0
+    most: float = 0
 
-    def distance(self, other: Frequencies) -> tuple[float, Any]:
-        """The largest difference of the shares of any value (the L-infinity distance), and that value."""
+    def distance(self, other: Shares) -> tuple[float, Any]:
+        """The largest difference of the shares of any value (the L-infinity distance), or what it is at
+        least, and that value."""
         largest: tuple[float, Any] = 0.0, None
         for value in sorted({*self.counts, *other.counts}, key=str):
-            shares = [one.counts.get(value, 0) / max(one.size, 1) for one in (self, other)]
-            difference = abs(shares[0] - shares[1]) - self.error - other.error
+            lows = [one.counts.get(value, 0) / max(one.size, 1) for one in (self, other)]
+            highs = [one.counts.get(value, one.most) / max(one.size, 1) for one in (self, other)]
+            difference = max(lows[0] - highs[1], lows[1] - highs[0])
             if difference > largest[0]:
                 largest = difference, value
         return largest
 
 
 @dataclass(frozen=True)
-class WeightedPoints:
+class Cumulative:
     """A distribution of numbers.
 
     Attributes:
         points: in rising order, at least one.
-        weights: how often each is there.
+        below: the share of the numbers that are below each, float64.
+        whole: whether all numbers are points.
     """
 
     points: npt.NDArray[Any]
-    weights: npt.NDArray[Any]
+    below: npt.NDArray[np.float64]
+    whole: bool = True
 
     @classmethod
-    def of(cls, sizes: SizeCounts) -> WeightedPoints:
+    def of(cls, points: npt.NDArray[Any], times: npt.NDArray[Any]) -> Cumulative:
+        """That of numbers, each of which is there so many times."""
+        return cls(points, (np.cumsum(times) - times) / times.sum())
+
+    @classmethod
+    def of_sizes(cls, sizes: SizeCounts) -> Cumulative:
         by_size = sorted(sizes.times.items())
-        return cls(np.array([size for size, _ in by_size]), np.array([times for _, times in by_size]))
+        return cls.of(np.array([size for size, _ in by_size]), np.array([times for _, times in by_size]))
 
-    def distance(self, other: WeightedPoints) -> tuple[float, Any]:
-        """The largest difference of the shares below any point (the Kolmogorov-Smirnov distance), and that
-        point."""
+    def distance(self, other: Cumulative) -> tuple[float, Any]:
+        """The largest difference of the shares up to any point (the Kolmogorov-Smirnov distance), or what it
+        is at least, and that point."""
         points = np.union1d(self.points, other.points)
-        apart = np.abs(self._below(points) - other._below(points))
+        (low, high), (other_low, other_high) = self._below(points), other._below(points)
+        apart = np.maximum(low - other_high, other_low - high)
         place = int(np.argmax(apart))
-        return float(apart[place]), points[place].item()
+        return max(float(apart[place]), 0.0), points[max(place - 1, 0)].item()  # below the next
 
-    def _below(self, points: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """The share that is not above each of some points."""
-        total = np.concatenate([[0], np.cumsum(self.weights)])
-        shares: npt.NDArray[np.float64] = (
-            total[np.searchsorted(self.points, points, side="right")] / total[-1]
-        )
-        return shares
+    def _below(self, points: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The share that is at least below each of some points, and at most."""
+        high = np.append(self.below, 1.0)[np.searchsorted(self.points, points, "left")]
+        if self.whole:
+            return high, high
+        return np.insert(self.below, 0, 0.0)[np.searchsorted(self.points, points, "right")], high
 
 
-def compare(split: str, split_tally: SplitTally, other: SplitTally, threshold: float) -> Iterator[Measure]:
+def compare(split: str, split_tally: Profile, other: Profile, threshold: float) -> Iterator[Measure]:
     """Compares every feature of two splits; where one has no rows, only that."""
     if bool(split_tally.rows) != bool(other.rows):
         yield lacking(split, f"no rows in the {'new' if split_tally.rows else 'old'} one")
         return
     for key in sorted({*split_tally.features, *other.features}):
         old, new = (
-            _distributions(tally.features.get(key) or FeatureTally(), tally.rows)
+            _distributions(tally.features.get(key) or FeatureCounts(), tally.rows)
             for tally in (split_tally, other)
         )
         both = {place: (found, new[place]) for place, found in old.items() if place in new}
@@ -137,42 +150,51 @@ def lacking(split: str, at: str) -> Measure:
 def _text(at: Any) -> str:
     if at is None:
         return ""
-    if isinstance(at, tuple):
-        return str(shown(at[0]))
+    if isinstance(at, bytes):
+        return str(shown(at))
     return formatting.figure(at) if isinstance(at, float) else str(at)
 
 
-def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]:
-    """The Frequencies and WeightedPoints of a feature to compare, by measure and kind of values."""
-    distributions: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
+def _distributions(tally: FeatureCounts, rows: int) -> dict[tuple[str, str], Any]:
+    """The Shares and Cumulatives of a feature to compare, by measure and kind of values."""
+    distributions: dict[tuple[str, str], Any] = {("presence", ""): Shares(_presence(tally, rows), rows)}
     kinds = {kind: count for kind, count in tally.kinds.items() if kind != "none"}
     if not any(kinds.values()):
         return distributions
-    distributions["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
+    distributions["kinds", ""] = Shares(kinds, sum(kinds.values()))
     for name, sizes in (("lengths", tally.lengths), ("steps", tally.steps)):
         if sizes.count:
-            distributions[name, ""] = WeightedPoints.of(sizes)
+            distributions[name, ""] = Cumulative.of_sizes(sizes)
     for kind, values in sorted(tally.of.items()):
         count = values.count
         if not count:
             continue
-        error = 0 if values.frequent is None else values.frequent.short / count
-        if isinstance(values, BytesTally):
-            distributions["sizes", kind] = WeightedPoints.of(values.sizes)
-            distributions["forms", kind] = Frequencies(values.forms.counts, count)
-            # of a long string only the first bytes and the hash are known
-            by_value = {(name, code): times for name, code, times in values.named}
-            distributions["values", kind] = Frequencies(by_value, count, error)
+        if isinstance(values, BytesValues):
+            distributions["sizes", kind] = Cumulative.of_sizes(values.sizes)
+            distributions["forms", kind] = Shares(values.forms.counts, count)
+            distributions["values", kind] = _shares(values.frequent, count)
             continue
-        distributions["special", kind] = Frequencies(_special(values.moments), count)
-        if _are_classes(values):
-            distributions["values", kind] = Frequencies(dict(values.top), count, error)
-        if len(sample := np.sort(values.sample.values)):
-            distributions["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
+        distributions["special", kind] = Shares(_special(values), count)
+        frequent = values.frequent
+        if frequent is not None and frequent.whole and frequent.distinct.value <= _MOST_CLASSES:
+            distributions["values", kind] = _shares(frequent, count)
+        if values.finite:
+            below = values.below / values.finite
+            distributions["numbers", kind] = Cumulative(values.points, below, values.is_counted)
     return distributions
 
 
-def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:
+def _shares(frequent: Frequencies, count: int) -> Shares:
+    times = dict(zip(frequent.values, frequent.times, strict=True))
+    if frequent.whole:
+        return Shares(times, count)
+    distinct = frequent.distinct
+    # all the others may be one value, or as many as the rarest that is counted
+    most = count - sum(times.values()) - distinct.value * (1 - 2 * distinct.error) + len(times) + 1
+    return Shares(times, count, max(0.0, min([most, *times.values()])))
+
+
+def _presence(tally: FeatureCounts, rows: int) -> dict[str, int]:
     """The presence of a feature in records."""
     without = {"missing": rows - tally.present, "without a kind": tally.kinds["none"], "empty": tally.empty}
     if tally.steps.count:
@@ -180,11 +202,6 @@ def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:
     return {"present": rows - sum(without.values()), **without}
 
 
-def _special(moments: Moments) -> dict[str, int]:
-    counts = {"NaN": moments.nans, "inf": moments.infinite - moments.lowest, "-inf": moments.lowest}
+def _special(numbers: NumberValues) -> dict[str, int]:
+    counts = {"NaN": numbers.nans, "inf": numbers.infinite - numbers.lowest, "-inf": numbers.lowest}
     return {name: count for name, count in counts.items() if count}
-
-
-def _are_classes(numbers: NumberTally) -> bool:
-    frequent = numbers.frequent
-    return frequent is not None and frequent.exact and frequent.distinct.value <= _MOST_CLASSES

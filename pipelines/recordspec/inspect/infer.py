@@ -10,16 +10,9 @@ from typing import Any, Literal
 from recordspec.errors import Problem, RecordError, SpecError, counted, see
 from recordspec.inspect.media import MEDIA, MediaInfo, media_info
 from recordspec.inspect.scan import Scanner
-from recordspec.inspect.stats.tally import (
-    EMPTY,
-    TEXT,
-    BytesTally,
-    FeatureTally,
-    NumberTally,
-    SplitTally,
-    count,
-    together,
-)
+from recordspec.inspect.stats.content import EMPTY, TEXT
+from recordspec.inspect.stats.profile import FeatureCounts, Profile, profile_all
+from recordspec.inspect.stats.values import BytesValues, NumberValues
 from recordspec.locations import Location, read_bytes
 from recordspec.progress import Progress
 from recordspec.schema.features import KINDS, Feature
@@ -67,19 +60,16 @@ def infer_records(
         name: the name of the schema.
         sample: how many records of each file to read, from its start; None for all. Features that only other
             records have are then missing from the schema.
-        jobs: the number of processes; None for one per processor if there is much to read.
+        jobs: the number of threads; None for one per processor.
 
     Raises:
         StoreError: there are no such files.
         RecordError: a record is damaged, or none has any features.
     """
     scanner = Scanner.of_rows(files)
-    if sample is None:
-        tally = together(count(scanner, jobs, progress).values())
-    else:
-        tally = SplitTally()
-        for batch in scanner.first(sample):
-            tally.add(batch)
+    if progress is not None:
+        progress.begin("reading", None)
+    tally = profile_all(scanner, jobs, progress, sample=sample)
     if tally.problems:
         raise RecordError(_once(tally))
     features: dict[bool, list[Feature]] = {False: [], True: []}
@@ -121,7 +111,7 @@ def infer_records(
     )
 
 
-def _once(tally: SplitTally) -> list[Problem]:
+def _once(tally: Profile) -> list[Problem]:
     """The problems of records; of records that are all of one other type, the first, with their number."""
     first, *others = tally.problems
     alike = all((other.expected, other.hint) == (first.expected, first.hint) for other in others)
@@ -280,7 +270,7 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
     return {"sample_rate": rate, "channels": channels, "encoding": encoding, **convert}
 
 
-def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) -> Iterator[Feature]:
+def _with_boxes(features: list[Feature], tally: Profile, notes: list[str]) -> Iterator[Feature]:
     """The features, with one box in place of four lists that are named like its sides."""
     keys = {feature.stored for feature in features}
     for feature in features:
@@ -296,15 +286,15 @@ def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) ->
             yield Box(name=folder, format=format_, keys=sides)
 
 
-def _box_format(sides: list[FeatureTally]) -> Literal["yxyx", "rel_yxyx"] | None:
+def _box_format(sides: list[FeatureCounts]) -> Literal["yxyx", "rel_yxyx"] | None:
     """The format of boxes whose sides are stored in these lists; None if that is impossible."""
     floats = [(counted.of.get("float32"), counted.lengths.times) for counted in sides]
-    moments = [one.moments for one, _ in floats if isinstance(one, NumberTally)]
+    numbers = [one for one, _ in floats if isinstance(one, NumberValues)]
     lengths = [{size: many for size, many in times.items() if size} for _, times in floats]
-    finite = [moment.low is not None and moment.finite == moment.count for moment in moments]
+    finite = [one.low is not None and one.finite == one.count for one in numbers]
     if len(finite) < len(sides) or not all(finite) or lengths.count(lengths[0]) < len(sides):
         return None
-    low, high = min(moment.low or 0 for moment in moments), max(moment.high or 0 for moment in moments)
+    low, high = min(one.low or 0 for one in numbers), max(one.high or 0 for one in numbers)
     return None if low < 0 else "rel_yxyx" if high <= 1 else "yxyx"
 
 
@@ -326,7 +316,7 @@ def _schema(
         raise RecordError(error.problems) from error
 
 
-def _evidence(tally: SplitTally) -> Iterator[Evidence]:
+def _evidence(tally: Profile) -> Iterator[Evidence]:
     """The evidence of each key. A feature list whose key is taken gets another name."""
     names = {key for sequence, key in tally.features if not sequence}
     for (sequence, key), tallied in sorted(tally.features.items()):
@@ -348,7 +338,7 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
         yield Evidence(rows=rows, missing=missing, stored=True, **where, **inferred)
 
 
-def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, Any]:
+def _values(counted: FeatureCounts, missing: int, sequence: bool) -> dict[str, Any]:
     """Converts counts to evidence of dtype, shape and values."""
     kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
     if len(kinds) != 1:
@@ -361,24 +351,24 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
         "shape": (counted.lengths.high,) if same else (None,),
     }
     values = counted.of[kind]
-    more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
+    more = _numbers(values) if isinstance(values, NumberValues) else _strings(values)
     # A default replaces a key that records lack, but neither an empty list nor an image.
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
     if evidence["shape"] == (1,) and (not missing or has_default):
-        if isinstance(values, BytesTally) and "is_text" in more:
+        if isinstance(values, BytesValues) and "is_text" in more:
             more = more | _free_text(values, missing)
         return evidence | {"shape": (), **more}
     return evidence | {"shape": (None,)} if missing else evidence
 
 
-def _numbers(values: NumberTally) -> dict[str, Any]:
-    finite = {"finite": values.moments.finite == values.moments.count}
-    if values.frequent is None or not values.frequent.exact:
+def _numbers(values: NumberValues) -> dict[str, Any]:
+    finite = {"finite": values.finite == values.count}
+    if values.frequent is None or not values.frequent.whole:
         return finite
-    return finite | {"values": frozenset(number for number, _ in values.top)}
+    return finite | {"values": frozenset(values.frequent.values)}
 
 
-def _strings(values: BytesTally) -> dict[str, Any]:
+def _strings(values: BytesValues) -> dict[str, Any]:
     forms = values.forms.counts.keys()
     if forms <= {TEXT, EMPTY}:
         return {"is_text": True}
@@ -386,7 +376,7 @@ def _strings(values: BytesTally) -> dict[str, Any]:
         return {}
     (form,) = forms
     if form in _IMAGES or form in _SOUNDS:
-        media = [medium for medium in values.forms.media.values if medium is not None]
+        media = [medium for medium in values.forms.media if medium is not None]
         notes: tuple[str, ...] = ()
         if 0 < len(media) < values.count:
             notes = (f"{form}s, judged by the headers of {len(media):,} of {values.count:,}",)
@@ -396,9 +386,9 @@ def _strings(values: BytesTally) -> dict[str, Any]:
     return {}
 
 
-def _free_text(values: BytesTally, missing: int) -> dict[str, Any]:
+def _free_text(values: BytesValues, missing: int) -> dict[str, Any]:
     """Whether texts are free text, by their sizes and by the beginnings of those that are counted."""
-    if values.sizes.high <= LONGEST_NAME and not any(len(name.split()) > 1 for name, _ in values.top):
+    if values.sizes.high <= LONGEST_NAME and not any(len(text.split()) > 1 for text in values.examples):
         return {}
     notes = notes_of_free_text(values.count + missing, values.count, values.frequent.distinct.value)
     return {"free_text": bool(notes), "notes": notes}

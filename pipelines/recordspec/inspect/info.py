@@ -13,7 +13,7 @@ from recordspec.inspect.count import FileCount, count_paths
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FIRST, RecordSpans, Scanner, small_together
-from recordspec.inspect.stats.sketches import SizeCounts
+from recordspec.inspect.stats.sizes import SizeCounts
 from recordspec.store.expand import Files
 from recordspec.store.manifest import Manifest
 from recordspec.wire.arrays import ArrowArray, counts_of, data_of, items_of, present_in, storage_of

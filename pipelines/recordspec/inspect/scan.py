@@ -24,11 +24,11 @@ from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import begins_with_block, stored_schema
 from recordspec.wire import proto, tfrecord
-from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets
+from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, strings_array
 from recordspec.wire.columns import Steps
 from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
-from recordspec.wire.hashes import Words, of_records, splitmix64
+from recordspec.wire.hashes import Words, of_records, of_strings, of_values, splitmix64
 from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
@@ -142,6 +142,16 @@ class UnpackedRows:
         data, places = data_of(made)
         return RecordSpans(buffer=data, starts=places[:-1], stops=places[1:])
 
+    @property
+    def hashes(self) -> Words:
+        """The hash of the values of each row, uint64 `[n]`."""
+        hashed = np.zeros(self._rows, np.uint64)
+        for section, arrays in sorted(self._sections.items()):
+            for key, array in sorted(arrays.items()):
+                (of_key,) = of_strings(strings_array([f"{section}/{key}".encode()]))
+                hashed = splitmix64(hashed + of_key + of_values(array))
+        return hashed
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowBatch:
@@ -228,12 +238,17 @@ class RowBatch:
         spans = self.spans
         return of_records(spans.buffer, spans.starts, spans.stops)
 
-    @property
-    def place_hashes(self) -> Words:
-        """A hash of the place of each row among those of all files, uint64 `[n]`: the same in any ranges."""
-        files = splitmix64(np.array([self.file], np.uint64))
-        hashes = splitmix64(self.records.astype(np.uint64) + files)
-        return hashes if self.block_rows is None else splitmix64(hashes + self.block_rows.astype(np.uint64))
+    def kept(self) -> RowBatch:
+        """The same rows in memory of their own: the file's next ones may overwrite theirs."""
+        if isinstance(self.rows, UnpackedRows) or not len(self):
+            return self
+        first, last = int(self.rows.starts[0]), int(self.rows.stops[-1])
+        rows = RecordSpans(
+            buffer=self.rows.buffer[first:last].copy(),
+            starts=self.rows.starts - first,
+            stops=self.rows.stops - first,
+        )
+        return replace(self, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,11 +435,12 @@ def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> in
     """
     if jobs is not None:
         return jobs
-    much = sum(map(_size, paths)) >= worth
+    much = sum(map(size_of, paths)) >= worth
     return len(os.sched_getaffinity(0)) if much else 1
 
 
-def _size(path: Location) -> int:
+def size_of(path: Location) -> int:
+    """Bytes of a file; 0 of one that does not tell."""
     with suppress(OSError):  # who reads it tells that it cannot be read
         return path.stat().st_size
     return 0
@@ -604,10 +620,10 @@ def small_together(items: Iterable[RowBatch | U]) -> Iterator[tuple[RowBatch, ..
     small: list[RowBatch] = []
     for item in items:
         if isinstance(item, RowBatch) and len(small) < _MOST_SMALL:
-            spans = item.spans
-            if len(spans.buffer) <= _SMALL_BYTES:
+            rows = item.rows
+            if isinstance(rows, RecordSpans) and len(rows.buffer) <= _SMALL_BYTES:
                 # the file's next rows may overwrite it
-                small.append(replace(item, rows=replace(spans, buffer=spans.buffer.copy())))
+                small.append(replace(item, rows=replace(rows, buffer=rows.buffer.copy())))
                 continue
         if small:
             yield tuple(small)

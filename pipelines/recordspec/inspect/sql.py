@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
@@ -17,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
+from recordspec._duckdb import connected, duckdb_module, errors_of, reader_of
 from recordspec.errors import (
     Problem,
-    RecordspecError,
     SpecError,
     State,
-    StoreError,
-    missing_package,
     nearest,
     one_of,
 )
@@ -36,19 +32,7 @@ from recordspec.schema.values import BASE64
 
 # The table of files that are given without a name, and whose names tell no split.
 RECORDS = "records"
-# Rows of a record batch of the result.
-_BATCH = 1 << 12
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
-_MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
-_MISSING_TABLE = re.compile(r"Table with name (.+?) does not exist")
-_CANDIDATES = re.compile(r'"((?:[^"]|"")+)"')
-_SETTINGS = (
-    "SET python_enable_replacements = false",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
 
 
 def named_tables(
@@ -109,44 +93,22 @@ def query(
         StoreError: the memory, or the disk, is full.
         MissingExtra: without DuckDB.
     """
-    duckdb = _duckdb()
-    folder = tempfile.mkdtemp(prefix="recordspec-query-")
-    connection = duckdb.connect()
-    try:
-        with _errors(duckdb, tables):
-            connection.execute("SET temp_directory = ?", [folder])
-            if memory is not None:
-                connection.execute("SET memory_limit = ?", [memory])
-            for setting in _SETTINGS:
-                connection.execute(setting)
-            for name, table in tables.items():
-                if not table.schema.names:
-                    raise SpecError(State(where=name, got="has no columns", hint="its records hold nothing"))
-                table.progress = progress or table.progress
-                connection.register(name, table)
-            _check_statement(duckdb, connection, sql)
-            result = connection.sql(sql)
-            read = getattr(result, "to_arrow_reader", None) or result.fetch_record_batch  # DuckDB 2; 1
-            reader = read(_BATCH)
-            schema = _distinct(reader.schema)
-            yield arrow().RecordBatchReader.from_batches(schema, _batches(duckdb, tables, reader, schema))
-    finally:
-        connection.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with connected(memory=memory) as connection, errors_of(tables):
+        for name, table in tables.items():
+            if not table.schema.names:
+                raise SpecError(State(where=name, got="has no columns", hint="its records hold nothing"))
+            table.progress = progress or table.progress
+            connection.register(name, table)
+        _check_statement(connection, sql)
+        reader = reader_of(connection.sql(sql))
+        schema = _distinct(reader.schema)
+        yield arrow().RecordBatchReader.from_batches(schema, _batches(tables, reader, schema))
 
 
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise missing_package("duckdb", "SQL", "duckdb", error) from None
-    return duckdb
-
-
-def _check_statement(duckdb: Any, connection: Any, sql: str) -> None:
+def _check_statement(connection: Any, sql: str) -> None:
     """Raises SpecError for what is not one query."""
     statements = connection.extract_statements(sql)
-    kinds = duckdb.StatementType
+    kinds = duckdb_module().StatementType
     # DESCRIBE, SUMMARIZE and SHOW are queries, too
     wrong = [one for one in statements if one.type not in (kinds.SELECT, kinds.EXPLAIN)]
     if len(statements) != 1 or wrong:
@@ -165,50 +127,11 @@ def _distinct(schema: Any) -> Any:
     return arrow().schema([field.with_name(name) for name, field in zip(names, schema, strict=True)])
 
 
-def _batches(duckdb: Any, tables: Mapping[str, RecordTable], reader: Any, schema: Any) -> Iterator[Any]:
+def _batches(tables: Mapping[str, RecordTable], reader: Any, schema: Any) -> Iterator[Any]:
     """The batches of a result, with the errors of DuckDB as ours."""
-    with _errors(duckdb, tables):
+    with errors_of(tables):
         for batch in reader:
             yield arrow().RecordBatch.from_arrays(batch.columns, schema=schema)
-
-
-@contextmanager
-def _errors(duckdb: Any, tables: Mapping[str, RecordTable]) -> Iterator[None]:
-    """Raises errors of DuckDB, and of Arrow's streams from it, as those of the package."""
-    try:
-        yield
-    except (duckdb.Error, arrow().ArrowException, OSError, RuntimeError) as error:
-        if isinstance(error, getattr(duckdb, "InterruptException", ())) or "INTERRUPT" in str(error):
-            raise KeyboardInterrupt from None
-        for table in tables.values():
-            if table.failure is not None:
-                raise table.failure from None
-        if not isinstance(error, duckdb.Error) and "Error:" not in str(error):
-            raise
-        raise _translated(duckdb, str(error), tables) from None
-
-
-def _translated(duckdb: Any, text: str, tables: Mapping[str, RecordTable]) -> RecordspecError:
-    kind, _, message = text.partition(" Error: ")
-    message = message or text
-    if column := _MISSING_COLUMN.search(message):
-        names = sorted({name for table in tables.values() for name in table.schema.names})
-        candidates = _CANDIDATES.findall(message.partition("Candidate bindings:")[2])
-        hint = nearest(column[1], names)
-        if not hint and candidates:
-            hint = f"the nearest: {', '.join(f'`{name}`' for name in candidates)}"
-        return SpecError(Problem(where="SQL", expected="a column", got=f"`{column[1]}`", hint=hint))
-    if table := _MISSING_TABLE.search(message):
-        hint = nearest(table[1], tables)
-        return SpecError(Problem(where="SQL", expected=one_of(list(tables)), got=f"`{table[1]}`", hint=hint))
-    lines = [line for line in message.splitlines() if line.strip()]
-    if kind == "Permission":
-        expected = f"SQL over {one_of(list(tables))} alone"
-        return SpecError(Problem(where="SQL", expected=expected, got=lines[0].partition(" - ")[0]))
-    if kind == "Out of Memory":
-        hint = "--memory gives it more, and what it keeps on disk needs a place there"
-        return StoreError(State(where="SQL", got="needs more memory", hint=f"{lines[0]}; {hint}"))
-    return SpecError(Problem(where="SQL", expected="", got=lines[0]))
 
 
 def rows_in(batch: Any) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ import pyarrow.dataset
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, nearest, one_of
-from recordspec.executors import Future, ThreadPool
+from recordspec.executors import threaded_map
 from recordspec.inspect.columns import values_by_kind
 from recordspec.inspect.export_writers import ColumnType, type_of
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
@@ -24,10 +23,8 @@ from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import (
     FIRST,
     FileRange,
-    RecordSpans,
     RowBatch,
     Scanner,
-    UnpackedRows,
     UnreadableRecord,
     check_readable,
     decoded,
@@ -407,33 +404,37 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     def batches(self, reader: _Reader) -> Generator[Any, None, None]:
         """The rows as record batches, in order, made by as many threads as there are processors."""
-        count, skipped = len(os.sched_getaffinity(0)), Counter[str]()
-        pool, waiting = ThreadPool("recordspec-scan", count), deque[tuple[RowBatch, Future[Any]]]()
-        try:
+        skipped = Counter[str]()
+
+        def items() -> Iterator[tuple[FileRange, RowBatch | UnreadableRecord]]:
             for file in self._scanner.files:
                 for item in scan_file(reader.narrowed(file)):
-                    if isinstance(item, RowBatch):
-                        rows = _kept(item)
-                        waiting.append((rows, pool.submit(reader.made, rows)))
-                    while waiting and (len(waiting) > count or not isinstance(item, RowBatch)):
-                        yield from self._made(reader, skipped, *waiting.popleft())
-                    if not isinstance(item, RowBatch):
-                        self._skip(skipped, file.path, item.error)
-            while waiting:
-                yield from self._made(reader, skipped, *waiting.popleft())
+                    yield file, item.kept() if isinstance(item, RowBatch) else item
+
+        def made(file: FileRange, item: RowBatch | UnreadableRecord) -> Any:
+            return file, item, reader.made(item) if isinstance(item, RowBatch) else None
+
+        try:
+            for file, item, arrays in threaded_map("recordspec-scan", made, items()):
+                if isinstance(item, RowBatch):
+                    yield from self._made(reader, skipped, item, *arrays)
+                else:
+                    self._skip(skipped, file.path, item.error)
             # at the end, since there may be several readings at once
             self.skipped = {str(path): skipped[str(path)] for path in self._scanner.paths}
         except RecordspecError as error:
             self.failure = error
             raise
-        finally:
-            pool.close()
 
     def _made(
-        self, reader: _Reader, skipped: Counter[str], batch: RowBatch, future: Future[Any]
+        self,
+        reader: _Reader,
+        skipped: Counter[str],
+        batch: RowBatch,
+        made: list[Any],
+        error: RecordError | None,
     ) -> Iterator[Any]:
         """The record batches of rows, of which some may be left out."""
-        made, error = future.result()
         self.progress.advance(len(batch), batch.bytes)
         yield from made
         while error is not None:
@@ -456,19 +457,6 @@ def _unsupported(name: str) -> SpecError:
     got = f"`{name}` of a table of TFRecords"
     hint = "`to_table`, `to_batches` and `scanner` read it"
     return SpecError(Problem(expected="a member that such a table has", got=got, hint=hint))
-
-
-def _kept(batch: RowBatch) -> RowBatch:
-    """The same rows in memory of their own: the file's next ones may overwrite theirs."""
-    if isinstance(batch.rows, UnpackedRows) or not len(batch):
-        return batch
-    first, last = int(batch.rows.starts[0]), int(batch.rows.stops[-1])
-    rows = RecordSpans(
-        buffer=batch.rows.buffer[first:last].copy(),
-        starts=batch.rows.starts - first,
-        stops=batch.rows.stops - first,
-    )
-    return replace(batch, rows=rows)
 
 
 class RecordScanner:

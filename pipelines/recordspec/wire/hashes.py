@@ -14,7 +14,21 @@ import numpy.typing as npt
 
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import AnyPath, open_file
-from recordspec.wire.arrays import ArrowArray, Bytes, Ints, data_of, sliding_windows
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    counts_of,
+    data_of,
+    is_list,
+    is_number,
+    items_of,
+    offsets,
+    present_in,
+    sliding_windows,
+    storage_of,
+    to_numpy,
+)
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.streams import Readable
 
@@ -58,6 +72,30 @@ def of_strings(strings: ArrowArray) -> Words:
     long = np.flatnonzero(~short)
     hashed[long] = of_records(buffer, starts[long], places[1:][long])
     return hashed
+
+
+def of_values(array: ArrowArray) -> Words:
+    """The hash of each item of an array: of a number, a string, or a list of these, uint64 `[n]`."""
+    if is_list(array):
+        counts, items = counts_of(array), of_values(items_of(array))
+        # an odd factor for each place in a list, so that lists of other orders differ
+        if not (counts == 1).all():
+            starts = offsets(counts)
+            place = np.arange(len(items)) - np.repeat(starts[:-1], counts)
+            sums = np.concatenate(
+                [np.zeros(1, np.uint64), np.cumsum(items * (2 * place + 1).astype(np.uint64))]
+            )
+            items = sums[starts[1:]] - sums[starts[:-1]]
+        hashed = items + splitmix64(counts.astype(np.uint64) + np.uint64(1))
+    elif is_number(array):
+        numbers = to_numpy(array)
+        words = numbers.view(f"u{numbers.itemsize}") if numbers.dtype != bool else numbers
+        hashed = splitmix64(words.astype(np.uint64) + np.uint64(1))
+    elif storage_of(array) == "none":
+        hashed = np.zeros(len(array), np.uint64)
+    else:
+        hashed = of_strings(array)
+    return np.where(present_in(array), hashed, np.uint64(0)) if array.null_count else hashed
 
 
 def of_records(buffer: Bytes, starts: Ints, stops: Ints) -> Words:

@@ -11,7 +11,7 @@ import recordspec as rs
 from examples import example, file_of
 from labelled_rows import LABELLED, labelled, only
 from recordspec.errors import StoreError
-from recordspec.inspect.stats import stats, tally
+from recordspec.inspect.stats import profile, stats
 from recordspec.inspect.stats.formatting import of_values
 from recordspec.wire.framing import framed
 from shell import run_here as run
@@ -199,7 +199,7 @@ def test_images_and_sounds_are_told_by_their_headers(tmp_path):
 
 def test_more_keys_than_are_counted_are_told(tmp_path, monkeypatch):
     """In any parts: those that come first are counted in full."""
-    monkeypatch.setattr(tally, "MOST_FEATURES", 10)
+    monkeypatch.setattr(profile, "MOST_FEATURES", 10)
     records = [example({f"k{row % 25:02}": ("int64", [row])}) for row in range(100)]
     whole, _ = only(stats(file_of(tmp_path / "whole", records)))
     assert [feature.key for feature in whole.features] == [f"k{row:02}" for row in range(10)]

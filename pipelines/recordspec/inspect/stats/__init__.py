@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recordspec.inspect.scan import Scanner
+from recordspec.inspect.stats.profile import profile_splits
 from recordspec.inspect.stats.summarize import stats_report
 from recordspec.inspect.stats.summary import StatsReport
-from recordspec.inspect.stats.tally import count
 from recordspec.progress import Progress
 from recordspec.store.expand import Files
 
@@ -20,14 +20,15 @@ __all__ = ["StatsReport", "stats"]
 def stats(
     files: Files, schema: Schema | None = None, *, jobs: int | None = None, progress: Progress | None = None
 ) -> StatsReport:
-    """Reads files once, and summarizes each feature of their records.
+    """Reads files, and summarizes each feature of their records.
 
-    Uses bounded memory, and returns the same for any number of processes.
+    Uses bounded memory. What is counted is exact; quantiles of many values, and the numbers of many different
+    values and of duplicates among millions of rows, are estimates, with their error.
 
     Args:
         files: paths, patterns, or a folder.
         schema: the schema, for the names of features and classes; by default the one beside the files.
-        jobs: the number of processes; None for one per processor if there is much to read.
+        jobs: the number of threads; None for one per processor. With one, estimates are the same each time.
         progress: receives the number of records and bytes.
 
     Raises:
@@ -35,4 +36,6 @@ def stats(
             in the report.
     """
     scanner = Scanner.of_rows(files, schema)
-    return stats_report(scanner, count(scanner, jobs, progress))
+    if progress is not None:
+        progress.begin("reading", None)
+    return stats_report(scanner, profile_splits(scanner, jobs, progress))

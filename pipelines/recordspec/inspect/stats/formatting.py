@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recordspec.inspect.stats.sketches import EstimatedCount
 from recordspec.inspect.stats.summary import (
     BytesSummary,
     ClassCounts,
     FeatureSummary,
-    Histogram,
     NumberSummary,
     Scalar,
     SizeSummary,
     TopValues,
 )
+from recordspec.inspect.stats.values import EstimatedCount, Histogram
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from recordspec.errors import show_text
 from recordspec.inspect.stats import formatting
-from recordspec.inspect.stats.summary import FeatureSummary, Histogram, SplitSummary, StatsReport
+from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
+from recordspec.inspect.stats.values import Histogram
 
 # By section and key: the feature in each split, by its name.
 Features = dict[tuple[str, str], dict[str, FeatureSummary]]
@@ -86,8 +87,7 @@ def _of_split(feature: FeatureSummary, split: SplitSummary) -> Iterator[str]:
     name = f"{feature.feature} in {split.split}"
     for what, histogram in _histograms(feature):
         yield f"<figure>{_histogram_chart(histogram, show_text(f'{what} of {name}'))}"
-        drawn = "" if histogram.exact else ", from a sample"
-        yield f"<figcaption>{what}{drawn}</figcaption></figure>"
+        yield f"<figcaption>{what}</figcaption></figure>"
     facts = "".join(f"<dt>{what}</dt><dd>{_text(fact)}</dd>" for what, fact in _facts(feature, split))
     yield f"<dl>{facts}</dl>"
     counts = feature.classes.counts if feature.classes else feature.common.top if feature.common else ()

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from recordspec.errors import counted
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
 from recordspec.inspect.scan import Scanner
-from recordspec.inspect.stats.sketches import (
+from recordspec.inspect.stats.content import EMPTY, TEXT
+from recordspec.inspect.stats.profile import (
+    MOST_FEATURES,
+    SHOWN,
+    TOP,
     AdjacentValues,
-    FrequentValues,
-    Moments,
-    SizeCounts,
-    rank_error,
+    FeatureCounts,
+    Profile,
 )
+from recordspec.inspect.stats.sizes import SizeCounts
 from recordspec.inspect.stats.summary import (
-    SHARES,
     BytesSummary,
     ClassCounts,
     ClassOrder,
     FeatureSummary,
-    Histogram,
     NumberSummary,
     Scalar,
     SharedRows,
@@ -38,18 +36,17 @@ from recordspec.inspect.stats.summary import (
     StatsReport,
     TopValues,
 )
-from recordspec.inspect.stats.tally import (
-    EMPTY,
-    MOST_FEATURES,
-    MOST_INDICES,
-    SHOWN,
-    TEXT,
-    BytesTally,
-    FeatureTally,
-    NumberTally,
-    SplitTally,
-    ValueTally,
+from recordspec.inspect.stats.values import (
+    BytesValues,
+    Frequencies,
+    Histogram,
+    KindValues,
+    NumberValues,
+    bin_edges,
+    histogram_of,
+    inner_edges,
 )
+from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
@@ -59,21 +56,21 @@ _MOST_CLASSES = 100
 _ROWS_OF_A_CLASS = 10
 
 
-def stats_report(scanner: Scanner, counted: Mapping[str, SplitTally]) -> StatsReport:
+def stats_report(scanner: Scanner, counted: Mapping[str, Profile]) -> StatsReport:
     """A report of what was counted of each split."""
     files = list(scanner.splits.values())
     splits = tuple(_split(name, files.count(name), tally, scanner.schema) for name, tally in counted.items())
     return StatsReport(splits=splits, shared=tuple(_shared(counted)))
 
 
-def _shared(counted: Mapping[str, SplitTally]) -> Iterator[SharedRows]:
+def _shared(counted: Mapping[str, Profile]) -> Iterator[SharedRows]:
     for (split, tally), (other, others) in combinations(counted.items(), 2):
         rows = tally.hashes.shared(others.hashes)
         if rows.value:
             yield SharedRows(splits=(split, other), rows=rows)
 
 
-def _split(name: str, files: int, tally: SplitTally, schema: Schema | None) -> SplitSummary:
+def _split(name: str, files: int, tally: Profile, schema: Schema | None) -> SplitSummary:
     known = _known(schema)
     keys = [*tally.features, *(key for key in known if key not in tally.features)]
     features = tuple(_feature(key, tally, known) for key in sorted(keys))
@@ -86,7 +83,7 @@ def _split(name: str, files: int, tally: SplitTally, schema: Schema | None) -> S
         sizes=size_summary(tally.sizes),
         broken=tally.broken,
         problems=tuple(tally.problems),
-        copies=tally.hashes.repeated,
+        copies=tally.hashes.copies,
         features=features,
         warnings=tuple(_split_warnings(tally)),
     )
@@ -108,8 +105,8 @@ def _known(schema: Schema | None) -> Known:
     return {key: (names.name(key), names.classes.get(key, ())) for key in keys}
 
 
-def _feature(key: FeatureKey, tally: SplitTally, known: Known) -> FeatureSummary:
-    counted = tally.features.get(key) or FeatureTally()
+def _feature(key: FeatureKey, tally: Profile, known: Known) -> FeatureSummary:
+    counted = tally.features.get(key) or FeatureCounts()
     sequence, stored = key
     name, names = known.get(key, (stored, ()))
     in_sections = any(of_sequence for of_sequence, _ in (*tally.features, *known))
@@ -130,39 +127,34 @@ def _feature(key: FeatureKey, tally: SplitTally, known: Known) -> FeatureSummary
     return replace(feature, warnings=tuple(_feature_warnings(feature, in_spec=not known or key in known)))
 
 
-def _with_values(feature: FeatureSummary, counted: FeatureTally, names: tuple[str, ...]) -> FeatureSummary:
+def _with_values(feature: FeatureSummary, counted: FeatureCounts, names: tuple[str, ...]) -> FeatureSummary:
     """With the figures of its values, of the kind that most of its lists have."""
-    values = None if feature.kind == "none" else counted.of.get(feature.kind)
+    values = counted.of.get(feature.kind)
     if values is None or not values.count:
         return feature
-    if isinstance(values, BytesTally):
+    if isinstance(values, BytesValues):
         feature = replace(feature, strings=bytes_summary(values))
     else:
         feature = replace(feature, numbers=number_summary(values))
     common = top_values(values)
     if values.frequent is None or common is None:
         return replace(feature, common=common)
-    has_classes = 0 < len(names) <= MOST_INDICES or (counted.neighbours.single and _is_label(values, common))
+    has_classes = bool(names) or (counted.is_single and _is_label(values, values.frequent))
+    order = counted.order if has_classes and counted.is_single else None
     return replace(
         feature,
         common=common,
         classes=class_counts(values, names) if has_classes else None,
-        order=class_order(counted.neighbours, values.frequent) if has_classes else None,
+        order=None if order is None else class_order(order, values.frequent),
     )
 
 
-def _is_label(values: ValueTally, common: TopValues) -> bool:
+def _is_label(values: KindValues, frequent: Frequencies) -> bool:
     """Whether values are so few that they look like classes."""
-    if values.frequent is None or not values.frequent.exact:
-        return False
-    distinct, count = common.distinct.value, int(values.frequent.counts.sum())
-    text = not isinstance(values, BytesTally) or set(values.forms.counts) <= {TEXT, EMPTY}
-    return text and 2 <= distinct <= _MOST_CLASSES and count >= _ROWS_OF_A_CLASS * distinct
-
-
-_BINS = 20
-_EXACT = 1 << 52  # below it, float64 has every multiple of 0.5
-_TOP = 20
+    distinct, count = frequent.distinct.value, sum(frequent.times)
+    text = not isinstance(values, BytesValues) or set(values.forms.counts) <= {TEXT, EMPTY}
+    few = 2 <= distinct <= _MOST_CLASSES and count >= _ROWS_OF_A_CLASS * distinct
+    return frequent.whole and text and few
 
 
 def size_summary(sizes: SizeCounts) -> SizeSummary | None:
@@ -177,92 +169,35 @@ def size_summary(sizes: SizeCounts) -> SizeSummary | None:
         mean=sizes.total / sizes.count,
         max=sizes.high,
         # large sizes are rounded down: the smallest may be below `low`
-        histogram=_integer_histogram(np.maximum(distinct, sizes.low), sizes.low, sizes.high, weights),
+        histogram=_size_histogram(np.maximum(distinct, sizes.low), sizes.low, sizes.high, weights),
     )
 
 
-def number_summary(counted: NumberTally) -> NumberSummary:
-    moments, sample = counted.moments, counted.sample.values
-    some = moments.low is not None and moments.high is not None
+def _size_histogram(distinct: Ints, low: int, high: int, times: Ints) -> Histogram:
+    edges = bin_edges(low, high, integers=True)
+    seen = np.append(0, np.cumsum(times))
+    below = seen[np.searchsorted(distinct, inner_edges(edges, integers=True))]
+    return histogram_of(edges, below.tolist(), int(seen[-1]))
+
+
+def number_summary(counted: NumberValues) -> NumberSummary:
     return NumberSummary(
-        count=moments.count,
-        nans=moments.nans,
-        infinite=moments.infinite,
-        zeros=moments.zeros,
-        min=moments.low,
-        max=moments.high,
-        mean=moments.mean if some else None,
-        deviation=moments.deviation if some else None,
-        quantiles=_quantiles(sample),
-        rank_error=rank_error(len(sample)) if counted.sample.full else 0.0,
-        histogram=_numbers_histogram(moments, sample),
+        count=counted.count,
+        nans=counted.nans,
+        infinite=counted.infinite,
+        zeros=counted.zeros,
+        min=counted.low,
+        max=counted.high,
+        mean=counted.mean,
+        deviation=counted.deviation,
+        quantiles=counted.quantiles,
+        rank_error=counted.rank_error,
+        histogram=counted.histogram,
     )
 
 
-def _quantiles(sample: npt.NDArray[Any]) -> dict[float, float]:
-    """By share, the value at this rank, interpolated linearly between two values like `np.quantile`."""
-    if not len(sample):
-        return {}
-    if sample.dtype.kind == "f":
-        at_shares = np.quantile(sample.astype(np.float64), SHARES)
-        return dict(zip(SHARES, at_shares.tolist(), strict=True))
-    ordered, last = np.sort(sample), len(sample) - 1
-    quantiles = {}
-    for share in SHARES:
-        below, part = divmod(Fraction(str(share)) * last, 1)
-        low, high = int(ordered[below]), int(ordered[min(below + 1, last)])
-        quantiles[share] = _to_number(low + (high - low) * part)
-    return quantiles
-
-
-def _to_number(exact: Fraction) -> float:
-    """A float; an integer, rounded up, where float64 is too coarse."""
-    return float(exact) if abs(exact) < _EXACT else math.ceil(exact)
-
-
-def _numbers_histogram(moments: Moments, sample: npt.NDArray[Any]) -> Histogram | None:
-    if moments.low is None or moments.high is None or not len(sample):
-        return None
-    times = moments.finite / len(sample)
-    if sample.dtype.kind == "i":
-        return _integer_histogram(sample, int(moments.low), int(moments.high), times=times)
-    if moments.low == moments.high:
-        return _scaled_histogram((moments.low, moments.high), np.array([len(sample)]), times)
-    edges = np.linspace(moments.low, moments.high, _BINS + 1)
-    counts = np.histogram(np.clip(sample.astype(np.float64), edges[0], edges[-1]), edges)[0]
-    return _scaled_histogram(tuple(edges.tolist()), counts, times)
-
-
-def _integer_histogram(
-    distinct: npt.NDArray[np.int64],
-    low: int,
-    high: int,
-    weights: npt.NDArray[np.int64] | None = None,
-    times: float = 1.0,
-) -> Histogram:
-    """Bins of equally many integers, so that a uniform distribution looks uniform; one each for few.
-
-    Args:
-        distinct: integers from `low` to `high`, which may differ by more than an int64.
-        weights: how often each is there.
-        times: the factor of all counts.
-    """
-    width = -(-(high - low + 1) // _BINS)
-    bins = -(-(high - low + 1) // width)
-    # modulo 2^64 the differences are exact; float64 would round them
-    distances = distinct.view(np.uint64) - np.uint64(low % (1 << 64))
-    counts = np.bincount((distances // np.uint64(width)).astype(np.int64), weights, minlength=bins)
-    edges = (_to_number(low + index * width - Fraction(1, 2)) for index in range(bins + 1))
-    return _scaled_histogram(tuple(edges), counts, times)
-
-
-def _scaled_histogram(edges: tuple[float, ...], counts: npt.NDArray[Any], times: float) -> Histogram:
-    scaled = np.rint(counts * times).astype(np.int64)
-    return Histogram(edges=edges, counts=tuple(scaled.tolist()), exact=times == 1.0)
-
-
-def bytes_summary(counted: BytesTally) -> BytesSummary:
-    known = [one for one in counted.forms.media.values if one is not None]
+def bytes_summary(counted: BytesValues) -> BytesSummary:
+    known = [one for one in counted.forms.media if one is not None]
     measures: defaultdict[str, list[float]] = defaultdict(list)
     for candidate in known:
         for name, value in candidate.measures.items():
@@ -282,18 +217,15 @@ def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def top_values(counted: ValueTally) -> TopValues | None:
+def top_values(counted: KindValues) -> TopValues | None:
     """The frequent values; None of those that are not counted."""
-    if counted.frequent is None:
+    frequent = counted.frequent
+    if frequent is None:
         return None
-    has_text = not isinstance(counted, BytesTally) or TEXT in counted.forms.counts
-    top = tuple((shown(value), many) for value, many in counted.top[: _TOP if has_text else 0])
-    return TopValues(
-        distinct=counted.frequent.distinct,
-        top=top,
-        short=counted.frequent.short,
-        others=counted.count - sum(many for _, many in top),
-    )
+    has_text = not isinstance(counted, BytesValues) or TEXT in counted.forms.counts
+    pairs = zip(frequent.values[:TOP], frequent.times[:TOP], strict=True) if has_text else ()
+    top = tuple((shown(value), many) for value, many in pairs)
+    return TopValues(distinct=frequent.distinct, top=top, others=counted.count - sum(many for _, many in top))
 
 
 def shown(value: int | bytes) -> int | str:
@@ -304,18 +236,18 @@ def shown(value: int | bytes) -> int | str:
     return value[:SHOWN].decode(errors="backslashreplace") + cut
 
 
-def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
+def class_counts(counted: KindValues, names: tuple[str, ...]) -> ClassCounts:
     """Summarizes the classes of a feature, with or without the names of a spec."""
     counts: list[tuple[Scalar, int]]
     unnamed = 0
+    assert counted.frequent is not None
+    pairs = zip(counted.frequent.values, counted.frequent.times, strict=True)
     if names:
-        indices = counted.indices if isinstance(counted, NumberTally) else np.zeros(0, np.int64)
-        known = np.zeros(len(names), np.int64)
-        known[: len(indices)] = indices[: len(names)]
-        counts = list(zip(names, known.tolist(), strict=True))
-        unnamed = counted.count - int(known.sum())
+        times = dict(pairs)
+        counts = [(name, times.get(index, 0)) for index, name in enumerate(names)]
+        unnamed = counted.count - sum(many for _, many in counts)
     else:  # long ones may be shown alike, and differ
-        counts = [(shown(value), count) for value, count in counted.top]
+        counts = [(shown(value), count) for value, count in pairs]
     least, most = min(count for _, count in counts), max(count for _, count in counts)
     return ClassCounts(
         counts=tuple(counts),
@@ -325,12 +257,12 @@ def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
     )
 
 
-def class_order(adjacent: AdjacentValues, frequent: FrequentValues) -> ClassOrder | None:
-    """Summarizes the classes of records with one value each, if all values are counted."""
-    if not (adjacent.single and frequent.exact and adjacent.pairs):
+def class_order(adjacent: AdjacentValues, frequent: Frequencies) -> ClassOrder | None:
+    """Summarizes the classes of records with one value each."""
+    if not adjacent.pairs:
         return None
-    total = int(frequent.counts.sum())
-    alike = sum(count * (count - 1) for count in frequent.counts.tolist())
+    total = sum(frequent.times)
+    alike = sum(count * (count - 1) for count in frequent.times)
     return ClassOrder(
         pairs=adjacent.pairs, same=adjacent.same / adjacent.pairs, by_chance=alike / (total * (total - 1))
     )
@@ -343,7 +275,7 @@ _FEW = 20
 _MOST_NAMED = 3
 
 
-def _split_warnings(tally: SplitTally) -> Iterator[str]:
+def _split_warnings(tally: Profile) -> Iterator[str]:
     if tally.broken:
         yield f"{counted(tally.broken, 'record')} cannot be read"
     if tally.unknown_fields:
@@ -352,7 +284,7 @@ def _split_warnings(tally: SplitTally) -> Iterator[str]:
     if tally.conflicts:
         of = f"{tally.conflicts:,} of {counted(tally.rows, 'row')}"
         yield f"{of} are refused by TensorFlow, or read differently: see `check`"
-    copies = tally.hashes.repeated
+    copies = tally.hashes.copies
     if copies.value:
         about = "about " * (copies.error > 0)
         yield f"{about}{counted(copies.value, 'row')} of {tally.rows:,} are duplicates of an earlier one"

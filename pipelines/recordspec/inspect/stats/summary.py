@@ -8,28 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec.errors import Problem
-from recordspec.inspect.stats.sketches import EstimatedCount
+from recordspec.inspect.stats.values import EstimatedCount, Histogram
 from recordspec.wire.columns import Kind
 
-# The shares of the quantiles.
-SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
 Scalar = int | float | str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Histogram:
-    """The number of values between consecutive edges; the last bin includes its upper edge.
-
-    Attributes:
-        edges: the edges of the bins, one more than there are counts.
-        counts: the number of values in each bin, scaled up if they were sampled.
-        exact: whether all values were counted.
-    """
-
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    exact: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +32,7 @@ class NumberSummary:
 
     Attributes:
         min, max, mean, deviation, quantiles: of the finite values; quantiles by share.
-        rank_error: the largest error of the rank of any quantile, at a confidence of 99 %; 0 if all
-            values were read.
+        rank_error: by how much the rank of any quantile is off, as a share, as counted; 0 if each value is.
     """
 
     count: int
@@ -93,13 +74,11 @@ class TopValues:
     Attributes:
         distinct: the number of distinct values.
         top: the most frequent values, with counts; without bytes that are not text.
-        short: the largest error by which each count may be too low.
         others: the number of all other values.
     """
 
     distinct: EstimatedCount
     top: tuple[tuple[Scalar, int], ...]
-    short: int
     others: int
 
 

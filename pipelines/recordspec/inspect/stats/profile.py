@@ -1,0 +1,832 @@
+"""Reads records, and counts each of their features: what has them here, their values by DuckDB.
+
+Records are read two to four times, from the second on only those columns of which more is asked. DuckDB gets
+the values of all columns end to end, with the number of their column: what it counts takes as long for a
+thousand columns as for one with as many values.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec._arrow import arrow
+from recordspec._duckdb import connected, errors_of, reader_of
+from recordspec.errors import Problem
+from recordspec.executors import threaded_map
+from recordspec.inspect.feature_names import FeatureKey, FeatureNames
+from recordspec.inspect.query import keys_of
+from recordspec.inspect.scan import (
+    FileRange,
+    RecordSpans,
+    RowBatch,
+    Scanner,
+    UnpackedRows,
+    UnreadableRecord,
+    decoded,
+    scan,
+    size_of,
+    small_together,
+)
+from recordspec.inspect.stats.content import ContentTypes
+from recordspec.inspect.stats.sizes import SizeCounts
+from recordspec.inspect.stats.values import (
+    SHARES,
+    BytesValues,
+    EstimatedCount,
+    Frequencies,
+    KindValues,
+    NumberValues,
+    bin_edges,
+    counted_numbers,
+    histogram_of,
+    inner_edges,
+)
+from recordspec.progress import Progress
+from recordspec.wire.arrays import (
+    ArrowArray,
+    binary_array,
+    bytes_in,
+    counts_of,
+    flat_of,
+    items_of,
+    numbers_array,
+    offsets,
+    prefixes,
+    present_in,
+    rows_array,
+    sizes_of,
+    storage_of,
+    strings_array,
+    take,
+    to_binary,
+    to_numpy,
+    truth_array,
+    values_array,
+)
+from recordspec.wire.columns import Kind
+from recordspec.wire.hashes import Words, of_strings
+from recordspec.wire.record_batch import RecordBatch
+
+# The largest number of features whose values are counted.
+MOST_FEATURES = 1000
+MOST_PROBLEMS = 10
+# Up to so many values of a column, or different values, each is counted.
+MOST_VALUES = 1 << 14
+MOST_DISTINCT = 1 << 12
+# Rows up to which duplicates are counted; beyond, they are estimated. 32 MB.
+MOST_ROWS = 1 << 22
+# The first bytes of a value that are kept; one more shows whether the value is longer.
+SHOWN = 64
+# The most frequent values that are named, of those that are not all counted.
+TOP = 20
+# Hashes of values that are counted for an estimate: a standard error of 1.6 %.
+_HASHES = 1 << 12
+_WORDS = 1 << 64
+# DuckDB's estimate of the number of different values has a standard error of 13 % up to 1.4 and of 3 % in
+# 2.0, measured: it decides what is counted, and is not shown.
+_MARGIN = 1.5
+# The first values of a column, which tell whether they repeat.
+_FIRST = 1 << 13
+_EXAMPLES = 1 << 8
+# With at least this share of different values, none can be frequent enough to be named.
+_DIFFERENT = 0.9
+# The most values that are counted of all columns together.
+_MOST_COUNTED = 1 << 22
+
+# What reads the records, of blocks only these keys, as often as they are needed.
+Reading = Callable[[Collection[str] | None], Iterable[RowBatch | UnreadableRecord]]
+
+
+class FeatureCounts:
+    """What records have under a key.
+
+    Attributes:
+        present: the number of records that have the key.
+        kinds: the number of lists by kind (of a feature list: steps).
+        empty: the number of lists without a value.
+        lengths: the number of values of each list.
+        steps: the number of steps of each feature list.
+        of: the values, by kind.
+        order: whether values that follow each other are the same; None of others than labels.
+    """
+
+    def __init__(self) -> None:
+        self.present = self.empty = 0
+        self.kinds: Counter[Kind] = Counter()
+        self.lengths, self.steps = SizeCounts(), SizeCounts()
+        self.of: dict[Kind, KindValues] = {}
+        self.order: AdjacentValues | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether no record has several values, nor values of several kinds."""
+        return self.lengths.high <= 1 and not self.steps.count and len(self.kinds.keys() - {"none"}) == 1
+
+    def add(self, arrays: Sequence[ArrowArray], *, in_steps: bool) -> None:
+        """Adds the lists of records under the key, or in the feature list."""
+        if in_steps:
+            present = present_in(arrays[0])
+            self.present += int(present.sum())
+            self.steps.add(counts_of(arrays[0])[present])
+        for array in arrays:
+            lists = items_of(array) if in_steps else array
+            count = len(lists) - lists.null_count
+            self.present += 0 if in_steps else count
+            if count:
+                kind = storage_of(lists)
+                self.kinds[kind] += count
+                if kind != "none":
+                    lengths = counts_of(lists)
+                    lengths = lengths[present_in(lists)] if lists.null_count else lengths
+                    self.lengths.add(lengths)
+                    self.empty += count - int(np.count_nonzero(lengths))
+
+
+class AdjacentValues:
+    """Counts pairs of values that follow each other, one a record, and those of equal ones.
+
+    Attributes:
+        pairs, same: the numbers of pairs.
+    """
+
+    def __init__(self) -> None:
+        self.pairs = self.same = 0
+        self._last: ArrowArray | None = None
+
+    def add(self, values: ArrowArray) -> None:
+        """Values that follow those that were added before."""
+        if self._last is not None:
+            values = arrow().concat_arrays([self._last, values])
+        if len(values):
+            self.pairs += len(values) - 1
+            self.same += arrow().compute.equal(values[1:], values[:-1]).true_count
+            self._last = values[-1:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowHashes:
+    """The hashes of rows below a limit.
+
+    Attributes:
+        hashes: rising, with those of duplicates.
+        limit: 2^64 if they are those of all rows.
+    """
+
+    hashes: Words
+    limit: int = _WORDS
+
+    @property
+    def copies(self) -> EstimatedCount:
+        """The number of rows that equal an earlier row."""
+        return _of_all(int(np.count_nonzero(self.hashes[1:] == self.hashes[:-1])), self.limit)
+
+    def shared(self, other: RowHashes) -> EstimatedCount:
+        """The number of different rows that are in both."""
+        limit, common = min(self.limit, other.limit), np.intersect1d(self.hashes, other.hashes)
+        return _of_all(int(np.count_nonzero(common <= np.uint64(limit - 1))), limit)
+
+
+class Profile:
+    """What is in records.
+
+    Attributes:
+        rows: the number of counted rows. A block has many.
+        sizes: the sizes of records, in bytes.
+        hashes: the hashes of rows.
+        broken: the number of records that are corrupt, or of another type.
+        problems: the first problems of these.
+        unknown_fields: the number of rows with fields that no Example has, which may be other messages.
+        conflicts: the number of rows that TensorFlow rejects, or reads differently.
+        repeated: duplicate keys, with the number of records that have them.
+        features: the features by key: the first MOST_FEATURES by name.
+        truncated: whether there are more.
+    """
+
+    def __init__(self) -> None:
+        self.rows = self.broken = self.unknown_fields = self.conflicts = 0
+        self.sizes = SizeCounts()
+        self.hashes = RowHashes(hashes=np.zeros(0, np.uint64))
+        self.problems: list[Problem] = []
+        self.repeated: Counter[str] = Counter()
+        self.features: dict[FeatureKey, FeatureCounts] = {}
+        self.truncated = False
+
+    def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:
+        """Adds rows, and what is decoded of them."""
+        for batch in batches:
+            self.sizes.add(batch.sizes)
+        firsts = offsets(np.array([len(batch) for batch in batches]))
+        for row, problem in sorted(records.broken.items()):
+            known = replace(problem, expected="an Example or a SequenceExample")
+            place = int(np.searchsorted(firsts, row, "right")) - 1
+            self._add_broken(known.at(batches[place].place(row - int(firsts[place]))))
+        self.rows += records.rows - len(records.broken)
+        self.unknown_fields += len(records.unknown_fields)
+        self.conflicts += len(records.conflicts)
+        for _, name in records.repeated:
+            if name in self.repeated or len(self.repeated) < MOST_FEATURES:
+                self.repeated[name] += 1
+        self._make_room(keys_of(records))
+        for key, arrays in _arrays(records):
+            if key in self.features:
+                self.features[key].add(arrays, in_steps=key[0])
+
+    def add_unreadable(self, record: UnreadableRecord) -> None:
+        if record.size is not None:
+            self.sizes.add(np.array([record.size]))
+        self._add_broken(record.problems[0])
+
+    def _add_broken(self, problem: Problem) -> None:
+        self.broken += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def _make_room(self, keys: Iterable[FeatureKey]) -> None:
+        """For the keys that are counted."""
+        known = {*self.features, *keys}
+        if len(known) > len(self.features):
+            self.truncated |= len(known) > MOST_FEATURES
+            some = sorted(known)[:MOST_FEATURES]
+            self.features = {key: self.features.get(key) or FeatureCounts() for key in some}
+
+
+def _arrays(records: RecordBatch) -> Iterator[tuple[FeatureKey, Sequence[ArrowArray]]]:
+    """The lists of records by key, those of each kind in an array."""
+    for name, arrays in records.features.items():
+        yield (False, name), arrays
+    for name, arrays in records.sequence.items():
+        yield (True, name), arrays
+
+
+# The fields of the table that DuckDB reads, beside the number `k` of a column: its integers, floats or
+# strings; those integers and strings that hardly repeat; rows, or the hashes of those of blocks.
+_FIELDS = {
+    "i": "int64",
+    "f": "float",
+    "b": "large_binary",
+    "n": "int64",
+    "m": "large_binary",
+    "r": "large_binary",
+    "h": "uint64",
+}
+_FIELD_OF: dict[Kind, str] = {"int64": "i", "float32": "f", "bytes": "b"}
+_ROWS = -1  # the number of the column of rows
+
+# The values of a column in some rows: its number, how many they are, and they by field.
+Part = tuple[int, int, dict[str, ArrowArray]]
+ColumnKey = tuple[FeatureKey, Kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chunk:
+    """Rows that are decoded together.
+
+    Attributes:
+        batches: the rows.
+        records: what is decoded of them.
+        compared: the rows to compare, or their hashes, where `r` or `h` is the field.
+    """
+
+    batches: Sequence[RowBatch]
+    records: RecordBatch
+    compared: Sequence[tuple[str, ArrowArray]]
+
+    @property
+    def bytes(self) -> int:
+        return sum(batch.bytes for batch in self.batches)
+
+
+class _Counted:
+    """The values of a kind under a key, and what is known of them.
+
+    Attributes:
+        number, fields: of the column, for DuckDB.
+        repeats: whether its first values are so few that all may be.
+        nans, infinite, lowest: of floats, how many are not finite.
+        sizes, forms, examples: of strings.
+        known: what DuckDB tells of all values.
+        is_counted: whether each value is counted.
+        values, times: those that are, and how often each is there.
+        bounds, bins: of numbers, and how many are between these.
+        squares: of the distances of integers from their mean, without its fraction, summed.
+        distinct: the number of different values.
+        order: of labels.
+    """
+
+    def __init__(self, number: int, kind: Kind, first: Any, *, has_classes: bool) -> None:
+        some = values_array(first)[:_FIRST]
+        self.repeats = has_classes or len(some.unique()) < _DIFFERENT * len(some)
+        field = _FIELD_OF[kind]
+        others = {"i": ("i", "n"), "b": ("m",)}
+        self.number, self.kind = number, kind
+        self.fields = (field,) if self.repeats else others.get(field, (field,))
+        self.nans = self.infinite = self.lowest = 0
+        self.sizes, self.forms = SizeCounts(), ContentTypes()
+        self.examples = bytes_in(prefixes(some[:_EXAMPLES], SHOWN)) if kind == "bytes" else []
+        self.known: dict[str, Any] = {"count": 0}
+        self.is_counted = False
+        self.values, self.times = some[:0], np.zeros(0, np.int64)
+        self.bounds, self.bins = np.zeros(0), np.zeros(1, np.int64)
+        self.squares = 0.0
+        self.distinct = EstimatedCount(value=0)
+        self.order: AdjacentValues | None = None
+
+    def look_at(self, values: Any) -> None:
+        """Counts what only Python sees of the values, each once."""
+        if self.kind == "bytes":
+            self.sizes.add(sizes_of(values))
+            self.forms.add(values)
+        elif self.kind == "float32" and not (finite := np.isfinite(values)).all():
+            nans = int(np.count_nonzero(np.isnan(values)))
+            self.nans += nans
+            self.infinite += len(values) - int(np.count_nonzero(finite)) - nans
+            self.lowest += int(np.count_nonzero(np.isneginf(values)))
+
+    def told_apart(self, values: Any) -> ArrowArray:
+        """What DuckDB gets of values: the finite numbers; of long strings the beginning and a hash."""
+        if self.kind == "float32" and not (finite := np.isfinite(values)).all():
+            values = values[finite]
+        if self.kind == "bytes" and (sizes := sizes_of(values)).max(initial=0) > SHOWN:
+            some = take(values, np.flatnonzero(sizes > SHOWN))
+            ends = rows_array(of_strings(some).view(np.uint8).reshape(-1, 8))
+            between = strings_array([b"\0"])[0]  # `pyarrow.scalar` imports pandas, which takes 0.2 s
+            cut = arrow().compute.binary_join_element_wise(prefixes(some, SHOWN), ends, between)
+            return arrow().compute.replace_with_mask(values, truth_array(sizes > SHOWN), cut)
+        return values_array(values)
+
+    def find_bounds(self) -> None:
+        """Sets the bounds between which numbers are counted: those of bins and of quantiles."""
+        low, high, quantiles = (self.known[name] for name in ("low", "high", "quantiles"))
+        integers = self.kind == "int64"
+        inner = inner_edges(bin_edges(low, high, integers=integers), integers=integers)
+        dtype = np.dtype(self.kind)
+        at = np.array(quantiles, dtype)
+        after = np.minimum(at, high - 1) + 1 if integers else np.nextafter(at, np.float32(np.inf))
+        edges = np.array(inner, np.int64) if integers else _rounded_up(np.array(inner, np.float64))
+        self.bounds = np.unique(np.concatenate([edges, at, after]).astype(dtype))
+        self.bins = np.zeros(len(self.bounds) + 1, np.int64)
+
+    def count_between(self, values: ArrowArray) -> None:
+        """Counts numbers between the bounds, and how far integers are from their mean: float64 has no large
+        ones next to each other, which DuckDB's deviation is of."""
+        numbers = to_numpy(values)
+        places = np.searchsorted(self.bounds, numbers, "right")
+        self.bins += np.bincount(places, minlength=len(self.bins))
+        if self.kind == "int64" and self.known["high"] - self.known["low"] < 1 << 63:
+            apart = (numbers - int(self.known["sum"]) // self.known["count"]).astype(np.float64)
+            self.squares += float(apart @ apart)
+
+    def count_known(self, values: ArrowArray) -> None:
+        """Counts those that equal one of `values`."""
+        places = arrow().compute.index_in(values, value_set=self.values).drop_null()
+        self.times += np.bincount(to_numpy(places), minlength=len(self.times))
+
+    @property
+    def summary(self) -> KindValues:
+        if self.kind == "bytes":
+            return BytesValues(
+                sizes=self.sizes, forms=self.forms, frequent=self._frequent, examples=self.examples
+            )
+        if not self.known["count"]:
+            none = np.zeros(0, self.kind)
+            made = NumberValues(count=0, quantiles={}, points=none, below=none.astype(np.int64))
+        elif self.is_counted:
+            made = counted_numbers(to_numpy(self.values), self.times)
+        else:
+            made = self._estimated
+        count = made.count + self.nans + self.infinite
+        return replace(made, count=count, nans=self.nans, infinite=self.infinite, lowest=self.lowest)
+
+    @property
+    def _estimated(self) -> NumberValues:
+        """Numbers of which not each value is counted."""
+        count, low, high, mean = (self.known[name] for name in ("count", "low", "high", "mean"))
+        integers, below = self.kind == "int64", np.cumsum(self.bins)[:-1]
+        edges = bin_edges(low, high, integers=integers)
+        inner = np.array(inner_edges(edges, integers=integers))
+        inner = inner.astype(np.int64) if integers else _rounded_up(inner)
+        quantiles = np.array(self.known["quantiles"], self.kind)
+        first, after = (
+            np.append(below, count)[np.searchsorted(self.bounds, quantiles, side)] / count
+            for side in ("left", "right")
+        )
+        shares = np.array(self.known["shares"])
+        off = np.maximum(first - shares, shares - after).max()
+        return NumberValues(
+            count=count,
+            zeros=self.known["zeros"],
+            low=low,
+            high=high,
+            mean=mean,
+            deviation=math.sqrt(self.squares / count) if self.squares else self.known["deviation"],
+            quantiles=dict(zip(self.known["shares"], quantiles.tolist(), strict=True)),
+            rank_error=max(float(off), 0.0),
+            histogram=histogram_of(edges, below[np.searchsorted(self.bounds, inner)].tolist(), count),
+            points=self.bounds,
+            below=below,
+            is_counted=False,
+            frequent=self._frequent if integers else None,
+        )
+
+    @property
+    def _frequent(self) -> Frequencies:
+        values = bytes_in(self.values) if self.kind == "bytes" else to_numpy(self.values).tolist()
+        pairs = sorted(zip(values, self.times.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
+        pairs = pairs if self.is_counted else [pair for pair in pairs[:TOP] if pair[1]]
+        return Frequencies(
+            distinct=EstimatedCount(value=len(values)) if self.is_counted else self.distinct,
+            values=[value for value, _ in pairs],
+            times=[many for _, many in pairs],
+            whole=self.is_counted,
+        )
+
+
+def _rounded_up(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """The smallest float32 that is not below each: a float32 is below both, or neither."""
+    near = numbers.astype(np.float32)
+    return np.where(near < numbers, np.nextafter(near, np.float32(np.inf)), near)
+
+
+def profile(
+    read: Reading,
+    *,
+    size: int = 0,
+    as_records: bool = False,
+    classes: Mapping[FeatureKey, int] | None = None,
+    shares: Sequence[float] = SHARES,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Profile:
+    """Counts the features of records.
+
+    Args:
+        read: reads them.
+        size: about how many bytes the files have.
+        as_records: whether the rows of blocks are compared as records, since there are others.
+        classes: of labels with named classes, how many there are: each is counted.
+        shares: the shares of quantiles.
+        threads: their number; None for one per processor.
+        progress: receives the number of records and bytes.
+
+    Raises StoreError if a file cannot be opened. Records that cannot be read are counted.
+    """
+    threads = threads or len(os.sched_getaffinity(0))
+    with connected(threads=threads) as connection:
+        profiler = _Profiler(connection, read, as_records, classes or {}, tuple(shares), threads)
+        return profiler.run(size, progress or Progress(show=False))
+
+
+def profile_splits(
+    scanner: Scanner,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+) -> dict[str, Profile]:
+    """The profile of each split, in order. Raises what `profile` raises."""
+    files = list(scanner.files)
+    return {
+        split: _profile(scanner, [file for file in files if file.split == split], threads, progress, shares)
+        for split in dict.fromkeys(file.split for file in files)
+    }
+
+
+def profile_all(
+    scanner: Scanner,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    sample: int | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Profile:
+    """The profile of all records, or of the first `sample` of each file. Raises what `profile` raises, and
+    RecordError if one of these cannot be read."""
+    if sample is None:
+        return _profile(scanner, list(scanner.files), threads, progress, shares)
+    return profile(lambda keys: scanner.first(sample), threads=threads, progress=progress)
+
+
+def _profile(
+    scanner: Scanner,
+    files: Sequence[FileRange],
+    threads: int | None,
+    progress: Progress | None,
+    shares: Sequence[float],
+) -> Profile:
+    names = FeatureNames.of(scanner.schema)
+    return profile(
+        partial(_read, files),
+        size=sum(size_of(file.path) for file in files),
+        as_records=len({scanner.has_blocks(path) for path in scanner.paths}) > 1,
+        classes={key: len(classes) for key, classes in names.classes.items()},
+        shares=shares,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _read(files: Iterable[FileRange], keys: Collection[str] | None) -> Iterator[RowBatch | UnreadableRecord]:
+    for file in files:
+        yield from scan(replace(file, keys=keys))
+
+
+class _Profiler:
+    """Reads records as often as needed; see `profile`.
+
+    Attributes:
+        failure: the error that a reading ended with, of which DuckDB tells only the text.
+    """
+
+    def __init__(
+        self,
+        connection: Any,
+        read: Reading,
+        as_records: bool,
+        classes: Mapping[FeatureKey, int],
+        shares: tuple[float, ...],
+        threads: int,
+    ) -> None:
+        self._connection, self._read, self._as_records = connection, read, as_records
+        self._classes, self._shares, self._threads = classes, shares, threads
+        self._columns: dict[ColumnKey, _Counted] = {}
+        self._profile = Profile()
+        self.failure: BaseException | None = None
+
+    def run(self, size: int, progress: Progress) -> Profile:
+        self._summarize(size, progress)
+        # a block has a column of each feature, even if no row has a value
+        features = {key: counts for key, counts in self._profile.features.items() if counts.present}
+        self._profile.features = features
+        self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
+        most = min(MOST_VALUES, _MOST_COUNTED // max(len(self._columns), 1))
+        for (key, kind), column in self._columns.items():
+            few = _MARGIN * max(MOST_DISTINCT, self._classes.get(key, 0))
+            distinct = column.known.get("distinct", math.inf)
+            column.is_counted = column.known["count"] <= most or (column.repeats and distinct <= few)
+            if kind != "bytes" and not column.is_counted:
+                column.find_bounds()
+            if kind != "float32" and column.is_counted and features[key].is_single:
+                features[key].order = column.order = AdjacentValues()
+        self._count_values()
+        self._count_frequent()
+        for (key, kind), column in self._columns.items():
+            features[key].of[kind] = column.summary
+        return self._profile
+
+    def _summarize(self, size: int, progress: Progress) -> None:
+        """Reads all records, and asks DuckDB about each column."""
+        chunks = self._chunks(None)
+        first = next(chunks, None)
+        rows = first.records.rows if first else 0
+        if first:  # about how many rows there are
+            rows = max(rows, size * rows // max(1, first.bytes))
+        below = {"values": 2 * _HASHES, "rows": MOST_ROWS}
+        below = {name: min(_WORDS, most * _WORDS // max(rows, 1)) - 1 for name, most in below.items()}
+        shares = str(list(self._shares))
+        made = self._asked(
+            f"""SELECT k,
+                count(i) AS count_i, min(i) AS low_i, max(i) AS high_i, count(i) FILTER (i = 0) AS zeros_i,
+                sum(i) AS sum_i, stddev_pop(i) AS deviation_i, approx_quantile(i, {shares}) AS quantiles_i,
+                approx_count_distinct(i) AS distinct_i,
+                count(f) AS count_f, min(f) AS low_f, max(f) AS high_f, count(f) FILTER (f = 0) AS zeros_f,
+                avg(f) AS mean_f, stddev_pop(f) AS deviation_f, approx_quantile(f, {shares}) AS quantiles_f,
+                count(b) AS count_b, approx_count_distinct(b) AS distinct_b, count(m) AS count_m,
+                list(hash(n)) FILTER (n IS NOT NULL AND hash(n) <= {below["values"]}) AS hashes_n,
+                list(hash(m)) FILTER (m IS NOT NULL AND hash(m) <= {below["values"]}) AS hashes_m,
+                list(hash(r)) FILTER (r IS NOT NULL AND hash(r) <= {below["rows"]}) AS hashes_r,
+                list(h) FILTER (h <= {below["rows"]}) AS hashes_h
+            FROM t GROUP BY k""",
+            self._all_parts(chain([first] if first else (), chunks), progress),
+        )
+        columns = {column.number: column for column in self._columns.values()}
+        for row in range(made.num_rows):
+            number = made["k"][row].as_py()
+            hashes = {name[-1]: made[name][row].values for name in made.schema.names if "hashes" in name}
+            hashes = {field: to_numpy(array) for field, array in hashes.items() if array is not None}
+            if number == _ROWS:
+                kept = np.sort(np.concatenate([*hashes.values(), np.zeros(0, np.uint64)]))
+                self._profile.hashes = RowHashes(hashes=kept, limit=below["rows"] + 1)
+                continue
+            column = columns[number]
+            column.known["shares"] = self._shares
+            for name in made.schema.names[1:]:
+                word, _, field = name.partition("_")
+                if field in column.fields and word != "hashes":
+                    column.known[word] = made[name][row].as_py()
+            if "sum" in column.known:
+                column.known["mean"] = int(column.known["sum"]) / column.known["count"]
+            if not column.repeats and column.kind != "float32":
+                kept = hashes.get(column.fields[-1], np.zeros(0, np.uint64))
+                column.distinct = _of_all(len(np.unique(kept)), below["values"] + 1)
+
+    def _all_parts(self, chunks: Iterable[_Chunk], progress: Progress) -> Iterator[list[Part]]:
+        """The values of all columns, and the rows. What DuckDB is not asked is counted on the way."""
+        for chunk in chunks:
+            self._profile.add(chunk.batches, chunk.records)
+            progress.advance(chunk.records.rows, chunk.bytes)
+            parts: list[Part] = [(_ROWS, len(rows), {field: rows}) for field, rows in chunk.compared]
+            for place, flat in _flat_values(chunk.records):
+                if place[0] not in self._profile.features:
+                    continue
+                if place not in self._columns:
+                    number, has_classes = len(self._columns), place[0] in self._classes
+                    self._columns[place] = _Counted(number, place[1], flat, has_classes=has_classes)
+                column = self._columns[place]
+                column.look_at(flat)
+                values = column.told_apart(flat)
+                parts.append((column.number, len(values), dict.fromkeys(column.fields, values)))
+            yield parts
+
+    def _count_values(self) -> None:
+        """Counts the values of columns that have few; of other numbers, those between bounds."""
+        columns = {
+            place: one for place, one in self._columns.items() if one.is_counted or place[1] != "bytes"
+        }
+
+        def parts() -> Iterator[list[Part]]:
+            for pieces in self._pieces(columns):
+                for column, values in pieces:
+                    if not column.is_counted:
+                        column.count_between(values)
+                    if column.order is not None:
+                        column.order.add(values)
+                yield [
+                    (column.number, len(values), {_FIELD_OF[column.kind]: values})
+                    for column, values in pieces
+                    if column.is_counted
+                ]
+
+        made = self._asked("SELECT k, i, f, b, count(*) AS times FROM t GROUP BY ALL ORDER BY ALL", parts())
+        numbers = to_numpy(_whole(made["k"]))
+        for column in columns.values():
+            if column.is_counted:
+                start, stop = np.searchsorted(numbers, [column.number, column.number + 1])
+                some = made.slice(start, stop - start)
+                values = _whole(some[_FIELD_OF[column.kind]])
+                column.values = to_binary(values) if column.kind == "bytes" else values
+                column.times = to_numpy(_whole(some["times"]))
+
+    def _count_frequent(self) -> None:
+        """Finds and counts the most frequent values of columns that have many."""
+        columns = {
+            place: column
+            for place, column in self._columns.items()
+            if not column.is_counted
+            and place[1] != "float32"
+            and (column.repeats or column.distinct.value < _DIFFERENT * column.known["count"])
+        }
+        if not columns:
+            return
+        made = self._asked(
+            f"""SELECT k, approx_top_k(i, {2 * TOP}) AS top_i, approx_top_k(b, {2 * TOP}) AS top_b,
+                min(CASE WHEN i IS NOT NULL THEN hash(i) END, {_HASHES}) AS hashes_i,
+                min(CASE WHEN b IS NOT NULL THEN hash(b) END, {_HASHES}) AS hashes_b
+            FROM t GROUP BY k""",
+            (
+                [(column.number, len(values), {_FIELD_OF[column.kind]: values}) for column, values in pieces]
+                for pieces in self._pieces(columns)
+            ),
+        )
+        numbered = {column.number: column for column in columns.values()}
+        for row, number in enumerate(made["k"].to_pylist()):
+            column = numbered[number]
+            field = _FIELD_OF[column.kind]
+            values = made[f"top_{field}"][row].values
+            column.values = to_binary(values) if column.kind == "bytes" else values
+            column.times = np.zeros(len(values), np.int64)
+            if column.repeats:
+                hashes = to_numpy(made[f"hashes_{field}"][row].values)
+                distinct, is_all = np.unique(hashes), len(hashes) < _HASHES
+                limit = _WORDS if is_all else int(distinct[-1])
+                column.distinct = _of_all(len(distinct) - (not is_all), limit)
+        for pieces in self._pieces(columns):
+            for column, values in pieces:
+                column.count_known(values)
+
+    def _pieces(self, columns: Mapping[ColumnKey, _Counted]) -> Iterator[list[tuple[_Counted, ArrowArray]]]:
+        """The values of these columns, of some rows after others."""
+        for chunk in self._chunks({key for (_, key), _ in columns}) if columns else ():
+            yield [
+                (columns[place], columns[place].told_apart(flat))
+                for place, flat in _flat_values(chunk.records)
+                if place in columns
+            ]
+
+    def _chunks(self, keys: Collection[str] | None) -> Iterator[_Chunk]:
+        """The rows that can be read, with what is decoded of them; of all keys, also what cannot be read is
+        counted."""
+
+        def decode(item: Sequence[RowBatch] | UnreadableRecord) -> _Chunk | UnreadableRecord:
+            if isinstance(item, UnreadableRecord):
+                return item
+            is_alone = len(item) == 1
+            rows = item[0].rows if is_alone else RecordSpans.joined([one.spans for one in item])
+            records = decoded(rows, keys)
+            compared = [] if keys is not None else [self._compared(rows, records)]
+            return _Chunk(batches=item, records=records, compared=compared)
+
+        items = (
+            ((item[0].kept(),) if isinstance(item, tuple) and len(item) == 1 else item,)
+            for item in small_together(self._read(keys))
+        )
+        for made in threaded_map("recordspec-stats", decode, items, self._threads):
+            if isinstance(made, _Chunk):
+                yield made
+            elif keys is None:
+                self._profile.add_unreadable(made)
+
+    def _compared(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> tuple[str, ArrowArray]:
+        """The rows that can be read: the hashes of those of blocks, else records, null between them."""
+        if isinstance(rows, UnpackedRows):
+            if not self._as_records:
+                return "h", numbers_array(rows.hashes)
+            rows = rows.records
+        places = np.stack([rows.starts, rows.stops], 1).reshape(-1)
+        present = np.arange(len(places)) % 2 == 0
+        present[[2 * row for row in records.broken]] = False
+        return "r", binary_array(rows.buffer, places, present[:-1])
+
+    def _asked(self, sql: str, parts: Iterator[list[Part]]) -> Any:
+        """What DuckDB tells of a table `t` of these parts, an Arrow table."""
+        pyarrow = arrow()
+        schema = pyarrow.schema([("k", pyarrow.int16()), *_field_types().items()])
+
+        def batches() -> Iterator[Any]:
+            try:
+                for some in parts:
+                    if some:
+                        yield _record_batch(some, schema)
+            except Exception as error:
+                self.failure = error
+                raise
+
+        with errors_of({"": self}):
+            self._connection.register("t", pyarrow.RecordBatchReader.from_batches(schema, batches()))
+            return reader_of(self._connection.sql(sql)).read_all()
+
+
+def _field_types() -> dict[str, Any]:
+    """The type of each field."""
+    pyarrow = arrow()
+    return {
+        name: pyarrow.large_binary() if kind == "large_binary" else pyarrow.type_for_alias(kind)
+        for name, kind in _FIELDS.items()
+    }
+
+
+def _record_batch(parts: list[Part], schema: Any) -> Any:
+    """The parts one below the other, each in its fields; the others are null there."""
+    pyarrow = arrow()
+    parts = sorted(parts, key=lambda part: sorted(part[2]))  # long runs of null take no time
+    counts = [count for _, count, _ in parts]
+    numbers = np.repeat(np.array([number for number, _, _ in parts], np.int16), counts)
+    arrays = [numbers_array(numbers)]
+    for name, kind in zip(schema.names[1:], schema.types[1:], strict=True):
+        pieces, missing = [], 0
+        for _, count, by_field in parts:
+            if name not in by_field:
+                missing += count
+                continue
+            pieces += [pyarrow.nulls(missing, kind), by_field[name]] if missing else [by_field[name]]
+            missing = 0
+        if missing or not pieces:
+            pieces.append(pyarrow.nulls(missing, kind))
+        arrays.append(pieces[0] if len(pieces) == 1 else pyarrow.concat_arrays(pieces))
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
+    """The values of each kind under each key, end to end."""
+    for key, arrays in _arrays(records):
+        for array in arrays:
+            lists = items_of(array) if key[0] else array
+            kind = storage_of(lists)
+            if kind != "none" and len(flat := flat_of(lists)):
+                yield (key, kind), flat
+
+
+def _whole(column: Any) -> ArrowArray:
+    """A column of a table as one array."""
+    made = column.combine_chunks()
+    return (
+        made
+        if not hasattr(made, "chunks")
+        else arrow().concat_arrays(made.chunks or [arrow().nulls(0, made.type)])
+    )
+
+
+def _of_all(count: int, limit: int) -> EstimatedCount:
+    """How many there are, of which so many have a hash below a limit."""
+    if limit >= _WORDS:
+        return EstimatedCount(value=count)
+    return EstimatedCount(value=round(count * _WORDS / limit), error=1 / max(count, 1) ** 0.5)
