@@ -28,6 +28,13 @@ from recordspec.wire.arrays import (
 from recordspec.wire.record_batch import RecordBatch
 
 
+def keys_of(decoded: RecordBatch) -> list[FeatureKey]:
+    """The keys of records, in order: those of features (or the context), then those of feature lists."""
+    return [(False, key) for key in sorted(decoded.features)] + [
+        (True, key) for key in sorted(decoded.sequence)
+    ]
+
+
 def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
     """The values under a key, separately for each kind of list. In a feature list each kind has all steps, of
     which those of other kinds are null. Where no list has a kind, all lists are null.

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, one_of
-from recordspec.inspect.columns import values_by_kind, with_values
+from recordspec.inspect.columns import keys_of, values_by_kind, with_values
 from recordspec.inspect.export_writers import (
     WRITERS,
     ColumnType,
@@ -23,7 +23,7 @@ from recordspec.inspect.export_writers import (
     type_of,
 )
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, FeatureNames, class_name_strings
-from recordspec.inspect.query import Query, keys_of
+from recordspec.inspect.query import Query
 from recordspec.inspect.scan import RowBatch, Scanner, check_readable
 from recordspec.locations import Location, output_file
 from recordspec.progress import Progress

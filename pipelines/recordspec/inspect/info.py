@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from recordspec.inspect.columns import keys_of
 from recordspec.inspect.count import FileCount, count_paths
 from recordspec.inspect.feature_names import FeatureKey
-from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FIRST, RecordSpans, Scanner, small_together
 from recordspec.inspect.stats.sizes import SizeCounts
 from recordspec.store.expand import Files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec.errors import RecordError
-from recordspec.inspect.columns import values_by_kind
+from recordspec.inspect.columns import keys_of, values_by_kind
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames, check_known, with_class_names
 from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.inspect.where import ComparisonError, FieldValue, Where, parse
@@ -173,10 +173,3 @@ class _Column:
         if self._classes is None:
             return values
         return [str(one).encode() for one in with_class_names(values, self._classes)]
-
-
-def keys_of(decoded: RecordBatch) -> list[FeatureKey]:
-    """The keys of records, in order: those of features (or the context), then those of feature lists."""
-    return [(False, key) for key in sorted(decoded.features)] + [
-        (True, key) for key in sorted(decoded.sequence)
-    ]

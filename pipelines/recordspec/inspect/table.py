@@ -16,10 +16,9 @@ import pyarrow.dataset
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, nearest, one_of
 from recordspec.executors import threaded_map
-from recordspec.inspect.columns import values_by_kind
+from recordspec.inspect.columns import keys_of, values_by_kind
 from recordspec.inspect.export_writers import ColumnType, type_of
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
-from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import (
     FIRST,
     FileRange,

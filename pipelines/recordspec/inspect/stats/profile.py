@@ -23,8 +23,8 @@ from recordspec._arrow import arrow
 from recordspec._duckdb import connected, errors_of, reader_of
 from recordspec.errors import Problem
 from recordspec.executors import threaded_map
+from recordspec.inspect.columns import keys_of
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
-from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import (
     FileRange,
     RecordSpans,
