@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +24,13 @@ from recordspec.errors import (
 _BATCH = 1 << 12
 _MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
 _MISSING_TABLE = re.compile(r"Table with name (.+?) does not exist")
+_MISSING_FUNCTION = re.compile(r'Function with name "?(.+?)"? does not exist')
 _CANDIDATES = re.compile(r'"((?:[^"]|"")+)"')
+# What had another form before conditions were SQL.
+_OTHER_FORMS = {
+    "missing": "`x IS NULL` is true of what is missing",
+    "feature": 'a name that is no word of SQL takes double quotes, as in "image/encoded"',
+}
 _SETTINGS = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
@@ -35,26 +40,41 @@ _SETTINGS = (
 )
 
 
+def duckdb_module() -> Any:
+    """DuckDB. Raises MissingExtra without it."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise missing_package("duckdb", "SQL", "duckdb", error) from None
+    return duckdb
+
+
+def connect(folder: str = "", *, memory: str | None = None, threads: int | None = None) -> Any:
+    """A connection that reads no files. What does not fit into memory is kept in `folder`, if there is one.
+
+    Raises SpecError for another memory than a size such as `2GiB`, MissingExtra without DuckDB.
+    """
+    connection = duckdb_module().connect()
+    with errors_of("", {}):
+        connection.execute("SET temp_directory = ?", [folder])
+        if memory is not None:
+            connection.execute("SET memory_limit = ?", [memory])
+        if threads is not None:
+            connection.execute("SET threads = ?", [threads])
+        for setting in _SETTINGS:
+            connection.execute(setting)
+    return connection
+
+
 @contextmanager
 def connected(*, memory: str | None = None, threads: int | None = None) -> Iterator[Any]:
-    """A connection to DuckDB that reads no files; what does not fit into memory is kept in a folder of its
-    own, which is removed. Raises MissingExtra without DuckDB."""
-    duckdb = duckdb_module()
-    folder = tempfile.mkdtemp(prefix="recordspec-query-")
-    connection = duckdb.connect()
-    try:
-        with errors_of({}):
-            connection.execute("SET temp_directory = ?", [folder])
-            if memory is not None:
-                connection.execute("SET memory_limit = ?", [memory])
-            if threads is not None:
-                connection.execute("SET threads = ?", [threads])
-            for setting in _SETTINGS:
-                connection.execute(setting)
-        yield connection
-    finally:
-        connection.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    """A connection, with a folder of its own that is removed; see `connect`."""
+    with tempfile.TemporaryDirectory(prefix="recordspec-query-", ignore_cleanup_errors=True) as folder:
+        connection = connect(folder, memory=memory, threads=threads)
+        try:
+            yield connection
+        finally:
+            connection.close()
 
 
 def reader_of(result: Any) -> Any:
@@ -63,50 +83,71 @@ def reader_of(result: Any) -> Any:
     return read(_BATCH)
 
 
-def duckdb_module() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise missing_package("duckdb", "SQL", "duckdb", error) from None
-    return duckdb
-
-
 @contextmanager
-def errors_of(tables: Mapping[str, Any]) -> Iterator[None]:
-    """Raises errors of DuckDB, and of Arrow's streams from it, as those of the package; of a table whose
-    reading failed, its `failure`."""
+def errors_of(
+    sql: str,
+    columns: Mapping[str, Sequence[str]],
+    tables: Iterable[Any] = (),
+    where: str = "SQL",
+    a_column: str = "a column",
+) -> Iterator[None]:
+    """Raises errors of DuckDB, and of Arrow's streams from it, as those of the package.
+
+    Args:
+        sql: what is asked.
+        columns: of each table.
+        tables: that tell why they failed.
+        where: the name of what is asked, in messages.
+        a_column: what is expected instead of a name that is none.
+    """
     duckdb = duckdb_module()
     try:
         yield
     except (duckdb.Error, arrow().ArrowException, OSError, RuntimeError) as error:
         if isinstance(error, getattr(duckdb, "InterruptException", ())) or "INTERRUPT" in str(error):
             raise KeyboardInterrupt from None
-        for table in tables.values():
+        for table in tables:
             if table.failure is not None:
                 raise table.failure from None
         if not isinstance(error, duckdb.Error) and "Error:" not in str(error):
             raise
-        raise _translated(str(error), tables) from None
+        raise _translated(str(error), sql, columns, where, a_column) from None
 
 
-def _translated(text: str, tables: Mapping[str, Any]) -> RecordspecError:
+def _translated(
+    text: str,
+    sql: str,
+    columns: Mapping[str, Sequence[str]],
+    where: str,
+    a_column: str,
+) -> RecordspecError:
     kind, _, message = text.partition(" Error: ")
     message = message or text
     if column := _MISSING_COLUMN.search(message):
-        names = sorted({name for table in tables.values() for name in table.schema.names})
-        candidates = _CANDIDATES.findall(message.partition("Candidate bindings:")[2])
-        hint = nearest(column[1], names)
-        if not hint and candidates:
-            hint = f"the nearest: {', '.join(f'`{name}`' for name in candidates)}"
-        return SpecError(Problem(where="SQL", expected="a column", got=f"`{column[1]}`", hint=hint))
+        known = {name for names in columns.values() for name in names}
+        line = message.partition("Candidate bindings:")[2].partition("\n")[0]
+        candidates = [f"`{name}`" for name in _CANDIDATES.findall(line) if name in known]
+        hint = nearest(column[1], sorted(known))
+        if f'"{column[1]}"' in sql:
+            hint += "; " * bool(hint) + f"a text takes single quotes: '{column[1]}'"
+        elif not hint and candidates:
+            hint = f"the nearest: {', '.join(candidates)}"
+        return SpecError(Problem(where=where, expected=a_column, got=f"`{column[1]}`", hint=hint))
     if table := _MISSING_TABLE.search(message):
-        hint = nearest(table[1], tables)
-        return SpecError(Problem(where="SQL", expected=one_of(list(tables)), got=f"`{table[1]}`", hint=hint))
+        hint = nearest(table[1], columns)
+        return SpecError(Problem(where=where, expected=one_of(list(columns)), got=f"`{table[1]}`", hint=hint))
+    if function := _MISSING_FUNCTION.search(message):
+        candidates = _CANDIDATES.findall(message.partition("Did you mean")[2])[:1]
+        hint = _OTHER_FORMS.get(function[1].lower(), "")
+        hint = hint or "".join(f"did you mean `{name}`?" for name in candidates)
+        return SpecError(
+            Problem(where=where, expected="a function of DuckDB", got=f"`{function[1]}`", hint=hint)
+        )
     lines = [line for line in message.splitlines() if line.strip()]
     if kind == "Permission":
-        expected = f"SQL over {one_of(list(tables))} alone"
-        return SpecError(Problem(where="SQL", expected=expected, got=lines[0].partition(" - ")[0]))
+        expected = f"SQL over {one_of(list(columns))} alone"
+        return SpecError(Problem(where=where, expected=expected, got=lines[0].partition(" - ")[0]))
     if kind == "Out of Memory":
         hint = "--memory gives it more, and what it keeps on disk needs a place there"
-        return StoreError(State(where="SQL", got="needs more memory", hint=f"{lines[0]}; {hint}"))
-    return SpecError(Problem(where="SQL", expected="", got=lines[0]))
+        return StoreError(State(where=where, got="needs more memory", hint=f"{lines[0]}; {hint}"))
+    return SpecError(Problem(where=where, expected="", got=lines[0]))

@@ -55,7 +55,7 @@ def test_taxi():
     assert told["company"].kinds["bytes"] == 9860
     assert told["company"].kinds["none"] == 5140
     look = RecordViewer(
-        DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Query(where="missing(company) and fare > 100")
+        DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Query(where="company IS NULL AND fare > 100")
     )
     assert all(record["features"]["company"] is None for record in look.head(5))
 
@@ -68,7 +68,7 @@ def test_sequences():
     assert (steps.key, steps.records, steps.steps.low, steps.steps.high) == ("s", 15_000, 2, 2)
     assert (steps.lengths.low, steps.lengths.high) == (1, 1)
     (first,) = RecordViewer(
-        DATA / "sequence/data-00000-of-00001.tfrecord.gz", Query(where="'7' in s and i == 7")
+        DATA / "sequence/data-00000-of-00001.tfrecord.gz", Query(where="'7' IN s AND i = 7")
     ).head(1)
     assert first["sequence"] == {"s": ["7", "8"]}
 

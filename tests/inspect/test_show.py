@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,17 +30,30 @@ def test_the_first_records(data):
     assert first == {
         "file": str(data / "train-00000-of-00003.tfrecord"),
         "record": 0,
-        "features": {"many": [], "number": 0, "side": 0},
+        "features": {"id": 0, "many": [], "side": "left"},
     }
-    assert second["features"] == {"many": 0.1, "number": 1, "side": 1, "text": "t1"}
+    assert second["features"] == {"id": 1, "many": 0.1, "side": "right", "text": "t1"}
+    assert RecordViewer(data).show(1) == second
     assert len(list(RecordViewer(data).head(1000))) == 50
+
+
+def test_the_schema_beside_the_files_names_keys_and_labels(data, tmp_path):
+    """A key is a name, too; `raw` shows what is stored. Of a file alone, there are the keys."""
+    (chosen,) = RecordViewer(data, Query(columns=("side", "number"), where="side = 'right' AND id > 3")).head(
+        1
+    )
+    assert list(chosen["features"].items()) == [("side", "right"), ("id", 5)]
+    (raw,) = RecordViewer(data, style="raw").head(1)
+    assert raw["features"] == {"id": 0, "many": [], "side": 0}
+    (alone,) = RecordViewer(shutil.copy(data / "train-00000-of-00003.tfrecord", tmp_path)).head(1)
+    assert alone["features"] == {"many": [], "number": 0, "side": 0}
 
 
 def test_a_spec_names_keys_and_labels(data):
     (first,) = RecordViewer(data, Query(spec=SCHEMA)).head(1)
     assert first["features"] == {"id": 0, "many": [], "side": "left"}
     (chosen,) = RecordViewer(
-        data, Query(spec=SCHEMA, columns=("side", "id"), where="side == 'right' and id > 3")
+        data, Query(spec=SCHEMA, columns=("side", "id"), where="side = 'right' AND id > 3")
     ).head(1)
     assert list(chosen["features"].items()) == [("side", "right"), ("id", 5)]
 
@@ -47,7 +62,7 @@ def test_a_spec_names_keys_and_labels(data):
 def test_records_by_number(tmp_path, compression):
     rs.write(SCHEMA, ROWS, tmp_path / "d", shards=3, compression=compression)
     look = RecordViewer(tmp_path / "d")
-    assert [look.show(number)["features"]["number"] for number in range(50)] == list(range(50))
+    assert [look.show(number)["features"]["id"] for number in range(50)] == list(range(50))
     for number in (50, -1):
         with pytest.raises(SpecError) as error:
             look.show(number)
@@ -56,12 +71,12 @@ def test_records_by_number(tmp_path, compression):
 
 def test_a_sample_is_a_function_of_the_seed_and_takes_all_alike(data):
     def numbers(seed: int, **how) -> list[int]:
-        return [record["features"]["number"] for record in RecordViewer(data, Query(**how)).sample(5, seed)]
+        return [record["features"]["id"] for record in RecordViewer(data, Query(**how)).sample(5, seed)]
 
     assert numbers(1) == numbers(1) != numbers(2)
     assert len(numbers(1)) == 5
     assert numbers(3) == sorted(numbers(3))
-    assert all(number > 40 for number in numbers(1, where="number > 40"))
+    assert all(number > 40 for number in numbers(1, where="id > 40"))
     assert len(list(RecordViewer(data).sample(80, 1))) == 50
 
 
@@ -254,7 +269,7 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
     for choice in (
         Query(columns=("price",)),
         Query(where="price > 0"),
-        Query(where="missing(price)", spec=SCHEMA),
+        Query(where="price IS NULL", spec=SCHEMA),
     ):
         with pytest.raises(RecordError) as error:
             list(RecordViewer(path, choice).head(2))

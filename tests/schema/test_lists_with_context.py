@@ -230,7 +230,7 @@ def test_commands_take_their_features_as_columns(folder, tmp_path, monkeypatch):
     first = {"price": [7.5, 9.0], "relevance": [1, 0], "size": [[1, 2], [3, 4]], "seen": [1, 0]}
     assert rows[0] == {"query": "pizza", "weight": 0.5, **first, "tags": tags, "stock": stock}
     assert [row["query"] for row in rows] == ["pizza", "none", "pasta"]
-    found = run("head", "theirs", "--where", "len(price) == 1", "--columns", "query,tags", "--json")
+    found = run("head", "theirs", "--where", "len(price) = 1", "--columns", "query,tags", "--json")
     assert found.returncode == 0, found.stderr
     assert [json.loads(line)["examples"] for line in found.stdout.splitlines()] == [[{"tags": "c"}]]
     same = run("diff", "theirs", "theirs", "--json")

@@ -69,7 +69,7 @@ jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [d
 spec_option = click.option("--spec", type=PATH, help="A schema or config that names features and classes.")
 
 where_option = click.option(
-    "--where", metavar="CONDITION", help="""Only records such as 'age > 30 and city == "Paris"'."""
+    "--where", metavar="CONDITION", help="""Only records such as "age > 30 AND city = 'Paris'", in SQL."""
 )
 
 

@@ -51,8 +51,8 @@ def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
         return some
     pyarrow = arrow()
     nothing = pyarrow.large_list(pyarrow.null())
-    if not in_sequence:
-        return [pyarrow.nulls(decoded.rows, nothing)]
+    if not in_sequence or not arrays:
+        return [pyarrow.nulls(decoded.rows, pyarrow.large_list(nothing) if in_sequence else nothing)]
     counts = counts_of(arrays[0])
     return [list_array(pyarrow.nulls(int(counts.sum()), nothing), offsets(counts), present_in(arrays[0]))]
 

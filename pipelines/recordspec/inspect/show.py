@@ -6,6 +6,7 @@ import random
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -51,8 +52,10 @@ class RecordViewer:
     """
 
     def __init__(self, files: Files, query: Query | None = None, style: Style = "short") -> None:
-        self._query = query or Query()
-        self._scanner = Scanner(files, self._query.spec)
+        query = query or Query()
+        self._scanner = Scanner(files, query.spec)
+        # what lies beside the files names features and classes as a given spec does
+        self._query = replace(query, spec=self._scanner.schema, stored=True)
         self._style: Style = style
         if self._query.columns or self._query.where is not None:
             self._query.check(self._scanner)

@@ -276,7 +276,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         if not needed and self._columns:  # a record batch without columns has no number of rows
             needed = {self._cheapest()}
         chosen = [column for name, column in self._columns.items() if name in needed]
-        return RecordScanner(self, _Reader(chosen, self._scanner, columns, condition, batch_size))
+        return RecordScanner(self, ColumnReader(chosen, self._scanner, columns, condition, batch_size))
 
     def _names_in(self, expression: Any) -> set[str]:
         """The columns that an expression reads, which it does not tell: those without which it cannot be
@@ -401,7 +401,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         files = self._scanner.paths
         return f"{type(self).__name__}({len(files)} files, columns: {', '.join(self._columns)})"
 
-    def batches(self, reader: _Reader) -> Generator[Any, None, None]:
+    def batches(self, reader: ColumnReader) -> Generator[Any, None, None]:
         """The rows as record batches, in order, made by as many threads as there are processors."""
         skipped = Counter[str]()
 
@@ -427,7 +427,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     def _made(
         self,
-        reader: _Reader,
+        reader: ColumnReader,
         skipped: Counter[str],
         batch: RowBatch,
         made: list[Any],
@@ -465,7 +465,7 @@ class RecordScanner:
     the first rows, would end the process with an error when it exits.
     """
 
-    def __init__(self, table: RecordTable, reader: _Reader) -> None:
+    def __init__(self, table: RecordTable, reader: ColumnReader) -> None:
         self._table, self._reader = table, reader
 
     @property
@@ -513,7 +513,7 @@ class RecordScanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
-class _Reader:
+class ColumnReader:
     """Makes record batches of some columns.
 
     Args:
@@ -527,9 +527,9 @@ class _Reader:
         self,
         columns: Sequence[ScanColumn],
         scanner: Scanner,
-        projection: list[str] | Mapping[str, Any] | None,
-        condition: Any,
-        most: int,
+        projection: list[str] | Mapping[str, Any] | None = None,
+        condition: Any = None,
+        most: int = _MOST_ROWS,
     ) -> None:
         self._columns, self._scanner, self._most = columns, scanner, most
         self._projection, self._condition = projection, condition
@@ -545,6 +545,7 @@ class _Reader:
 
     @cached_property
     def projected_schema(self) -> Any:
+        """The schema of the record batches, a `pyarrow.Schema`."""
         return self._queried(self._schema.empty_table()).schema
 
     def _queried(self, table: Any) -> Any:
@@ -559,7 +560,7 @@ class _Reader:
         return file if file.blocks is None else replace(file, keys=self._keys)
 
     def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
-        """The rows up to the first that has an error."""
+        """The record batches of the rows up to the first that has an error, and that error."""
         if not len(batch):
             return [], None
         try:
@@ -652,20 +653,36 @@ def scan(
     )
 
 
+def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColumn]:
+    """The columns of a table of these files, and those that tell where a row is, by name.
+
+    Args:
+        scanner: of the files.
+        stored: whether the keys of the first records, too, are columns of what is stored, unless a feature
+            has that name.
+    """
+    columns = _columns(scanner, is_decoded=False, binary=frozenset())
+    if stored and scanner.schema is not None:
+        columns = _key_columns(_forms(scanner, None, frozenset())) | columns
+    return columns | _places(scanner, columns)
+
+
 def _columns(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) -> dict[str, ScanColumn]:
     """The columns of what records hold, by name."""
     made, schema = dict[str, ScanColumn](), scanner.schema
     forms = _forms(scanner, schema, binary)
     if schema is None:
-        for key, name in _key_names(forms).items():
-            made[name] = KeyColumn(name=name, key=key, form=forms[key])
-    else:
-        for section, feature in schema.placed:
-            form = forms.get((section == "sequence", feature.columns()[0].key))
-            text = feature.name not in binary and (form is None or form.text)
-            column = TableColumn(section=section, feature=feature, text=text, decoded=is_decoded)
-            made[feature.name] = FeatureColumn(name=feature.name, features=(column,))
+        return _key_columns(forms)
+    for section, feature in schema.placed:
+        form = forms.get((section == "sequence", feature.columns()[0].key))
+        text = feature.name not in binary and (form is None or form.text)
+        column = TableColumn(section=section, feature=feature, text=text, decoded=is_decoded)
+        made[feature.name] = FeatureColumn(name=feature.name, features=(column,))
     return made
+
+
+def _key_columns(forms: Mapping[FeatureKey, ColumnType]) -> dict[str, ScanColumn]:
+    return {name: KeyColumn(name=name, key=key, form=forms[key]) for key, name in _key_names(forms).items()}
 
 
 def _places(scanner: Scanner, columns: Mapping[str, ScanColumn]) -> dict[str, ScanColumn]:

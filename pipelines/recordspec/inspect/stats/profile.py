@@ -770,7 +770,7 @@ class _Profiler:
                 self.failure = error
                 raise
 
-        with errors_of({"": self}):
+        with errors_of(sql, {}, [self]):
             self._connection.register("t", pyarrow.RecordBatchReader.from_batches(schema, batches()))
             return reader_of(self._connection.sql(sql)).read_all()
 
