@@ -185,6 +185,12 @@ def test_commands_read_rows_of_a_custom_kind_by_their_keys(tmp_path, caplog):
     assert (tmp_path / "rows.jsonl").read_text() == '{"g": 0}\n' * 3
 
 
+def test_a_key_of_a_dataset_with_a_custom_kind_is_no_column_of_its_table(tmp_path):
+    """The schema is not known, and so is no feature that is the key."""
+    rs.write(grades("class"), [{"g": "low"}, {"g": "mid"}], tmp_path / "data", key="g")
+    assert rs.scan(tmp_path / "data").to_table().to_pylist() == [{"g": 0}, {"g": 1}]
+
+
 def test_commands_refuse_blocks_of_a_custom_kind(tmp_path):
     rs.write(grades("class"), [{"g": "low"}] * 3, tmp_path / "data", layout={"blocks": 2})
     done = run_here("stats", tmp_path / "data")

@@ -689,7 +689,7 @@ def _places(scanner: Scanner, columns: Mapping[str, ScanColumn]) -> dict[str, Sc
     """The columns that tell where a row is, by name, but for those that are features."""
     places: dict[str, ScanColumn] = {name: PlaceColumn(name=name) for name in PLACES}
     of_key = () if scanner.manifest is None else scanner.manifest.key
-    if of_key and all(name in columns for name in of_key):
+    if of_key and all(name in columns and columns[name].features for name in of_key):
         places[KEY] = FeatureColumn(name=KEY, features=tuple(columns[name].features[0] for name in of_key))
     return {name: column for name, column in places.items() if name not in columns}
 
