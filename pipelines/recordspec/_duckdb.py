@@ -148,6 +148,6 @@ def _translated(
         expected = f"SQL over {one_of(list(columns))} alone"
         return SpecError(Problem(where=where, expected=expected, got=lines[0].partition(" - ")[0]))
     if kind == "Out of Memory":
-        hint = "--memory gives it more, and what it keeps on disk needs a place there"
-        return StoreError(State(where=where, got="needs more memory", hint=f"{lines[0]}; {hint}"))
+        more = "; --memory gives it more, and what it keeps on disk needs a place there" * (where == "SQL")
+        return StoreError(State(where=where, got="needs more memory", hint=f"{lines[0]}{more}"))
     return SpecError(Problem(where=where, expected="", got=lines[0]))

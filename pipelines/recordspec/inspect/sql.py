@@ -44,8 +44,8 @@ from recordspec.wire.arrays import Mask
 
 # The table of files that are given without a name, and whose names tell no split.
 RECORDS = "records"
-# A condition is evaluated for at most so many rows or bytes of small batches together, since a call of DuckDB
-# takes 1 ms.
+# A condition is evaluated for so many rows or bytes of small batches together, since a call of DuckDB takes
+# 0.8 ms: a file of 10 records takes 0.2 ms, alone 1.1.
 _ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
 # A condition as a query, which its brackets and its last line hold together, whatever it ends in.
 _WHERE = "SELECT 1 FROM records WHERE ({}\n)"
@@ -203,7 +203,8 @@ class Condition:
     def _parsed(self, where: str) -> Any:
         """The syntax tree of a condition as that of a query."""
         sql = _WHERE.format(where)
-        ((text,),) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+        with _errors(self._duckdb, where, {}, where="where"):
+            ((text,),) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
         return json.loads(text)
 
     def _check(self, needed: Sequence[str], columns: Mapping[str, ScanColumn]) -> None:
@@ -226,6 +227,10 @@ class Condition:
         with self._errors():
             self._connection.register("records", schema.empty_table())
             self._connection.execute(_WHERE.format(self._where)).fetchall()
+            described = self._connection.execute(f"DESCRIBE SELECT ({self._where}\n) FROM records")
+            type_ = described.fetchall()[0][1]
+        if type_ != "BOOLEAN":
+            raise _no_condition(f"`{self._where}`, which is {type_}", "a comparison is true or false")
 
     def batches(self) -> Iterator[RowBatch]:
         """Yields the rows for which the condition is true; where it is NULL, it is not.
@@ -275,7 +280,7 @@ class Condition:
         with self._errors():
             self._connection.register("records", table)
             # not as WHERE, which Arrow would evaluate in part
-            sql = f"SELECT coalesce(({self._where}\n)::BOOLEAN, false) AS chosen FROM records"
+            sql = f"SELECT coalesce(({self._where}\n), false) AS chosen FROM records"
             chosen: Mask = self._connection.execute(sql).fetchnumpy()["chosen"]
         return chosen
 
@@ -302,15 +307,15 @@ def _meant(name: str, columns: Iterable[str]) -> list[str]:
 
 def _together(batches: Iterator[RowBatch]) -> Iterator[list[RowBatch]]:
     """The batches, ever more small ones together: the first come at once."""
-    group, rows, most = list[RowBatch](), 0, 1
+    group, rows, size, most = list[RowBatch](), 0, 0, 1
     try:
         for batch in batches:
-            rows += len(batch)
-            is_full = rows >= most or sum(one.bytes for one in group) + batch.bytes >= _BYTES_TOGETHER
+            rows, size = rows + len(batch), size + batch.bytes
+            is_full = rows >= most or size >= _BYTES_TOGETHER
             group.append(batch if is_full else batch.kept())
             if is_full:
                 yield group
-                group, rows, most = [], 0, min(2 * most, _ROWS_TOGETHER)
+                group, rows, size, most = [], 0, 0, min(2 * most, _ROWS_TOGETHER)
     except RecordspecError:
         if group:
             yield group
