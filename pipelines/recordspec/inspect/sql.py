@@ -203,7 +203,7 @@ class Condition:
     def _parsed(self, where: str) -> Any:
         """The syntax tree of a condition as that of a query."""
         sql = _WHERE.format(where)
-        with _errors(self._duckdb, where, {}, where="where"):
+        with errors_of(where, {}, where="where"):
             ((text,),) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
         return json.loads(text)
 
@@ -312,7 +312,7 @@ def _together(batches: Iterator[RowBatch]) -> Iterator[list[RowBatch]]:
         for batch in batches:
             rows, size = rows + len(batch), size + batch.bytes
             is_full = rows >= most or size >= _BYTES_TOGETHER
-            group.append(batch if is_full else batch.kept())
+            group.append(batch if is_full else batch.kept())  # the buffer of a file is larger than few rows
             if is_full:
                 yield group
                 group, rows, size, most = [], 0, 0, min(2 * most, _ROWS_TOGETHER)
