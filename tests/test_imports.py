@@ -33,7 +33,7 @@ SOURCES = [
     for name in SOURCES
     if name not in ("base", "ranges", "text", "text_files", "notation", "class_names", "arrow", "objects")
 ]
-HEAVY = ("tensorflow", "keras", "pandas", "pyarrow", "PIL")
+HEAVY = ("tensorflow", "keras", "pandas", "pyarrow", "duckdb", "PIL")
 
 
 def layer(name: str) -> int:
