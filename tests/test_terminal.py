@@ -73,6 +73,8 @@ RUNS = {
     "info": ("info data", "info cut-{evil}", "info {evil}"),
     "init": ("init {evil}", "init {evil}"),
     "language": ("language",),
+    "leaks": ("leaks data", "leaks data moved=data", "leaks data --columns {evil}s --json", "leaks {evil}")
+    + ("leaks cut-{evil}",),
     "lint": ("lint config.yaml schema.yaml broken.yaml {evil}",),
     "query": ("query 'FROM d' d=data", "query 'DESCRIBE d' d=data", "query 'FROM d' d=data --json")
     + ("query 'SELECT \"{evil}s\" FROM d' d=data", "query 'FROM {evil}' d=data", "query '{evil}' d=data")

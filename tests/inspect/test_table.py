@@ -167,7 +167,7 @@ def test_the_first_rows_need_no_others(tmp_path):
 
 
 def test_wrong_names_and_options_are_told(data):
-    places = "one of id, text, many, side, file, record, split"
+    places = "one of id, text, many, side, file, record, split, content"
     for wrong, message in (
         ({"columns": ["sid"]}, f"columns: expected {places}, got `sid` (did you mean `side`?)"),
         ({"values": "raw"}, "values: expected one of stored, decoded, got `raw`"),

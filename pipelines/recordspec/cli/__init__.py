@@ -39,6 +39,7 @@ _MODULES = {
     "info": "info",
     "init": "schemas",
     "language": "schemas",
+    "leaks": "leaks",
     "lint": "schemas",
     "query": "query",
     "repair": "integrity",
@@ -52,7 +53,7 @@ _MODULES = {
 }
 # Commands whose exit code says what they found, or that they did something; which is not so before they end.
 # The others show as much as the reader of a pipe asks for.
-_ACT = frozenset({"adopt", "build", "check", "describe", "diff", "index", "init", "lint"})
+_ACT = frozenset({"adopt", "build", "check", "describe", "diff", "index", "init", "leaks", "lint"})
 _ACT |= {"repair", "reshard", "sweep", "verify"}
 # The page of each command in the documentation.
 PAGES = {
@@ -73,6 +74,7 @@ PAGES = {
     "info": "inspecting",
     "init": "tutorial",
     "language": "reference/language",
+    "leaks": "tables",
     "lint": "reference/language",
     "query": "tables",
     "repair": "integrity",

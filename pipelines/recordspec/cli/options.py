@@ -100,10 +100,10 @@ def query(columns: str | None, spec: Location | None, where: str | None = None) 
         from recordspec.config import load_any  # importing takes 0.1 s, and most queries have no spec
 
         schema = load_any(spec)[1]
-    return Query(columns=_names(columns or ""), where=where, spec=schema)
+    return Query(columns=names_in(columns or ""), where=where, spec=schema)
 
 
-def _names(columns: str) -> tuple[str, ...]:
+def names_in(columns: str) -> tuple[str, ...]:
     """Comma-separated names. A name in double quotes may contain commas, and `""` for a double quote."""
     names = _NAME.findall(columns + ",") if columns else ()
     return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in names)

@@ -53,16 +53,14 @@ _STRINGS = re.compile(r"'(?:[^']|'')*'")
 
 
 def named_tables(
-    sources: Iterable[tuple[str, str]], sql: str, schema: Schema | None = None
+    sources: Iterable[tuple[str, str]], sql: str = "", schema: Schema | None = None
 ) -> dict[str, RecordTable]:
     """The tables of files with a name; of files without one, a table for each split, with its name.
-
-    Tables also have those columns of where a row is, and the key, that the SQL names.
 
     Args:
         sources: pairs of a name, which may be empty, and a path, a folder or a pattern. A name that comes
             again has more files.
-        sql: the query.
+        sql: a query, which may name columns of where a row is, and the key.
         schema: of the records; by default those of the datasets.
 
     Raises what `scan` raises.

@@ -38,13 +38,15 @@ from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.schema.validate import check_structure
 from recordspec.store.expand import Files, path_list
+from recordspec.store.manifest import Manifest
 from recordspec.wire.arrays import ArrowArray, counts_of, numbers_array, present_in
 from recordspec.wire.record_batch import RecordBatch
 
 # Files whose first records tell the columns, of those without a schema: some from the first to the last.
 _SAMPLED_FILES = 16
-# Columns that tell where a row is, of those who ask for them by name.
-PLACES = ("file", "record", "split")
+# Columns that tell where a row is, and whether its bytes are those of another, of those who ask by name.
+CONTENT = "content"
+PLACES = ("file", "record", "split", CONTENT)
 KEY = "key"
 # Rows of a record batch, at most.
 _MOST_ROWS = 1 << 16
@@ -85,6 +87,10 @@ class ScanColumn(Protocol):
     @property
     def keys(self) -> tuple[str, ...]: ...
 
+    @property
+    def of_whole_rows(self) -> bool:
+        """Whether it takes all keys of the rows, not only its own."""
+
     def array(self, rows: DecodedRows) -> ArrowArray:
         """The values of rows, of `type`. Raises RecordError, with the row, for one that has others."""
 
@@ -95,6 +101,7 @@ class FeatureColumn:
 
     name: str
     features: tuple[TableColumn, ...]
+    of_whole_rows: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -127,6 +134,7 @@ class KeyColumn:
     key: FeatureKey
     form: ColumnType
     features: tuple[TableColumn, ...] = ()
+    of_whole_rows: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -186,20 +194,33 @@ def _casts(array: ArrowArray, type_: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceColumn:
-    """Where each row is, not what it has."""
+    """Where each row is, not what it has; or a hash of its bytes.
+
+    Attributes:
+        name: of the column.
+        place: one of PLACES.
+    """
 
     name: str
+    place: str
     features: tuple[TableColumn, ...] = ()
     keys: tuple[str, ...] = ()
 
     @property
     def type(self) -> Any:
-        return arrow().int64() if self.name == "record" else arrow().large_string()
+        types = {"record": arrow().int64(), CONTENT: arrow().uint64()}
+        return types.get(self.place, arrow().large_string())
+
+    @property
+    def of_whole_rows(self) -> bool:
+        return self.place == CONTENT
 
     def array(self, rows: DecodedRows) -> ArrowArray:
-        if self.name == "record":
+        if self.place == CONTENT:
+            return numbers_array(rows.batch.hashes)
+        if self.place == "record":
             return numbers_array(rows.batch.numbers)
-        text = rows.split if self.name == "split" else str(rows.batch.path)
+        text = rows.split if self.place == "split" else str(rows.batch.path)
         return arrow().repeat(arrow().scalar(text, self.type), len(rows.batch))
 
 
@@ -233,7 +254,9 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
             _check_first(self._scanner)
         self._places = _places(self._scanner, self._columns)
         if arguments["columns"] is not None:
-            known = self._columns | self._places
+            known = self._columns | {
+                name: column for name, column in self._places.items() if name not in self._columns
+            }
             _check_names(arguments["columns"], known)
             self._columns = {name: known[name] for name in arguments["columns"]}
         self.skipped: dict[str, int] = {}
@@ -347,10 +370,24 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         both = expression if self._condition is None else self._condition & expression
         return self._with(_condition=both)
 
-    def with_places(self, names: Iterable[str]) -> RecordTable:
-        """The same table, with those of these further columns that it can have, as `scan` has them."""
-        columns = self._columns | {name: self._places[name] for name in names if name in self._places}
+    def with_places(self, names: Iterable[str], prefix: str = "") -> RecordTable:
+        """The same table, with those of these further columns that it can have, as `scan` has them; with a
+        prefix also those whose name a feature has."""
+        columns = dict(self._columns)
+        for name in names:
+            if name in self._places and (prefix or name not in columns):
+                columns[prefix + name] = replace(self._places[name], name=prefix + name)
         return self._with(_columns=columns, _arguments=self._arguments | {"columns": tuple(columns)})
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of its files."""
+        return list(map(str, self._scanner.paths))
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest of the dataset; None of other files."""
+        return self._scanner.manifest
 
     def _with(self, **attributes: Any) -> RecordTable:
         made = type(self).__new__(type(self))  # `copy` would read the first records again
@@ -540,6 +577,7 @@ class ColumnReader:
             for column in feature.feature.columns()
         ]
         self._keys = {key for column in columns for key in column.keys}
+        self._takes_rows = any(column.of_whole_rows for column in columns)
         self._schema = arrow().schema([(column.name, column.type) for column in columns])
         self._is_plain = condition is None and (projection is None or projection == self._schema.names)
 
@@ -557,7 +595,7 @@ class ColumnReader:
 
     def narrowed(self, file: FileRange) -> FileRange:
         """The file, with only these columns of its blocks."""
-        return file if file.blocks is None else replace(file, keys=self._keys)
+        return file if file.blocks is None or self._takes_rows else replace(file, keys=self._keys)
 
     def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
         """The record batches of the rows up to the first that has an error, and that error."""
@@ -619,8 +657,8 @@ def scan(
             object store.
         schema: the schema of the records; by default that of the dataset.
         columns: the columns, in their order; all by default. `file`, `record` (its number in the file),
-            `split` and `key` (the features that are the key of the dataset) are further ones, unless a
-            feature has that name.
+            `split`, `content` (a hash of its bytes, 64 bits) and `key` (the features that are the key of the
+            dataset) are further ones, unless a feature has that name.
         values: `stored`, in which images and sounds are their bytes; or `decoded`, in which they are pixels
             and samples, as `Schema.decode` makes them.
         corrupt: `skip` leaves out records that cannot be read, or are none of the schema, and counts them in
@@ -664,7 +702,7 @@ def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColu
     columns = _columns(scanner, is_decoded=False, binary=frozenset())
     if stored and scanner.schema is not None:
         columns = _key_columns(_forms(scanner, None, frozenset())) | columns
-    return columns | _places(scanner, columns)
+    return columns | {name: one for name, one in _places(scanner, columns).items() if name not in columns}
 
 
 def _columns(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) -> dict[str, ScanColumn]:
@@ -685,13 +723,15 @@ def _key_columns(forms: Mapping[FeatureKey, ColumnType]) -> dict[str, ScanColumn
     return {name: KeyColumn(name=name, key=key, form=forms[key]) for key, name in _key_names(forms).items()}
 
 
-def _places(scanner: Scanner, columns: Mapping[str, ScanColumn]) -> dict[str, ScanColumn]:
-    """The columns that tell where a row is, by name, but for those that are features."""
-    places: dict[str, ScanColumn] = {name: PlaceColumn(name=name) for name in PLACES}
+def _places(scanner: Scanner, columns: Mapping[str, ScanColumn]) -> dict[str, PlaceColumn | FeatureColumn]:
+    """The columns that tell where a row is, by name."""
+    places: dict[str, PlaceColumn | FeatureColumn] = {
+        name: PlaceColumn(name=name, place=name) for name in PLACES
+    }
     of_key = () if scanner.manifest is None else scanner.manifest.key
     if of_key and all(name in columns and columns[name].features for name in of_key):
         places[KEY] = FeatureColumn(name=KEY, features=tuple(columns[name].features[0] for name in of_key))
-    return {name: column for name, column in places.items() if name not in columns}
+    return places
 
 
 def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
