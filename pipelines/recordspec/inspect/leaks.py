@@ -121,8 +121,8 @@ def _found(
                 FROM found a JOIN found b USING (row) WHERE a.split < b.split GROUP BY ALL ORDER BY ALL"""
         ).fetchall()
         alone = connection.execute(
-            """SELECT split, sum(times - 1), min(struct_pack(first := first, other := last)) FROM found WHERE times > 1
-                GROUP BY ALL ORDER BY ALL"""
+            """SELECT split, sum(times - 1), min(struct_pack(first := first, other := last))
+                FROM found WHERE times > 1 GROUP BY ALL ORDER BY ALL"""
         ).fetchall()
     splits = list(tables)
     for first, second, rows, places in pairs:

@@ -22,6 +22,7 @@ from examples import example, file_of
 from recordspec.inspect import scan
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats import profile, stats
+from recordspec.inspect.stats import values as values_of
 from recordspec.inspect.stats.profile import RowHashes, profile_all
 from recordspec.inspect.stats.values import SHARES, NumberValues, counted_numbers
 
@@ -110,8 +111,8 @@ MANY = {
 @pytest.mark.parametrize("name", MANY)
 def test_estimates_of_many_values_have_the_error_that_they_tell(tmp_path, monkeypatch, name):
     """With small limits: what is exact stays exact, quantiles are off by their `rank_error`."""
-    monkeypatch.setattr(profile, "MOST_VALUES", 100)
     monkeypatch.setattr(profile, "MOST_DISTINCT", 50)
+    monkeypatch.setattr(values_of, "SAMPLE", 2000)
     values = MANY[name](np.random.default_rng(5), 20_000)
     kind = "float32" if values.dtype == np.float32 else "int64"
     rows = values.reshape(-1, 20).tolist()
@@ -129,8 +130,8 @@ def test_estimates_of_many_values_have_the_error_that_they_tell(tmp_path, monkey
         ranks = [np.searchsorted(ordered, value, side) / len(values) for side in ("left", "right")]
         errors.append(max(ranks[0] - share, share - ranks[1], 0))
     assert found.rank_error == pytest.approx(max(errors), abs=1e-9)
-    # DuckDB reckons in float64, which has no large integers next to each other
-    assert found.rank_error < (0.03 if name == "ids" else 0.01)
+    # of 2,000 to 4,000 values, where the largest of seven errors is above this once in ten thousand draws
+    assert found.rank_error < 0.05
     assert found.below.tolist() == np.searchsorted(ordered, found.points, "left").tolist()
     assert sum(found.histogram.counts) == len(values)
     edges = found.histogram.edges
@@ -150,7 +151,7 @@ def test_estimates_of_many_values_have_the_error_that_they_tell(tmp_path, monkey
 
 def test_frequent_strings_are_found_among_many(tmp_path, monkeypatch):
     """Of a column whose first values are all different, and of one whose first are the same."""
-    monkeypatch.setattr(profile, "MOST_VALUES", 100)
+    monkeypatch.setattr(profile, "MOST_STRINGS", 1000)
     monkeypatch.setattr(profile, "MOST_DISTINCT", 50)
     some = [b"%d" % number for number in range(9000)]
     words = [*some, *[b"often"] * 3000]

@@ -28,7 +28,7 @@ def stats(
     Args:
         files: paths, patterns, or a folder.
         schema: the schema, for the names of features and classes; by default the one beside the files.
-        jobs: the number of threads; None for one per processor. With one, estimates are the same each time.
+        jobs: the number of threads; None for one per processor.
         progress: receives the number of records and bytes.
 
     Raises:

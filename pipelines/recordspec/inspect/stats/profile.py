@@ -1,13 +1,13 @@
-"""Reads records, and counts each of their features: what has them here, their values by DuckDB.
+"""Reads records twice, and counts each of their features.
 
-Records are read two to four times, from the second on only those columns of which more is asked. DuckDB gets
-the values of all columns end to end, with the number of their column: what it counts takes as long for a
-thousand columns as for one with as many values.
+What has a feature, and its numbers, are counted in NumPy; how many values differ, and how often each of few is
+there, by DuckDB. It gets the values of all columns end to end, with the number of their column: to count those
+of a thousand columns takes no longer than as many of one. The second reading decodes only the columns of which
+more is asked.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordspec._arrow import arrow
 from recordspec._duckdb import connected, errors_of, reader_of
@@ -45,11 +44,10 @@ from recordspec.inspect.stats.values import (
     EstimatedCount,
     Frequencies,
     KindValues,
+    NumberCounter,
     NumberValues,
-    bin_edges,
+    Sample,
     counted_numbers,
-    histogram_of,
-    inner_edges,
 )
 from recordspec.progress import Progress
 from recordspec.wire.arrays import (
@@ -74,15 +72,15 @@ from recordspec.wire.arrays import (
     values_array,
 )
 from recordspec.wire.columns import Kind
-from recordspec.wire.hashes import Words, of_strings
+from recordspec.wire.hashes import Words, of_strings, of_values
 from recordspec.wire.record_batch import RecordBatch
 
 # The largest number of features whose values are counted.
 MOST_FEATURES = 1000
 MOST_PROBLEMS = 10
-# Up to so many values of a column, or different values, each is counted.
-MOST_VALUES = 1 << 14
+# Of so many different values of a column, each is counted, and up to twice as many strings are.
 MOST_DISTINCT = 1 << 12
+MOST_STRINGS = 1 << 12
 # Rows up to which duplicates are counted; beyond, they are estimated. 32 MB.
 MOST_ROWS = 1 << 22
 # The first bytes of a value that are kept; one more shows whether the value is longer.
@@ -100,8 +98,7 @@ _FIRST = 1 << 13
 _EXAMPLES = 1 << 8
 # With at least this share of different values, none can be frequent enough to be named.
 _DIFFERENT = 0.9
-# The most values that are counted of all columns together.
-_MOST_COUNTED = 1 << 22
+_NO_HASHES = np.zeros(0, np.uint64)
 
 # What reads the records, of blocks only these keys, as often as they are needed.
 Reading = Callable[[Collection[str] | None], Iterable[RowBatch | UnreadableRecord]]
@@ -268,22 +265,21 @@ def _arrays(records: RecordBatch) -> Iterator[tuple[FeatureKey, Sequence[ArrowAr
         yield (True, name), arrays
 
 
-# The fields of the table that DuckDB reads, beside the number `k` of a column: its integers, floats or
-# strings; those integers and strings that hardly repeat; rows, or the hashes of those of blocks.
+# The fields of the table that DuckDB reads, beside the number `k` of a column: integers and strings that may
+# repeat; those that hardly do; rows, or the hashes of those of blocks.
 _FIELDS = {
     "i": "int64",
-    "f": "float",
     "b": "large_binary",
     "n": "int64",
     "m": "large_binary",
     "r": "large_binary",
     "h": "uint64",
 }
-_FIELD_OF: dict[Kind, str] = {"int64": "i", "float32": "f", "bytes": "b"}
+_FIELD_OF: dict[Kind, str] = {"int64": "i", "bytes": "b"}
 _ROWS = -1  # the number of the column of rows
 
-# The values of a column in some rows: its number, how many they are, and they by field.
-Part = tuple[int, int, dict[str, ArrowArray]]
+# The values of a column in some rows: its number, their field, and they.
+Part = tuple[int, str, ArrowArray]
 ColumnKey = tuple[FeatureKey, Kind]
 
 
@@ -310,52 +306,63 @@ class _Counted:
     """The values of a kind under a key, and what is known of them.
 
     Attributes:
-        number, fields: of the column, for DuckDB.
+        number: of the column, for DuckDB.
+        field: in which DuckDB gets it first; empty of floats.
         repeats: whether its first values are so few that all may be.
-        nans, infinite, lowest: of floats, how many are not finite.
+        numbers: the counts of numbers.
         sizes, forms, examples: of strings.
-        known: what DuckDB tells of all values.
-        is_counted: whether each value is counted.
-        values, times: those that are, and how often each is there.
-        bounds, bins: of numbers, and how many are between these.
-        squares: of the distances of integers from their mean, without its fraction, summed.
-        distinct: the number of different values.
+        sample: of the values; of strings, as they are told apart.
+        is_kept, is_few: whether each value is counted: here, as there are few; or by DuckDB, as few differ.
+        values, times: those that are counted, and how often each is there.
+        hashes: the different ones below `limit`, of columns of which not all are counted.
+        distinct: the number of different values, or about how many.
         order: of labels.
     """
 
     def __init__(self, number: int, kind: Kind, first: Any, *, has_classes: bool) -> None:
         some = values_array(first)[:_FIRST]
-        self.repeats = has_classes or len(some.unique()) < _DIFFERENT * len(some)
-        field = _FIELD_OF[kind]
-        others = {"i": ("i", "n"), "b": ("m",)}
         self.number, self.kind = number, kind
-        self.fields = (field,) if self.repeats else others.get(field, (field,))
-        self.nans = self.infinite = self.lowest = 0
+        self.repeats = has_classes or len(some.unique()) < _DIFFERENT * len(some)
+        fields = {"int64": "in", "bytes": "bm", "float32": ("", "")}[kind]
+        self.field = fields[0] if self.repeats else fields[1]
+        self.numbers = None if kind == "bytes" else NumberCounter(kind, number)
+        self.sample = self.numbers.sample if self.numbers else Sample(MOST_STRINGS, number)
         self.sizes, self.forms = SizeCounts(), ContentTypes()
         self.examples = bytes_in(prefixes(some[:_EXAMPLES], SHOWN)) if kind == "bytes" else []
-        self.known: dict[str, Any] = {"count": 0}
-        self.is_counted = False
+        self.is_kept = self.is_few = False
+        self.limit, self.hashes = 0, _NO_HASHES
         self.values, self.times = some[:0], np.zeros(0, np.int64)
-        self.bounds, self.bins = np.zeros(0), np.zeros(1, np.int64)
-        self.squares = 0.0
         self.distinct = EstimatedCount(value=0)
         self.order: AdjacentValues | None = None
 
-    def look_at(self, values: Any) -> None:
-        """Counts what only Python sees of the values, each once."""
-        if self.kind == "bytes":
+    @property
+    def count(self) -> int:
+        """The number of values; of floats, of the finite ones."""
+        return self.sizes.count if self.numbers is None else self.numbers.count
+
+    @property
+    def is_counted(self) -> bool:
+        return self.is_kept or self.is_few
+
+    @property
+    def is_read_again(self) -> bool:
+        if self.order is not None or self.is_few:
+            return True
+        return not self.is_kept and bool(self.numbers or self.limit or len(self.values))
+
+    def look_at(self, values: Any) -> ArrowArray:
+        """Counts what DuckDB is not asked, in the first reading. Returns what it may be asked."""
+        told_apart = self.told_apart(values)
+        if self.numbers is not None:
+            self.numbers.add(values)
+        else:
             self.sizes.add(sizes_of(values))
             self.forms.add(values)
-        elif self.kind == "float32" and not (finite := np.isfinite(values)).all():
-            nans = int(np.count_nonzero(np.isnan(values)))
-            self.nans += nans
-            self.infinite += len(values) - int(np.count_nonzero(finite)) - nans
-            self.lowest += int(np.count_nonzero(np.isneginf(values)))
+            self.sample.add(told_apart)
+        return told_apart
 
     def told_apart(self, values: Any) -> ArrowArray:
-        """What DuckDB gets of values: the finite numbers; of long strings the beginning and a hash."""
-        if self.kind == "float32" and not (finite := np.isfinite(values)).all():
-            values = values[finite]
+        """What DuckDB gets of integers and strings: of long ones the beginning and a hash."""
         if self.kind == "bytes" and (sizes := sizes_of(values)).max(initial=0) > SHOWN:
             some = take(values, np.flatnonzero(sizes > SHOWN))
             ends = rows_array(of_strings(some).view(np.uint8).reshape(-1, 8))
@@ -364,97 +371,58 @@ class _Counted:
             return arrow().compute.replace_with_mask(values, truth_array(sizes > SHOWN), cut)
         return values_array(values)
 
-    def find_bounds(self) -> None:
-        """Sets the bounds between which numbers are counted: those of bins and of quantiles."""
-        low, high, quantiles = (self.known[name] for name in ("low", "high", "quantiles"))
-        integers = self.kind == "int64"
-        inner = inner_edges(bin_edges(low, high, integers=integers), integers=integers)
-        dtype = np.dtype(self.kind)
-        at = np.array(quantiles, dtype)
-        after = np.minimum(at, high - 1) + 1 if integers else np.nextafter(at, np.float32(np.inf))
-        edges = np.array(inner, np.int64) if integers else _rounded_up(np.array(inner, np.float64))
-        self.bounds = np.unique(np.concatenate([edges, at, after]).astype(dtype))
-        self.bins = np.zeros(len(self.bounds) + 1, np.int64)
+    def count_sample(self) -> None:
+        """Counts the values of the sample: all there are, or those that may be the most frequent ones."""
+        if self.numbers is not None and not self.numbers.count:
+            return
+        counted = values_array(self.sample.values).value_counts()
+        values, times = counted.field(0), to_numpy(counted.field(1))
+        if not self.is_kept:
+            some = np.flatnonzero(times > 1)
+            some = some[np.argsort(-times[some], kind="stable")[: 2 * TOP]]
+            values, times = take(values, some), np.zeros(len(some), np.int64)
+        self.values, self.times = values, times
 
-    def count_between(self, values: ArrowArray) -> None:
-        """Counts numbers between the bounds, and how far integers are from their mean: float64 has no large
-        ones next to each other, which DuckDB's deviation is of."""
-        numbers = to_numpy(values)
-        places = np.searchsorted(self.bounds, numbers, "right")
-        self.bins += np.bincount(places, minlength=len(self.bins))
-        if self.kind == "int64" and self.known["high"] - self.known["low"] < 1 << 63:
-            apart = (numbers - int(self.known["sum"]) // self.known["count"]).astype(np.float64)
-            self.squares += float(apart @ apart)
-
-    def count_known(self, values: ArrowArray) -> None:
-        """Counts those that equal one of `values`."""
-        places = arrow().compute.index_in(values, value_set=self.values).drop_null()
-        self.times += np.bincount(to_numpy(places), minlength=len(self.times))
+    def count_again(self, values: ArrowArray) -> None:
+        """Counts values that may be frequent, and about how many differ, in the second reading."""
+        if len(self.values):
+            places = arrow().compute.index_in(values, value_set=self.values).drop_null()
+            self.times += np.bincount(to_numpy(places), minlength=len(self.times))
+        if self.limit:
+            hashes = of_values(values)
+            self.hashes = np.union1d(self.hashes, hashes[hashes < np.uint64(self.limit)])
 
     @property
     def summary(self) -> KindValues:
-        if self.kind == "bytes":
+        if self.numbers is None:
             return BytesValues(
                 sizes=self.sizes, forms=self.forms, frequent=self._frequent, examples=self.examples
             )
-        if not self.known["count"]:
+        numbers = self.numbers
+        if not numbers.count:
             none = np.zeros(0, self.kind)
             made = NumberValues(count=0, quantiles={}, points=none, below=none.astype(np.int64))
         elif self.is_counted:
-            made = counted_numbers(to_numpy(self.values), self.times)
+            order = np.argsort(to_numpy(self.values))
+            made = counted_numbers(to_numpy(self.values)[order], self.times[order])
         else:
-            made = self._estimated
-        count = made.count + self.nans + self.infinite
-        return replace(made, count=count, nans=self.nans, infinite=self.infinite, lowest=self.lowest)
-
-    @property
-    def _estimated(self) -> NumberValues:
-        """Numbers of which not each value is counted."""
-        count, low, high, mean = (self.known[name] for name in ("count", "low", "high", "mean"))
-        integers, below = self.kind == "int64", np.cumsum(self.bins)[:-1]
-        edges = bin_edges(low, high, integers=integers)
-        inner = np.array(inner_edges(edges, integers=integers))
-        inner = inner.astype(np.int64) if integers else _rounded_up(inner)
-        quantiles = np.array(self.known["quantiles"], self.kind)
-        first, after = (
-            np.append(below, count)[np.searchsorted(self.bounds, quantiles, side)] / count
-            for side in ("left", "right")
-        )
-        shares = np.array(self.known["shares"])
-        off = np.maximum(first - shares, shares - after).max()
-        return NumberValues(
-            count=count,
-            zeros=self.known["zeros"],
-            low=low,
-            high=high,
-            mean=mean,
-            deviation=math.sqrt(self.squares / count) if self.squares else self.known["deviation"],
-            quantiles=dict(zip(self.known["shares"], quantiles.tolist(), strict=True)),
-            rank_error=max(float(off), 0.0),
-            histogram=histogram_of(edges, below[np.searchsorted(self.bounds, inner)].tolist(), count),
-            points=self.bounds,
-            below=below,
-            is_counted=False,
-            frequent=self._frequent if integers else None,
-        )
+            made = numbers.summary(self._frequent if self.field else None)
+        count = made.count + numbers.nans + numbers.infinite
+        return replace(made, count=count, nans=numbers.nans, infinite=numbers.infinite, lowest=numbers.lowest)
 
     @property
     def _frequent(self) -> Frequencies:
-        values = bytes_in(self.values) if self.kind == "bytes" else to_numpy(self.values).tolist()
-        pairs = sorted(zip(values, self.times.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
-        pairs = pairs if self.is_counted else [pair for pair in pairs[:TOP] if pair[1]]
+        pairs = arrow().Table.from_arrays([self.values, numbers_array(self.times)], names=["value", "times"])
+        pairs = pairs.sort_by([("times", "descending"), ("value", "ascending")])
+        pairs = pairs if self.is_counted else pairs.slice(0, TOP)
+        values, times = (_whole(pairs[name]) for name in ("value", "times"))
+        distinct = EstimatedCount(value=len(values)) if self.is_counted else self.distinct
         return Frequencies(
-            distinct=EstimatedCount(value=len(values)) if self.is_counted else self.distinct,
-            values=[value for value, _ in pairs],
-            times=[many for _, many in pairs],
+            distinct=_of_all(len(self.hashes), self.limit) if self.limit else distinct,
+            values=bytes_in(values) if self.kind == "bytes" else to_numpy(values).tolist(),
+            times=to_numpy(times).tolist(),
             whole=self.is_counted,
         )
-
-
-def _rounded_up(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """The smallest float32 that is not below each: a float32 is below both, or neither."""
-    near = numbers.astype(np.float32)
-    return np.where(near < numbers, np.nextafter(near, np.float32(np.inf)), near)
 
 
 def profile(
@@ -568,23 +536,27 @@ class _Profiler:
         features = {key: counts for key, counts in self._profile.features.items() if counts.present}
         self._profile.features = features
         self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
-        most = min(MOST_VALUES, _MOST_COUNTED // max(len(self._columns), 1))
         for (key, kind), column in self._columns.items():
             few = _MARGIN * max(MOST_DISTINCT, self._classes.get(key, 0))
-            distinct = column.known.get("distinct", math.inf)
-            column.is_counted = column.known["count"] <= most or (column.repeats and distinct <= few)
-            if kind != "bytes" and not column.is_counted:
-                column.find_bounds()
+            distinct = column.distinct.value
+            column.is_kept = column.sample.is_whole
+            column.is_few = not column.is_kept and column.repeats and 0 < distinct <= few
+            is_varied = not column.field or distinct >= _DIFFERENT * column.count
+            if column.is_kept or not (column.is_few or is_varied):
+                column.count_sample()
+            if not column.is_counted and column.field and column.repeats:
+                column.limit = min(_WORDS - 1, _HASHES * _WORDS // distinct)
+            if column.numbers is not None and not column.is_counted:
+                column.numbers.find_bounds(self._shares)
             if kind != "float32" and column.is_counted and features[key].is_single:
                 features[key].order = column.order = AdjacentValues()
-        self._count_values()
-        self._count_frequent()
+        self._read_again()
         for (key, kind), column in self._columns.items():
             features[key].of[kind] = column.summary
         return self._profile
 
     def _summarize(self, size: int, progress: Progress) -> None:
-        """Reads all records, and asks DuckDB about each column."""
+        """Reads all records, and asks DuckDB about how many values differ."""
         chunks = self._chunks(None)
         first = next(chunks, None)
         rows = first.records.rows if first else 0
@@ -592,15 +564,8 @@ class _Profiler:
             rows = max(rows, size * rows // max(1, first.bytes))
         below = {"values": 2 * _HASHES, "rows": MOST_ROWS}
         below = {name: min(_WORDS, most * _WORDS // max(rows, 1)) - 1 for name, most in below.items()}
-        shares = str(list(self._shares))
         made = self._asked(
-            f"""SELECT k,
-                count(i) AS count_i, min(i) AS low_i, max(i) AS high_i, count(i) FILTER (i = 0) AS zeros_i,
-                sum(i) AS sum_i, stddev_pop(i) AS deviation_i, approx_quantile(i, {shares}) AS quantiles_i,
-                approx_count_distinct(i) AS distinct_i,
-                count(f) AS count_f, min(f) AS low_f, max(f) AS high_f, count(f) FILTER (f = 0) AS zeros_f,
-                avg(f) AS mean_f, stddev_pop(f) AS deviation_f, approx_quantile(f, {shares}) AS quantiles_f,
-                count(b) AS count_b, approx_count_distinct(b) AS distinct_b, count(m) AS count_m,
+            f"""SELECT k, approx_count_distinct(i) + approx_count_distinct(b) AS about,
                 list(hash(n)) FILTER (n IS NOT NULL AND hash(n) <= {below["values"]}) AS hashes_n,
                 list(hash(m)) FILTER (m IS NOT NULL AND hash(m) <= {below["values"]}) AS hashes_m,
                 list(hash(r)) FILTER (r IS NOT NULL AND hash(r) <= {below["rows"]}) AS hashes_r,
@@ -609,32 +574,22 @@ class _Profiler:
             self._all_parts(chain([first] if first else (), chunks), progress),
         )
         columns = {column.number: column for column in self._columns.values()}
-        for row in range(made.num_rows):
-            number = made["k"][row].as_py()
-            hashes = {name[-1]: made[name][row].values for name in made.schema.names if "hashes" in name}
-            hashes = {field: to_numpy(array) for field, array in hashes.items() if array is not None}
+        for row, number in enumerate(made["k"].to_pylist()):
+            lists = [made[f"hashes_{field}"][row].values for field in "nmrh"]
+            kept = np.concatenate([to_numpy(one) for one in lists if one is not None] or [_NO_HASHES])
             if number == _ROWS:
-                kept = np.sort(np.concatenate([*hashes.values(), np.zeros(0, np.uint64)]))
-                self._profile.hashes = RowHashes(hashes=kept, limit=below["rows"] + 1)
-                continue
-            column = columns[number]
-            column.known["shares"] = self._shares
-            for name in made.schema.names[1:]:
-                word, _, field = name.partition("_")
-                if field in column.fields and word != "hashes":
-                    column.known[word] = made[name][row].as_py()
-            if "sum" in column.known:
-                column.known["mean"] = int(column.known["sum"]) / column.known["count"]
-            if not column.repeats and column.kind != "float32":
-                kept = hashes.get(column.fields[-1], np.zeros(0, np.uint64))
-                column.distinct = _of_all(len(np.unique(kept)), below["values"] + 1)
+                self._profile.hashes = RowHashes(hashes=np.sort(kept), limit=below["rows"] + 1)
+            elif columns[number].repeats:
+                columns[number].distinct = EstimatedCount(value=made["about"][row].as_py())
+            else:
+                columns[number].distinct = _of_all(len(np.unique(kept)), below["values"] + 1)
 
     def _all_parts(self, chunks: Iterable[_Chunk], progress: Progress) -> Iterator[list[Part]]:
         """The values of all columns, and the rows. What DuckDB is not asked is counted on the way."""
         for chunk in chunks:
             self._profile.add(chunk.batches, chunk.records)
             progress.advance(chunk.records.rows, chunk.bytes)
-            parts: list[Part] = [(_ROWS, len(rows), {field: rows}) for field, rows in chunk.compared]
+            parts: list[Part] = [(_ROWS, field, rows) for field, rows in chunk.compared]
             for place, flat in _flat_values(chunk.records):
                 if place[0] not in self._profile.features:
                     continue
@@ -642,76 +597,38 @@ class _Profiler:
                     number, has_classes = len(self._columns), place[0] in self._classes
                     self._columns[place] = _Counted(number, place[1], flat, has_classes=has_classes)
                 column = self._columns[place]
-                column.look_at(flat)
-                values = column.told_apart(flat)
-                parts.append((column.number, len(values), dict.fromkeys(column.fields, values)))
+                values = column.look_at(flat)
+                if column.field:
+                    parts.append((column.number, column.field, values))
             yield parts
 
-    def _count_values(self) -> None:
-        """Counts the values of columns that have few; of other numbers, those between bounds."""
-        columns = {
-            place: one for place, one in self._columns.items() if one.is_counted or place[1] != "bytes"
-        }
+    def _read_again(self) -> None:
+        """Counts the values of columns of which few differ, and what is asked of others."""
+        columns = {place: column for place, column in self._columns.items() if column.is_read_again}
 
         def parts() -> Iterator[list[Part]]:
             for pieces in self._pieces(columns):
+                some: list[Part] = []
                 for column, values in pieces:
-                    if not column.is_counted:
-                        column.count_between(values)
                     if column.order is not None:
                         column.order.add(values)
-                yield [
-                    (column.number, len(values), {_FIELD_OF[column.kind]: values})
-                    for column, values in pieces
-                    if column.is_counted
-                ]
+                    if column.is_few:
+                        some.append((column.number, _FIELD_OF[column.kind], values))
+                    if column.is_counted:
+                        continue
+                    column.count_again(values)
+                    if column.numbers is not None:
+                        column.numbers.count_below(to_numpy(values))
+                yield some
 
-        made = self._asked("SELECT k, i, f, b, count(*) AS times FROM t GROUP BY ALL ORDER BY ALL", parts())
+        made = self._asked("SELECT k, i, b, count(*) AS times FROM t GROUP BY ALL", parts())
         numbers = to_numpy(_whole(made["k"]))
         for column in columns.values():
-            if column.is_counted:
-                start, stop = np.searchsorted(numbers, [column.number, column.number + 1])
-                some = made.slice(start, stop - start)
+            if column.is_few:
+                some = made.take(np.flatnonzero(numbers == column.number))
                 values = _whole(some[_FIELD_OF[column.kind]])
                 column.values = to_binary(values) if column.kind == "bytes" else values
                 column.times = to_numpy(_whole(some["times"]))
-
-    def _count_frequent(self) -> None:
-        """Finds and counts the most frequent values of columns that have many."""
-        columns = {
-            place: column
-            for place, column in self._columns.items()
-            if not column.is_counted
-            and place[1] != "float32"
-            and (column.repeats or column.distinct.value < _DIFFERENT * column.known["count"])
-        }
-        if not columns:
-            return
-        made = self._asked(
-            f"""SELECT k, approx_top_k(i, {2 * TOP}) AS top_i, approx_top_k(b, {2 * TOP}) AS top_b,
-                min(CASE WHEN i IS NOT NULL THEN hash(i) END, {_HASHES}) AS hashes_i,
-                min(CASE WHEN b IS NOT NULL THEN hash(b) END, {_HASHES}) AS hashes_b
-            FROM t GROUP BY k""",
-            (
-                [(column.number, len(values), {_FIELD_OF[column.kind]: values}) for column, values in pieces]
-                for pieces in self._pieces(columns)
-            ),
-        )
-        numbered = {column.number: column for column in columns.values()}
-        for row, number in enumerate(made["k"].to_pylist()):
-            column = numbered[number]
-            field = _FIELD_OF[column.kind]
-            values = made[f"top_{field}"][row].values
-            column.values = to_binary(values) if column.kind == "bytes" else values
-            column.times = np.zeros(len(values), np.int64)
-            if column.repeats:
-                hashes = to_numpy(made[f"hashes_{field}"][row].values)
-                distinct, is_all = np.unique(hashes), len(hashes) < _HASHES
-                limit = _WORDS if is_all else int(distinct[-1])
-                column.distinct = _of_all(len(distinct) - (not is_all), limit)
-        for pieces in self._pieces(columns):
-            for column, values in pieces:
-                column.count_known(values)
 
     def _pieces(self, columns: Mapping[ColumnKey, _Counted]) -> Iterator[list[tuple[_Counted, ArrowArray]]]:
         """The values of these columns, of some rows after others."""
@@ -785,19 +702,18 @@ def _field_types() -> dict[str, Any]:
 
 
 def _record_batch(parts: list[Part], schema: Any) -> Any:
-    """The parts one below the other, each in its fields; the others are null there."""
+    """The parts one below the other, each in its field; the others are null there."""
     pyarrow = arrow()
-    parts = sorted(parts, key=lambda part: sorted(part[2]))  # long runs of null take no time
-    counts = [count for _, count, _ in parts]
-    numbers = np.repeat(np.array([number for number, _, _ in parts], np.int16), counts)
-    arrays = [numbers_array(numbers)]
+    parts = sorted(parts, key=lambda part: part[1])  # long runs of null take no time
+    counts = [len(values) for _, _, values in parts]
+    arrays = [numbers_array(np.repeat(np.array([number for number, _, _ in parts], np.int16), counts))]
     for name, kind in zip(schema.names[1:], schema.types[1:], strict=True):
         pieces, missing = [], 0
-        for _, count, by_field in parts:
-            if name not in by_field:
-                missing += count
+        for _, field, values in parts:
+            if field != name:
+                missing += len(values)
                 continue
-            pieces += [pyarrow.nulls(missing, kind), by_field[name]] if missing else [by_field[name]]
+            pieces += [pyarrow.nulls(missing, kind), values] if missing else [values]
             missing = 0
         if missing or not pieces:
             pieces.append(pyarrow.nulls(missing, kind))

@@ -1,0 +1,1 @@
+"""What `benchmarks/scanning.py` measures."""
