@@ -109,7 +109,7 @@ def test_other_keys_and_those_of_later_records(tmp_path):
     with pytest.raises(SpecError) as refused:
         found(path, "late IS NULL")
     assert str(refused.value) == (
-        "where: expected a key of the first records, got `late` (the nearest: `a`, `other`, `file`)"
+        "where: expected a key of the first records, got `late` (the nearest: `a`, `other`, `content`, `file`)"
     )
 
 

@@ -64,7 +64,9 @@ files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines, also on a terminal.")
 
-jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one per processor]")
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1), help="Processes, or threads. [default: one per processor]"
+)
 
 spec_option = click.option("--spec", type=PATH, help="A schema or config that names features and classes.")
 

@@ -1,9 +1,9 @@
 """Reads records twice, and counts each of their features.
 
-What has a feature, and its numbers, are counted in NumPy; how many values differ, and how often each of few is
-there, by DuckDB. It gets the values of all columns end to end, with the number of their column: to count those
-of a thousand columns takes no longer than as many of one. The second reading decodes only the columns of which
-more is asked.
+What has a feature, and its numbers, are counted in NumPy; how many values differ, and how often each of few
+is there, by DuckDB. It gets the values of all columns end to end, with the number of their column: to count
+those of a thousand columns takes no longer than as many of one. The second reading decodes only the columns
+of which more is asked.
 """
 
 from __future__ import annotations
