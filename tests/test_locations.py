@@ -1162,7 +1162,7 @@ WRITERS = {
 TEMPORARY = {
     *("cli/check.py: begun.write_text", "cli/infer.py: fresh.write_text", "cli/plot.py: figure.savefig"),
     *("cli/schemas.py: fresh.write_bytes", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
-    *("inspect/export_writers.py: path.open", "inspect/sql.py: path.open", "language.py: begun.write_text"),
+    *("inspect/table_writers.py: path.open", "language.py: begun.write_text"),
     *(
         "locations.py: fresh.write_bytes",
         "reading/encoding.py: file.write_text",

@@ -15,7 +15,8 @@ from some_records import ROWS, SCHEMA, example, write
 import recordspec as rs
 from recordspec.cli.options import NAMED_PATTERN
 from recordspec.errors import RecordError, SpecError, StoreError
-from recordspec.inspect.sql import named_tables, query, rows_in, saving
+from recordspec.inspect.sql import named_tables, query
+from recordspec.inspect.table_writers import json_lines, saving
 from recordspec.locations import location
 
 SPLIT = {"train": 0.8, "test": 0.2}
@@ -34,7 +35,7 @@ def tables_of(sql: str, *sources: object) -> dict:
 
 def rows_of(sql: str, *sources: object, **options) -> list[dict]:
     with query(sql, tables_of(sql, *sources), **options) as result:
-        return [row for batch in result for row in rows_in(batch)]
+        return [json.loads(line) for batch in result for line in bytes(json_lines(batch)).splitlines()]
 
 
 def test_a_query_is_answered_as_python_answers_it(data, chunks):

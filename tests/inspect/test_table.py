@@ -1,4 +1,4 @@
-"""TFRecords as tables of Arrow; the laws of `schema.table_columns` are in `test_laws.py`."""
+"""TFRecords as tables of Arrow, with `inspect.scan_columns`; the laws of `schema.table_columns` are in `test_laws.py`."""
 
 from __future__ import annotations
 
@@ -289,6 +289,30 @@ def test_feature_lists_are_lists_of_steps(tmp_path):
         {"n": 7, "sequence/n": ["x"], "s": [[1, 2], None]},
         {"n": 8, "sequence/n": ["y", "z"], "s": [[5]]},
     ]
+
+
+def test_rows_may_lack_a_feature_list_that_others_have(tmp_path, chunks):
+    records = [sequence_example({"s": [[1], [2, 3]]}, n=[7]), *[example(n=[number]) for number in range(9)]]
+    table = rs.scan(write(tmp_path / "a.tfrecord", *records)).to_table()
+    assert table["s"].to_pylist() == [[[1], [2, 3]], *[None] * 9]
+    assert table["n"].to_pylist() == [7, *range(9)]
+
+
+def test_lists_of_any_length_are_empty_without_their_key(tmp_path):
+    """As they are read, unless rows may omit them: what is written again is equal."""
+    schema = rs.Schema.loads(
+        """
+        schema: s
+        features:
+          many: {kind: var_len, dtype: int64}
+          pairs: {kind: box, format: xyxy}
+          sides: {kind: box, format: xyxy, keys: [x0, y0, x1, y1]}
+          words: {kind: ragged, dtype: string, shape: [null, null], missing: empty}
+          pair: {dtype: float32, shape: [2], default: [0.5, 1.5]}
+        """
+    )
+    (row,) = rs.scan(write(tmp_path / "a.tfrecord", example()), schema).to_table().to_pylist()
+    assert row == {"many": [], "pairs": [], "sides": [], "words": None, "pair": None}
 
 
 def test_lists_with_context_are_read(tmp_path):

@@ -40,6 +40,11 @@ def print_json(value: Any) -> None:
     click.echo(show_json(json.dumps(value, ensure_ascii=False, allow_nan=True, default=_base64)))
 
 
+def print_json_lines(lines: memoryview) -> None:
+    """Prints lines of JSON in UTF-8, each with its line break. Control characters are escaped."""
+    click.echo("\n".join(map(show_json, str(lines, "utf-8").split("\n"))), nl=False)
+
+
 def _escaped(value: Any) -> str:
     return repr(value)[2:-1] if isinstance(value, bytes) else str(value)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import islice
 
 import click
 
 from recordspec.cli.options import NAMED_PATTERN, PATH, json_option, spec_option
-from recordspec.cli.output import echo, print_json, print_rows, wants_json
+from recordspec.cli.output import echo, print_json_lines, print_rows, wants_json
 from recordspec.errors import counted
 from recordspec.locations import Location
 
@@ -44,8 +45,9 @@ def query(
     records. A query that names `file`, `record`, `split` or `key` has these columns, too.
     """
     from recordspec.config import load_any
-    from recordspec.inspect.sql import named_tables, rows_in, saving
+    from recordspec.inspect.sql import named_tables
     from recordspec.inspect.sql import query as run_query
+    from recordspec.inspect.table_writers import json_lines, saving
     from recordspec.progress import Progress
 
     in_json = wants_json(as_json)  # a bar takes the place of stdout, which is no terminal then
@@ -57,12 +59,12 @@ def query(
         result = stack.enter_context(run_query(sql, tables, memory=memory, progress=progress))
         columns = counted(len(result.schema), "column")
         saved = None if save is None else save(result)
-        every = chain.from_iterable(map(rows_in, result))
         if saved is None and in_json:
-            for row in every:
-                print_json(row)
+            for batch in result:
+                print_json_lines(json_lines(batch))
             return
-        rows = list(islice(every, _SHOWN + 1))
+        lines = (line for batch in result for line in bytes(json_lines(batch)).splitlines())
+        rows = [json.loads(line) for line in islice(lines, _SHOWN + 1)]
     if saved is not None:
         echo(f"{counted(saved, 'row')} of {columns} in {out}")
         return

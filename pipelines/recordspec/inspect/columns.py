@@ -1,9 +1,8 @@
-"""The values of rows under a key, in the order of the rows, as arrays and as Python values."""
+"""The values of rows under a key, in the order of the rows, and what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,9 @@ from recordspec._arrow import arrow
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.wire.arrays import (
     ArrowArray,
-    bytes_in,
+    Mask,
+    are_text,
+    as_lists,
     counts_of,
     flat_of,
     is_list,
@@ -24,6 +25,7 @@ from recordspec.wire.arrays import (
     spread,
     storage_of,
     to_numpy,
+    values_array,
 )
 from recordspec.wire.record_batch import RecordBatch
 
@@ -33,6 +35,82 @@ def keys_of(decoded: RecordBatch) -> list[FeatureKey]:
     return [(False, key) for key in sorted(decoded.features)] + [
         (True, key) for key in sorted(decoded.sequence)
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnType:
+    """What the values under a key are, in all records so far.
+
+    Attributes:
+        kind: of values; `none` where no record has any.
+        single: whether every record that has the key has one value (of a feature list: every step).
+        steps: whether it is a feature list.
+        text: of bytes: whether all of them are UTF-8.
+    """
+
+    kind: str = "none"
+    single: bool = True
+    steps: bool = False
+    text: bool = True
+
+    def __str__(self) -> str:
+        return f"steps of {self.kind}" if self.steps else self.kind
+
+    @property
+    def depth(self) -> int:
+        """The number of lists in each other that a row has."""
+        return (not self.single) + self.steps
+
+    def fits(self, kind: str) -> bool:
+        """Whether values of this kind may be there, too."""
+        return "none" in (kind, self.kind) or kind == self.kind
+
+    def joined(self, other: ColumnType) -> ColumnType:
+        """The type that holds both, for values of the same key."""
+        return replace(
+            self,
+            kind=other.kind if self.kind == "none" else self.kind,
+            single=self.single and other.single,
+            text=self.text and other.text,
+        )
+
+    def shaped(self, array: ArrowArray) -> ArrowArray:
+        """What is stored under a key, with as many lists in each other as the column has."""
+        if self.steps:
+            steps = replace(self, steps=False).shaped(items_of(array))
+            return list_array(steps, offsets(counts_of(array)), present_in(array))
+        if not self.single:
+            return as_lists(array)
+        return spread(values_array(flat_of(array)), present_in(array)) if is_list(array) else array
+
+
+def type_of(array: ArrowArray, *, steps: bool) -> ColumnType:
+    """The type of values under a key, or in a feature list."""
+    lists = items_of(array) if steps else array
+    kind = storage_of(lists)
+    return ColumnType(
+        kind=kind,
+        single=bool(are_single(lists).all()),
+        steps=steps,
+        text=kind != "bytes" or are_text(flat_of(lists)),
+    )
+
+
+def are_single(lists: ArrowArray) -> Mask:
+    """Whether each has one value, or none is there."""
+    if not is_list(lists):
+        return np.ones(len(lists), bool)
+    alone: Mask = counts_of(lists) == 1
+    return alone | ~present_in(lists)
+
+
+def first_row(array: ArrowArray, *, steps: bool) -> int:
+    """The first row that has a value; of a feature list, the first with a step that has one, if any does."""
+    if steps:
+        there = present_in(items_of(array))
+        if there.any():
+            return int(np.searchsorted(np.cumsum(counts_of(array)), np.argmax(there), side="right"))
+    return int(np.argmax(present_in(array)))
 
 
 def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
@@ -57,23 +135,7 @@ def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
     return [list_array(pyarrow.nulls(int(counts.sum()), nothing), offsets(counts), present_in(arrays[0]))]
 
 
-def with_values(array: ArrowArray, convert: Callable[[npt.NDArray[Any]], ArrowArray]) -> ArrowArray:
-    """The same lists of other values, which `convert` makes of the numbers of all."""
-    if is_list(array):
-        items = with_values(items_of(array), convert)
-        return list_array(items, offsets(counts_of(array)), present_in(array))
-    made = convert(flat_of(array))
-    return spread(made, present_in(array)) if array.null_count else made
-
-
-def to_pylist(flat: Any) -> list[Any]:
-    """Converts to Python's numbers and bytes. A float32 becomes the shortest number that reads back equal."""
-    if not isinstance(flat, np.ndarray):
-        return bytes_in(flat) if len(flat) else []
-    return shortest(flat) if flat.dtype == np.float32 else list(flat.tolist())
-
-
-def shortest(numbers: npt.NDArray[Any]) -> list[float]:
+def shortest(numbers: npt.NDArray[np.float32]) -> list[float]:
     """float32 `[n]` as floats of as few digits as make the difference: 0.1, not 0.10000000149011612."""
     compute = arrow().compute
     digits = compute.cast(numbers_array(numbers), "string")

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from recordspec.errors import Problem, SpecError, nearest, one_of
-from recordspec.wire.arrays import ArrowArray, Ints, strings_array, take
 
 if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
@@ -98,13 +95,6 @@ class FeatureNames:
 def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:
     """The names of indices; an index without one stays what it is."""
     return [classes[value] if 0 <= value < len(classes) else value for value in values]
-
-
-def class_name_strings(indices: Ints, classes: tuple[str, ...]) -> ArrowArray:
-    """The names of many indices; of one without a name, its digits."""
-    distinct, places = np.unique(indices, return_inverse=True)
-    names = [str(one).encode() for one in with_class_names(distinct.tolist(), classes)]
-    return take(strings_array(names), places)
 
 
 def check_known(wanted: Iterable[str], known: Iterable[str], option: str) -> None:

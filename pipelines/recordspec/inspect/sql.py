@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,23 +20,19 @@ from recordspec.errors import (
     RecordspecError,
     SpecError,
     State,
-    nearest,
-    one_of,
 )
 from recordspec.inspect.scan import ALL, RowBatch, Scanner
+from recordspec.inspect.scan_columns import ScanColumn
 from recordspec.inspect.table import (
     KEY,
     PLACES,
     ColumnReader,
     RecordTable,
-    ScanColumn,
     all_columns,
     scan,
 )
-from recordspec.locations import Location, output_file
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
-from recordspec.schema.values import BASE64
 from recordspec.wire.arrays import Mask
 
 # The table of files that are given without a name, and whose names tell no split.
@@ -320,90 +313,3 @@ def _together(batches: Iterator[RowBatch]) -> Iterator[list[RowBatch]]:
         raise
     if group:
         yield group
-
-
-def rows_in(batch: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a record batch as JSON has them: dates as ISO text, bytes in base64, a float32 as the
-    shortest number that reads back equal."""
-    types = [(field.name, field.type) for field in batch.schema]
-    for row in batch.to_pylist():
-        yield {name: _plain(row[name], type_) for name, type_ in types}
-
-
-def _plain(value: Any, type_: Any) -> Any:
-    if isinstance(value, float) and arrow().types.is_float32(type_):
-        return float(str(np.float32(value)))
-    if isinstance(value, (int, float, str, bool)) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {field.name: _plain(value[field.name], field.type) for field in type_}
-    if isinstance(value, list) and arrow().types.is_map(type_):
-        return [[_plain(key, type_.key_type), _plain(item, type_.item_type)] for key, item in value]
-    if isinstance(value, list):
-        return [_plain(item, type_.value_type) for item in value]
-    if isinstance(value, Decimal):  # DuckDB's sums of integers are whole ones
-        return int(value) if value == value.to_integral_value() else float(value)
-    return {BASE64: base64.b64encode(value).decode()} if isinstance(value, bytes) else str(value)
-
-
-@contextmanager
-def saving(out: Location, *, force: bool) -> Iterator[Callable[[Any], int]]:
-    """A function that writes a result to a file in the format of its suffix, and returns the number of rows.
-
-    In CSV, lists and structs are JSON. The file appears at the end, if there was no error. Raises SpecError
-    for a suffix other than `.jsonl`, `.csv` and `.parquet`, StoreError if the file exists, before anything
-    is read, or cannot be written.
-    """
-    writers = {".jsonl": _save_lines, ".csv": _save_csv, ".parquet": _save_parquet}
-    if out.suffix not in writers:
-        expected, hint = f"a name that ends in {one_of(writers)}", nearest(out.suffix, writers)
-        raise SpecError(Problem(path=("out",), expected=expected, got=f"`{out.name}`", hint=hint))
-    with output_file(out, force=force) as path:
-        yield partial(writers[out.suffix], path)
-
-
-def _save_lines(path: Path, result: Any) -> int:
-    rows = 0
-    with path.open("w", encoding="utf-8") as file:
-        for batch in result:
-            for row in rows_in(batch):
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            rows += batch.num_rows
-    return rows
-
-
-def _save_csv(path: Path, result: Any) -> int:
-    from pyarrow import csv
-
-    pyarrow, rows, schema = arrow(), 0, result.schema
-    as_json = [
-        name
-        for name, type_ in zip(schema.names, schema.types, strict=True)
-        if pyarrow.types.is_nested(type_) or pyarrow.types.is_binary(type_)
-    ]
-    for name in as_json:
-        schema = schema.set(schema.get_field_index(name), pyarrow.field(name, pyarrow.string()))
-    with path.open("wb") as file, csv.CSVWriter(file, schema) as writer:
-        for batch in result:
-            texts = [[_json(row[name]) for name in as_json] for row in rows_in(batch)] if as_json else []
-            columns = dict(zip(schema.names, batch.columns, strict=True))
-            for place, name in enumerate(as_json):
-                columns[name] = pyarrow.array([row[place] for row in texts], pyarrow.string())
-            writer.write_batch(pyarrow.RecordBatch.from_arrays([*columns.values()], schema=schema))
-            rows += batch.num_rows
-    return rows
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _save_parquet(path: Path, result: Any) -> int:
-    from pyarrow import parquet
-
-    rows = 0
-    with path.open("wb") as file, parquet.ParquetWriter(file, result.schema) as writer:
-        for batch in result:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    return rows

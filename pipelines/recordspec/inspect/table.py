@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from operator import and_
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow.dataset
@@ -16,8 +16,7 @@ import pyarrow.dataset
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, nearest, one_of
 from recordspec.executors import threaded_map
-from recordspec.inspect.columns import keys_of, values_by_kind
-from recordspec.inspect.export_writers import ColumnType, type_of
+from recordspec.inspect.columns import ColumnType, keys_of, type_of, values_by_kind
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
 from recordspec.inspect.scan import (
     FIRST,
@@ -31,21 +30,27 @@ from recordspec.inspect.scan import (
 from recordspec.inspect.scan import (
     scan as scan_file,
 )
+from recordspec.inspect.scan_columns import (
+    CONTENT,
+    FeatureColumn,
+    KeyColumn,
+    PlaceColumn,
+    RowDecoder,
+    ScanColumn,
+    placed_errors,
+    record_batch,
+    schema_of,
+)
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.schema.blocks import Sections, stored_columns
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
-from recordspec.schema.validate import check_structure
 from recordspec.store.expand import Files, path_list
 from recordspec.store.manifest import Manifest
-from recordspec.wire.arrays import ArrowArray, counts_of, numbers_array, present_in
-from recordspec.wire.record_batch import RecordBatch
 
 # Files whose first records tell the columns, of those without a schema: some from the first to the last.
 _SAMPLED_FILES = 16
 # Columns that tell where a row is, and whether its bytes are those of another, of those who ask by name.
-CONTENT = "content"
 PLACES = ("file", "record", "split", CONTENT)
 KEY = "key"
 # Rows of a record batch, at most.
@@ -53,175 +58,6 @@ _MOST_ROWS = 1 << 16
 
 Values = Literal["stored", "decoded"]
 Corrupt = Literal["error", "skip"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodedRows:
-    """Rows of a file, and what is decoded of them.
-
-    Attributes:
-        batch: the rows, with their places.
-        split: of the file.
-        records: the keys that the columns need.
-        sections: of the columns of features, by section and key.
-    """
-
-    batch: RowBatch
-    split: str
-    records: RecordBatch
-    sections: Sections
-
-
-class ScanColumn(Protocol):
-    """A column of a table: its name and type, the features and keys that it is made of, and its values."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def type(self) -> Any: ...
-
-    @property
-    def features(self) -> tuple[TableColumn, ...]: ...
-
-    @property
-    def keys(self) -> tuple[str, ...]: ...
-
-    @property
-    def of_whole_rows(self) -> bool:
-        """Whether it takes all keys of the rows, not only its own."""
-
-    def array(self, rows: DecodedRows) -> ArrowArray:
-        """The values of rows, of `type`. Raises RecordError, with the row, for one that has others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeatureColumn:
-    """The values of features of the schema: of one, or as the key of a row a struct of several."""
-
-    name: str
-    features: tuple[TableColumn, ...]
-    of_whole_rows: bool = False
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(key for feature in self.features for key in feature.keys)
-
-    @property
-    def type(self) -> Any:
-        if len(self.features) == 1:
-            return self.features[0].type
-        return arrow().struct([(feature.name, feature.type) for feature in self.features])
-
-    def array(self, rows: DecodedRows) -> ArrowArray:
-        arrays = [feature.array(rows.sections) for feature in self.features]
-        if len(arrays) == 1:
-            return arrays[0]
-        return arrow().StructArray.from_arrays(arrays, fields=list(self.type))
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeyColumn:
-    """The values under a key of records without a schema.
-
-    Attributes:
-        name: of the column.
-        key: of the records.
-        form: what its values are, in all records.
-    """
-
-    name: str
-    key: FeatureKey
-    form: ColumnType
-    features: tuple[TableColumn, ...] = ()
-    of_whole_rows: bool = False
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (self.key[1],)
-
-    @property
-    def type(self) -> Any:
-        pyarrow = arrow()
-        of_kind = {"none": pyarrow.null(), "int64": pyarrow.int64(), "float32": pyarrow.float32()}
-        text = pyarrow.large_string() if self.form.text else pyarrow.large_binary()
-        type_ = of_kind.get(self.form.kind, text)
-        for _ in range(self.form.depth):
-            type_ = pyarrow.large_list(type_)
-        return type_
-
-    def array(self, rows: DecodedRows) -> ArrowArray:
-        records = rows.records
-        arrays = values_by_kind(records, self.key)
-        for array in arrays:
-            form = type_of(array, steps=self.key[0])
-            if not self.form.fits(form) or (self.form.kind == "none" and form.kind != "none"):
-                raise self._unlike(array, f"{self.form}", str(form))
-            if self.form.single and not form.single:
-                lists = array.flatten() if self.key[0] else array
-                wrong = present_in(lists) & (counts_of(lists) != 1)
-                raise self._unlike(array, "one value", f"{int(counts_of(lists)[np.argmax(wrong)])}", wrong)
-        if self.form.kind == "none":
-            return arrow().nulls(records.rows, self.type)
-        shaped = self.form.shaped(arrays[0])
-        if shaped.type == self.type:
-            return shaped
-        try:
-            return shaped.cast(self.type)
-        except arrow().ArrowInvalid:
-            row = next(row for row in range(len(shaped)) if not _casts(shaped.slice(row, 1), self.type))
-            raise self._unlike(arrays[0], "UTF-8 text", "bytes that are not", row=row) from None
-
-    def _unlike(
-        self, array: ArrowArray, expected: str, got: str, wrong: Any = None, row: int | None = None
-    ) -> RecordError:
-        if row is None:
-            if wrong is None or self.key[0]:
-                wrong = present_in(array)
-            row = int(np.argmax(wrong))
-        hint = "a schema tells what its columns are: `recordspec infer` proposes one"
-        expected = f"{expected}, as in the first records"
-        return RecordError(Problem(path=(self.name,), expected=expected, got=got, hint=hint), row)
-
-
-def _casts(array: ArrowArray, type_: Any) -> bool:
-    try:
-        array.cast(type_)
-    except arrow().ArrowInvalid:
-        return False
-    return True
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlaceColumn:
-    """Where each row is, not what it has; or a hash of its bytes.
-
-    Attributes:
-        name: of the column.
-        place: one of PLACES.
-    """
-
-    name: str
-    place: str
-    features: tuple[TableColumn, ...] = ()
-    keys: tuple[str, ...] = ()
-
-    @property
-    def type(self) -> Any:
-        types = {"record": arrow().int64(), CONTENT: arrow().uint64()}
-        return types.get(self.place, arrow().large_string())
-
-    @property
-    def of_whole_rows(self) -> bool:
-        return self.place == CONTENT
-
-    def array(self, rows: DecodedRows) -> ArrowArray:
-        if self.place == CONTENT:
-            return numbers_array(rows.batch.hashes)
-        if self.place == "record":
-            return numbers_array(rows.batch.numbers)
-        text = rows.split if self.place == "split" else str(rows.batch.path)
-        return arrow().repeat(arrow().scalar(text, self.type), len(rows.batch))
 
 
 class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
@@ -266,7 +102,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     @property
     def schema(self) -> Any:
         """The names and types of the columns, a `pyarrow.Schema`."""
-        return arrow().schema([(column.name, column.type) for column in self._columns.values()])
+        return schema_of(self._columns.values())
 
     def scanner(
         self,
@@ -568,17 +404,11 @@ class ColumnReader:
         condition: Any = None,
         most: int = _MOST_ROWS,
     ) -> None:
-        self._columns, self._scanner, self._most = columns, scanner, most
+        self._columns, self._most = columns, most
         self._projection, self._condition = projection, condition
-        self._features = {feature.name: feature for column in columns for feature in column.features}
-        self._stored = [
-            (feature.section, column)
-            for feature in self._features.values()
-            for column in feature.feature.columns()
-        ]
-        self._keys = {key for column in columns for key in column.keys}
+        self._decoder = RowDecoder(scanner, columns)
         self._takes_rows = any(column.of_whole_rows for column in columns)
-        self._schema = arrow().schema([(column.name, column.type) for column in columns])
+        self._schema = schema_of(columns)
         self._is_plain = condition is None and (projection is None or projection == self._schema.names)
 
     @cached_property
@@ -595,7 +425,7 @@ class ColumnReader:
 
     def narrowed(self, file: FileRange) -> FileRange:
         """The file, with only these columns of its blocks."""
-        return file if file.blocks is None or self._takes_rows else replace(file, keys=self._keys)
+        return file if file.blocks is None or self._takes_rows else replace(file, keys=self._decoder.keys)
 
     def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
         """The record batches of the rows up to the first that has an error, and that error."""
@@ -609,33 +439,9 @@ class ColumnReader:
             return before, earlier or RecordError(error.problems, row)
 
     def _pieces(self, batch: RowBatch) -> Iterator[Any]:
-        table = self._queried(arrow().Table.from_batches([self._record_batch(batch)]))
-        yield from table.to_batches(self._most)
-
-    def _record_batch(self, batch: RowBatch) -> Any:
-        schema = self._scanner.schema
-        try:
-            if schema is None or not self._features:
-                records = decoded(batch.rows, self._keys)
-                check_readable(records, batch)
-            else:
-                records = batch.rows.decode(schema.message_steps, self._keys)
-                check_structure(((one.section, one.feature) for one in self._features.values()), records)
-            rows = DecodedRows(
-                batch=batch,
-                split=self._scanner.splits[batch.path],
-                records=records,
-                sections=stored_columns(self._stored, records),
-            )
-            arrays = [column.array(rows) for column in self._columns]
-        except RecordError as error:
-            where = batch.place(error.row or 0)
-            raise RecordError([_placed(problem, where) for problem in error.problems], error.row) from None
-        return arrow().RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def _placed(problem: Problem, where: str) -> Problem:
-    return problem if problem.where else problem.at(where)
+        with placed_errors(batch):
+            made = record_batch(self._decoder.decode(batch), self._columns)
+        yield from self._queried(arrow().Table.from_batches([made])).to_batches(self._most)
 
 
 def scan(
@@ -797,7 +603,7 @@ def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> d
                 for array in values_by_kind(records, key):
                     form = type_of(array, steps=key[0])
                     before = forms.get(key, form)
-                    forms[key] = before.joined(form) if before.fits(form) else before
+                    forms[key] = before.joined(form) if before.fits(form.kind) else before
     return {
         key: replace(form, text=form.text and key[1] not in binary)
         for key, form in sorted(forms.items(), key=lambda item: (item[0][0], item[0][1]))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,9 +36,11 @@ from recordspec.wire.arrays import (
     ArrowArray,
     Ints,
     Mask,
+    are_text,
     counts_of,
     fixed_lists,
     flat_of,
+    is_list,
     items_of,
     lengths_of,
     list_array,
@@ -96,6 +98,12 @@ class TableColumn:
     @property
     def _is_decoded(self) -> bool:
         return self.decoded and self.feature.value_type.item == "media"
+
+    @property
+    def _is_restored(self) -> bool:
+        """Whether a custom kind stores values in a form of its own."""
+        kind = type(self.feature)
+        return kind.restored is not Feature.restored and KINDS.get(kind.kind) is not kind
 
     @cached_property
     def _items(self) -> str:
@@ -160,6 +168,19 @@ class TableColumn:
             for column in self.feature.columns()
         }
 
+    def widened(self, sections: Sections) -> TableColumn:
+        """The column that holds these rows, too: of bytes, if some of them are no text."""
+        if not self.text or "large_string" not in str(self.type):
+            return self
+        octets, first = replace(self, text=False), sections[self.section][self.keys[0]]
+        if self._is_restored:
+            flat = octets.array(sections)
+            while is_list(flat):
+                flat = items_of(flat)
+        else:
+            flat = items_of(first) if self.section == "sequence" else first
+        return self if are_text(flat_of(flat)) else octets
+
     def array(self, sections: Sections) -> ArrowArray:
         """The values of rows whose columns these are, of `type`.
 
@@ -191,8 +212,7 @@ class TableColumn:
             present = counts_of(first) > 0
             made = from_numpy(feature.decode_numpy(stored))
             return made if present.all() else masked(made, present)
-        is_changed = type(feature).restored is not Feature.restored
-        if is_changed and KINDS.get(feature.kind) is not type(feature):
+        if self._is_restored:
             return self._restored(stored)
         if isinstance(column.layout, Sparse):
             return self._pairs(first, others)
@@ -210,13 +230,13 @@ class TableColumn:
         made = nested_lists(self._leaves(values_array(flat_of(values)), counts_of(values)), cell)
         for inner in reversed(lengths):
             made = list_array(made, offsets(flat_of(inner)))
-        return list_array(made, offsets(counts_of(lengths[0])), present_in(values))
+        return list_array(made, offsets(counts_of(lengths[0])), self._present(values))
 
     def _stacked(self, parts: Sequence[ArrowArray]) -> ArrowArray:
         """Items of which each part is under a key of its own, as the sides of boxes may be."""
         flat = np.stack([flat_of(array) for array in parts], 1).reshape(-1)
         cells = nested_lists(self._leaves(values_array(flat)), (len(parts),))
-        return list_array(cells, offsets(counts_of(parts[0])), present_in(parts[0]))
+        return list_array(cells, offsets(counts_of(parts[0])), self._present(parts[0]))
 
     def _pairs(self, values: ArrowArray, indices: Sequence[ArrowArray]) -> ArrowArray:
         """Values and their indices in each dimension."""
@@ -239,8 +259,13 @@ class TableColumn:
             return nested_lists(leaves, shape, len(array))
         cells = nested_lists(leaves, shape[1:])
         counts = counts // max(1, math.prod(size or 1 for size in shape[1:]))
-        present = present_in(array) if shape[0] is None else counts == shape[0]
+        present = self._present(array) if shape[0] is None else counts == shape[0]
         return list_array(cells, offsets(counts), present)
+
+    def _present(self, lists: ArrowArray) -> Mask | None:
+        """Which lists of any length are there. One without its key is empty, as it is read, unless rows may
+        omit it."""
+        return present_in(lists) if self.feature.optional else None
 
     def _leaves(self, flat: ArrowArray, counts: Ints | None = None) -> ArrowArray:
         """Stored values as items of the column. Raises BadValue, with the row of which there are `counts`."""
