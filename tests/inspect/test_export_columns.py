@@ -9,6 +9,7 @@ import pytest
 from some_records import example, sequence_example, write
 from test_export import read_rows
 
+import recordspec as rs
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.export import export
 from recordspec.inspect.query import Query
@@ -102,6 +103,20 @@ def test_two_keys_are_never_one_column(tmp_path, request, chunks):
         f"{three}: record 0 at byte 0: sequence/a: expected int64, as in records before, got steps of int64 "
         "(choose other columns)"
     )
+
+
+def test_a_key_with_the_name_of_another_feature_may_be_chosen(tmp_path):
+    path = write(tmp_path / "f", example(a=[1], b=[2]), example(b=[3]))
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: {dtype: int64, key: b}}")
+    for columns, row in (
+        ((), {"a": 2, "a (stored)": 1}),
+        (("a (stored)",), {"a (stored)": 1}),
+        (("a (stored)", "a"), {"a": 2, "a (stored)": 1}),
+        (("b",), {"b": 2}),
+    ):
+        done = export(path, tmp_path / "out.jsonl", Query(spec=schema, columns=columns), force=True)
+        assert done.columns == (columns or ("a", "a (stored)"))
+        assert read_rows(tmp_path / "out.jsonl")[0] == row
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])

@@ -108,6 +108,9 @@ def test_every_type_of_arrow_has_a_form_in_json():
         assert lines == [f'{{"a": {text}}}' for text in [*expected, "null"][: len(array)]] + [""], array.type
 
 
+PAIRS = pyarrow.struct([("a", pyarrow.large_list(pyarrow.list_(pyarrow.float32(), 1)))])
+
+
 def test_a_parquet_file_has_types_that_every_tool_reads(tmp_path):
     batch = pyarrow.RecordBatch.from_pydict(
         {
@@ -116,7 +119,7 @@ def test_a_parquet_file_has_types_that_every_tool_reads(tmp_path):
             "class": pyarrow.array(["x", None] * 50).dictionary_encode(),
             "pair": pyarrow.array([[1, 2], None] * 50, pyarrow.list_(pyarrow.int64(), 2)),
             "tags": pyarrow.array([["t"], []] * 50, pyarrow.large_list(pyarrow.large_binary())),
-            "of": pyarrow.array([{"a": [[0.5]]}] * 100),
+            "of": pyarrow.array([{"a": [[0.5]]}, {}, None, {"a": [None]}] * 25, PAIRS),
         }
     )
     with ParquetWriter(tmp_path / "out.parquet", batch.schema) as writer:
@@ -133,7 +136,7 @@ def test_a_parquet_file_has_types_that_every_tool_reads(tmp_path):
         "class": "string",
         "pair": "list<item: int64>",
         "tags": "list<item: binary>",
-        "of": "struct<a: list<item: list<item: double>>>",
+        "of": "struct<a: list<item: list<item: float>>>",
     }
     columns = [meta.row_group(0).column(place) for place in range(meta.num_columns)]
     repeated = [one.path_in_schema for one in columns if "RLE_DICTIONARY" in one.encodings]

@@ -12,7 +12,7 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.columns import ColumnType, first_row, keys_of, type_of, values_by_kind
-from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, FeatureNames
+from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
 from recordspec.inspect.query import Query
 from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.inspect.scan_columns import (
@@ -183,23 +183,19 @@ class _Records:
         self._query = query = replace(query, spec=query.spec or scanner.schema, stored=True)
         keys = query.check(scanner, () if query.spec is None else query.spec.names)
         features = _feature_columns(query)
-        parts = {
-            (one.section == "sequence", key): one.feature
+        self._parts = {
+            (one.section == "sequence", key)
             for column in features.values()
             for one in column.features
             for key in one.keys
         }
-        self._parts, self._in_both = set(parts), set[str]()
-        self._names = FeatureNames(
-            names={key: feature.name for key, feature in parts.items() if key[1] == feature.stored}
-        )
         prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
-        in_rows = {self._names.name(key) for key in keys if not key[0]}
+        in_rows = {word for key in keys if not key[0] for word in self._words(key)}
         self._in_both = in_rows | {name.removeprefix(SEQUENCE) for name in prefixed}
         self.first: ExportColumns = {}
         for key in keys:
             if (name := self._name(key)) is not None and name not in features:
-                self.first.setdefault(name, KeyColumn(name=name, key=key, form=ColumnType(steps=key[0])))
+                self.first.setdefault(name, _column_of(name, key))
         self.columns = self.ordered({**self._chosen(), **features})
         self._decoder = RowDecoder(scanner, self.columns.values(), all_keys=not query.columns)
         self.rows = 0
@@ -209,19 +205,21 @@ class _Records:
         chosen: ExportColumns = {}
         for name in self._query.columns:
             key = name.startswith(SEQUENCE), name.removeprefix(SEQUENCE)
-            chosen[name] = self.first.get(name) or KeyColumn(
-                name=name, key=key, form=ColumnType(steps=key[0])
-            )
+            chosen[name] = self.first.get(name) or _column_of(name, key)
         return chosen
+
+    def _words(self, key: FeatureKey) -> tuple[str, ...]:
+        """The words that may be the column of a key, without a prefix; its name first."""
+        words = self._query.names.words(key)
+        bare = words[: len(words) // 2] if key[0] else words
+        return bare if self._query.columns else bare[:1]
 
     def _name(self, key: FeatureKey) -> str | None:
         """The column of a key; None if the query leaves it out, or it is a part of a feature's value."""
         if key in self._parts:
             return None
-        name = self._names.name(key)
-        if key[0] and name in self._in_both:
-            name = SEQUENCE + name
-        return name if not self._query.columns or name in self._query.columns else None
+        names = [SEQUENCE + word if key[0] and word in self._in_both else word for word in self._words(key)]
+        return next((name for name in names if name in (self._query.columns or names)), None)
 
     def ordered(self, columns: ExportColumns) -> ExportColumns:
         """The columns in the order of the query; without one, by name, feature lists last."""
@@ -271,7 +269,7 @@ class _Records:
                     continue
                 if column is not None and not (isinstance(column, KeyColumn) and column.form.kind == "none"):
                     raise _in_one_column(column, rows, key)
-                column = KeyColumn(name=name, key=key, form=ColumnType(steps=key[0]))
+                column = _column_of(name, key)
             columns[name] = column.widened(rows)
         if len(columns) > _MOST_COLUMNS:
             expected = f"at most {_MOST_COLUMNS:,} features to export"
@@ -295,6 +293,11 @@ def _feature_columns(query: Query) -> ExportColumns:
                 raise SpecError(Problem(path=("columns",), expected=expected, got=got))
         columns[name] = FeatureColumn(name=name, features=(TableColumn(section=section, feature=feature),))
     return columns
+
+
+def _column_of(name: str, key: FeatureKey) -> KeyColumn:
+    """The column of a key of which no value is known."""
+    return KeyColumn(name=name, key=key, form=ColumnType(steps=key[0]))
 
 
 def _has_steps(column: FeatureColumn | KeyColumn) -> bool:

@@ -137,12 +137,17 @@ def _objects(names: list[str], arrays: list[ArrowArray], end: str = "}") -> Arro
     return _join(*pieces, end)
 
 
-def _lists(array: ArrowArray) -> ArrowArray:
-    pyarrow, lengths = arrow(), arrow().compute.list_value_length(array)
+def _items(lists: ArrowArray) -> tuple[ArrowArray, Ints]:
+    """The items of all lists, of any of Arrow's types, and how many each has; null has none."""
+    lengths = arrow().compute.list_value_length(lists)
     counts = to_numpy(lengths.fill_null(0) if lengths.null_count else lengths).astype(np.int64)
-    texts = json_texts(array.flatten()).fill_null(_NULL)
-    comma = pyarrow.scalar(b", ", pyarrow.large_binary())
-    joined = pyarrow.compute.binary_join(list_array(texts, offsets(counts)), comma)
+    return lists.flatten(), counts
+
+
+def _lists(array: ArrowArray) -> ArrowArray:
+    items, counts = _items(array)
+    texts = list_array(json_texts(items).fill_null(_NULL), offsets(counts))
+    joined = arrow().compute.binary_join(texts, arrow().scalar(b", ", arrow().large_binary()))
     return _where(present_in(array), _join("[", joined, "]"))
 
 
@@ -298,36 +303,60 @@ class ParquetWriter(TableWriter):
 
     def __init__(self, path: Path, schema: Any) -> None:
         super().__init__(path, schema)
+        self._plain = arrow().schema([(field.name, _plain_type(field.type)) for field in schema])
         self._writer: Any = None
         self._waiting: list[Any] = []
         self._bytes = 0
 
     def write(self, batch: Any) -> None:
-        self._waiting.append(batch)
-        self._bytes += batch.nbytes
+        with _parquet_errors():
+            arrays = [
+                _of_any_size(array).cast(kind)
+                for array, kind in zip(batch.columns, self._plain.types, strict=True)
+            ]
+        self._waiting.append(arrow().RecordBatch.from_arrays(arrays, schema=self._plain))
+        self._bytes += self._waiting[-1].nbytes
         if self._bytes >= _GROUP_BYTES:
             self._write_group()
 
     def _write_group(self) -> None:
         from pyarrow import parquet
 
-        pyarrow = arrow()
-        plain = pyarrow.schema([(field.name, _plain_type(field.type)) for field in self.schema])
-        try:
-            table = pyarrow.Table.from_batches(self._waiting, self.schema).cast(plain)
+        table = arrow().Table.from_batches(self._waiting, self._plain)
+        with _parquet_errors():
             if self._writer is None:
-                self._writer = parquet.ParquetWriter(self._file, plain, use_dictionary=_repeated(table))
+                self._writer = parquet.ParquetWriter(self._file, self._plain, use_dictionary=_repeated(table))
             if table.num_rows:
                 self._writer.write_table(table, row_group_size=table.num_rows)
-        except pyarrow.ArrowException as error:
-            expected, hint = "values that parquet holds", "choose other columns, or write jsonl"
-            got = str(error).splitlines()[0]
-            raise SpecError(Problem(path=("out",), expected=expected, got=got, hint=hint)) from None
         self._waiting, self._bytes = [], 0
 
     def _finish(self) -> None:
         self._write_group()
         self._writer.close()
+
+
+@contextmanager
+def _parquet_errors() -> Iterator[None]:
+    try:
+        yield
+    except arrow().ArrowException as error:
+        expected, hint = "values that parquet holds", "choose other columns, or write jsonl"
+        got = str(error).splitlines()[0]
+        raise SpecError(Problem(path=("out",), expected=expected, got=got, hint=hint)) from None
+
+
+def _of_any_size(array: ArrowArray) -> ArrowArray:
+    """Lists of a fixed size as lists of any, in which null has no items, as Arrow's cast leaves them."""
+    if "fixed_size_list" not in str(array.type):
+        return array
+    if is_list(array.type):
+        items, counts = _items(array)
+        return list_array(_of_any_size(items), offsets(counts), present_in(array))
+    if not arrow().types.is_struct(array.type):
+        return array
+    fields = [_of_any_size(array.field(place)) for place in range(array.type.num_fields)]
+    names = [field.name for field in array.type]
+    return arrow().StructArray.from_arrays(fields, names, mask=array.is_null())
 
 
 def _plain_type(kind: Any) -> Any:
