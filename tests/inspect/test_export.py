@@ -8,8 +8,9 @@ import os
 import shutil
 import sys
 from collections import ChainMap, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from recordspec.inspect import export as module
 from recordspec.inspect.export import export
 from recordspec.inspect.query import Query
 from recordspec.inspect.table_writers import ParquetWriter
+from recordspec.kinds import Column, Fixed, ValueType, to_arrow
 from recordspec.schema.features import Feature
 from recordspec.testing import trace_together
 from recordspec.wire.tfrecord import scan
@@ -424,6 +426,48 @@ def test_columns_have_the_types_of_a_scan(tmp_path):
         with pytest.raises(SpecError) as error:
             export(tmp_path / "data", tmp_path / f"no.{suffix}", Query(columns=(name,)))
         assert str(error.value) == message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hexadecimal(Feature):
+    """A text, stored as its hexadecimal digits."""
+
+    kind: ClassVar[str] = "hexadecimal"
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("text")
+
+    def columns(self):
+        return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
+
+    def encode(self, values):
+        octets = [value if isinstance(value, bytes) else value.encode() for value in values]
+        return (to_arrow([one.hex().encode() for one in octets]),)
+
+    def restored(self, stored):
+        return bytes.fromhex(stored[self.stored][0].decode())
+
+    def spec(self):
+        return tf.TensorSpec([], tf.string)
+
+    def sample(self, rng):
+        return "a"
+
+
+def test_values_of_a_custom_kind_are_those_of_rows(tmp_path):
+    """Whether they are text is not told by what is stored."""
+    schema = rs.Schema(name="s", features=(Hexadecimal(name="a"),))
+    rs.write(schema, [{"a": "é"}, {"a": b"\xff"}], tmp_path / "data", shuffle=None, progress=False)
+    (file,) = (tmp_path / "data").glob("*.tfrecord")
+    export(file, tmp_path / "text.jsonl", Query(spec=schema), limit=1)
+    assert read_rows(tmp_path / "text.jsonl") == [{"a": "é"}]
+    export(file, tmp_path / "all.jsonl", Query(spec=schema))
+    assert read_rows(tmp_path / "all.jsonl") == [{"a": {"b64": "w6k="}}, {"a": {"b64": "/w=="}}]
+    with pytest.raises(RecordError) as error:
+        rs.scan(file, schema).to_table()
+    assert "record 1 at byte" in str(error.value)
+    assert str(error.value).endswith("features.a: expected UTF-8 text, got bytes that are not")
 
 
 def test_the_index_of_no_class_is_told_from_a_name(tmp_path):

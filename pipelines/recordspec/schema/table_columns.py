@@ -362,7 +362,11 @@ class TableColumn:
                 raise BadValue(row, f"what {self.feature.kind} stores", str(error)) from None
         dtype = "bytes" if self._items in ("text", "media", "bytes") else self._items
         made = nested_array(values, len(self._shape), _WIDER.get(dtype, dtype))
-        return made.cast(self.type.value_type if self._in_steps else self.type)
+        kind = self.type.value_type if self._in_steps else self.type
+        try:
+            return made.cast(kind)
+        except arrow().ArrowInvalid:
+            raise BadValue(self._refused(made, kind), _expected(kind), "bytes that are not") from None
 
 
 def _digits(index: int, names: Container[str]) -> bytes:
