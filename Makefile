@@ -152,6 +152,10 @@ bench-random: $(BENCH)/ready
 bench-edges: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/edges.py
 
+bench-scanning: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
+	$(BENCH)/bin/python benchmarks/scanning.py
+	$(BENCH)/bin/python benchmarks/query_memory.py
+
 bench-inspecting: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/inspecting.py
 	$(BENCH)/bin/python benchmarks/starting.py
