@@ -16,7 +16,7 @@ import recordspec as rs
 from recordspec import _tf
 
 LAYERS = [
-    {"errors", "_tf", "_arrow", "_duckdb", "progress", "executors", "locations", "remote"},
+    {"errors", "html", "_tf", "_arrow", "_duckdb", "progress", "executors", "locations", "remote"},
     {"wire"},
     {"schema"},
     {"store"},

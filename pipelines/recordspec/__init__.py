@@ -32,6 +32,7 @@ _HOMES = {
     "write": "writing.write",
     "reshard": "writing.reshard",
     "scan": "inspect.table",
+    "stats": "inspect.stats",
     "infer": "scaffold",
     "iterate": "reading.iterate",
     "read": "reading.dataset",
@@ -73,6 +74,7 @@ __all__ = [
     "read",
     "reshard",
     "scan",
+    "stats",
     "write",
 ]
 
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from recordspec.inspect.adopt import adopt
+    from recordspec.inspect.stats import stats
     from recordspec.inspect.table import scan
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating

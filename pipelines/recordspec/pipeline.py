@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recordspec import config as config_file
+from recordspec import html
 from recordspec._tf import Dataset, tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, State, StoreError, nearest, one_of, see
+from recordspec.errors import Problem, SpecError, State, StoreError, nearest, one_of, see, show_text
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -59,6 +60,8 @@ class Pipeline:
         >>> pipeline = rs.Pipeline.load("configs/points.yaml")
         >>> pipeline.schema == schema
         True
+        >>> pipeline
+        Pipeline(points, data: data/points)
     """
 
     def __init__(
@@ -81,6 +84,34 @@ class Pipeline:
         """
         path = location(path)
         return cls(*config_file.load(path, kinds), path.parent)
+
+    def __repr__(self) -> str:
+        return show_text(f"{type(self).__name__}({self.schema.name}, data: {self.data})")
+
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        yield html.heading(f"{self.schema.name}: data in {self.data}")
+        if self.config.description:
+            yield html.paragraph(self.config.description)
+        sections = {name: to_builtins(getattr(self.config, name)) for name in ("write", "read", "fit")}
+        yield html.listing(
+            ("section", "option", "value"),
+            [
+                (section, name, value if isinstance(value, str) else json.dumps(value, default=str))
+                for section, options in sections.items()
+                for name, value in (options or {}).items()
+            ],
+            "option",
+        )
+        yield html.Markup(self.schema._repr_html_())
+        try:
+            manifest = self.manifest
+        except StoreError as error:  # not built, most often
+            yield html.items(error.problems)
+        else:
+            yield html.Markup(manifest._repr_html_())
 
     @property
     def data(self) -> Location:

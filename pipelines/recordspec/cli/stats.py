@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.errors import RecordError, State, StoreError, counted
+from recordspec.errors import RecordError, State, StoreError
 from recordspec.locations import Location, below, location, output_file
 
 if TYPE_CHECKING:
-    from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
+    from recordspec.inspect.stats.summary import StatsReport
     from recordspec.schema.schema import Schema
 
 
@@ -100,33 +100,11 @@ def _print(report: StatsReport, as_json: bool) -> None:
         for line in report.lines():
             print_json(line)
         return
+    from recordspec.inspect.stats import formatting
+
     for split in report.splits:
-        echo(_title(split), bold=True)
-        print_rows(map(_row, split.features), as_json)
+        echo(formatting.title(split), bold=True)
+        print_rows(map(formatting.row, split.features), as_json)
         echo()
     for warning in report.warnings:
         echo(f"! {warning}")
-
-
-def _title(split: SplitSummary) -> str:
-    from recordspec.inspect.stats.formatting import of_spread
-
-    sizes = "" if split.sizes is None else f", {of_spread(split.sizes)} bytes each"
-    rows = "" if split.rows + split.broken == split.records else f" with {split.rows:,} rows"
-    files = f"{counted(split.files, 'file')}"
-    return f"{split.split}: {split.records:,} records{rows} in {files}{sizes}"
-
-
-def _row(feature: FeatureSummary) -> dict[str, Any]:
-    from recordspec.inspect.stats import formatting
-
-    numbers = feature.numbers
-    lengths = feature.steps or feature.lengths
-    return {
-        "feature": feature.feature,
-        "kind": feature.kind,
-        "no value": formatting.of_presence(feature),
-        "length": "" if lengths is None else formatting.of_spread(lengths),
-        "values": formatting.of_values(feature),
-        "plot": formatting.sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",
-    }

@@ -13,8 +13,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow.dataset
 
+from recordspec import html
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, nearest, one_of
+from recordspec.errors import (
+    Problem,
+    RecordError,
+    RecordspecError,
+    SpecError,
+    counted,
+    nearest,
+    one_of,
+    show_text,
+)
 from recordspec.executors import threaded_map
 from recordspec.inspect.columns import ColumnType, keys_of, type_of, values_by_kind
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
@@ -271,8 +281,25 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return type(self), (self._arguments, self._condition)
 
     def __repr__(self) -> str:
-        files = self._scanner.paths
-        return f"{type(self).__name__}({len(files)} files, columns: {', '.join(self._columns)})"
+        names = list(self._columns)
+        more = f" and {len(names) - html.MOST_ROWS:,} more" if len(names) > html.MOST_ROWS else ""
+        columns = f"columns: {', '.join(names[: html.MOST_ROWS])}{more}"
+        return show_text(f"{type(self).__name__}({counted(len(self._scanner.paths), 'file')}, {columns})")
+
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        from recordspec.inspect import table_html  # which imports the kinds of media
+
+        names = list(self._columns)[: table_html.MOST_COLUMNS]
+        rows = table_html.FirstRows(
+            reader=self.scanner(names)._reader,
+            scanner=self._scanner,
+            is_filtered=self._condition is not None,
+            skips=self._corrupt == "skip",
+        )
+        return table_html.parts(self._columns, rows)
 
     def batches(self, reader: ColumnReader) -> Generator[Any, None, None]:
         """The rows as record batches, in order, made by as many threads as there are processors."""

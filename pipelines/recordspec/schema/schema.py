@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
+from recordspec import html
+from recordspec.errors import (
+    Problem,
+    RecordError,
+    SpecError,
+    counted,
+    describe,
+    nearest,
+    one_of,
+    see,
+    show_text,
+)
 from recordspec.locations import Location, atomic_write, is_path, local, location, read_text
 from recordspec.schema import decoder, encoder, numpy_decoder
 from recordspec.schema.arrow_values import values_of
@@ -48,9 +60,47 @@ class Schema(FeatureSet):
     Example:
         >>> list(schema.names)
         ['x', 'inside']
-        >>> schema.names["inside"].class_names
+        >>> schema["inside"].class_names
         ('no', 'yes')
+        >>> schema
+        Schema(points, 2 features: x, inside)
     """
+
+    def __getitem__(self, name: str) -> Feature:
+        if name not in self.names:
+            got, hint = f"`{name}`", nearest(str(name), self.names)
+            raise SpecError(Problem(expected=one_of(self.names) or "no name", got=got, hint=hint))
+        return self.names[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
+
+    def __repr__(self) -> str:
+        names = list(self.names)
+        more = f" and {len(names) - html.MOST_ROWS:,} more" if len(names) > html.MOST_ROWS else ""
+        features = f"{counted(len(names), 'feature')}: {', '.join(names[: html.MOST_ROWS])}{more}"
+        return show_text(f"{type(self).__name__}({self.name}, {features})")
+
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        version = f", version {self.version}" if self.version != 1 else ""
+        yield html.heading(f"{self.name}{version}: {self.record}, {counted(len(self.names), 'feature')}")
+        if self.description:
+            yield html.paragraph(self.description)
+        in_sections = len(self.sections) > 1
+        yield html.listing(
+            ("feature", *(("section",) if in_sections else ()), "kind", "options", "description"),
+            [
+                (feature.name, *((section,) if in_sections else ()), feature.kind, *_options_text(feature))
+                for section, feature in self.placed
+            ],
+            "feature",
+        )
 
     @classmethod
     def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
@@ -243,6 +293,17 @@ class Schema(FeatureSet):
             [0.5, 1.5]
         """
         return decoder.decode_block(self, serialized)
+
+
+def _options_text(feature: Feature) -> tuple[str, str]:
+    """The options of a feature on one line, and its description."""
+    options = to_builtins(feature)
+    shown = {name: value for name, value in options.items() if name not in ("name", "description")}
+    texts = (
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}"
+        for name, value in shown.items()
+    )
+    return ", ".join(texts), feature.description
 
 
 def schema_in(path: Location) -> Schema | None:

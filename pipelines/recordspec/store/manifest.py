@@ -10,10 +10,21 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import Any, Literal, get_args
 
-from recordspec.errors import Problem, SpecError, State, StoreError, describe, nearest, one_of, show_text
+from recordspec import html
+from recordspec.errors import (
+    Problem,
+    SpecError,
+    State,
+    StoreError,
+    counted,
+    describe,
+    nearest,
+    one_of,
+    show_text,
+)
 from recordspec.locations import AnyPath, Location, location, read_bytes
 from recordspec.wire.columns import RecordMessage
 from recordspec.wire.compression import CODECS, Compression
@@ -171,6 +182,8 @@ class Manifest:
         >>> manifest = rs.Manifest.load("data/points")
         >>> manifest.labels
         {'inside': ('no', 'yes')}
+        >>> manifest
+        Manifest(points, train: 15 rows in 1 shard, test: 5 rows in 1 shard)
     """
 
     schema: str | None
@@ -311,6 +324,47 @@ class Manifest:
         fields = replace(self, beside={}, format=2)._fields()
         del fields["index_sha256"]
         return _sha256(fields)
+
+    def __repr__(self) -> str:
+        splits = [
+            f"{split}: {counted(self.rows(split), 'row')} in {counted(len(self.splits[split]), 'shard')}"
+            for split in islice(self.splits, html.MOST_ROWS)
+        ]
+        more = len(self.splits) - len(splits)
+        splits += [f"{more:,} more"] if more else []
+        return show_text(f"{type(self).__name__}({', '.join([self.schema or 'no schema', *splits])})")
+
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        from recordspec.schema.options import format_bytes  # which imports PyYAML
+
+        layout = "rows" if self.block is None else f"blocks of {self.block:,} rows"
+        facts = [self.record, f"layout {layout}"]
+        facts += [] if self.compression == "none" else [self.compression]
+        facts += [f"key {', '.join(self.key)}"] if self.key else []
+        facts += [] if self.shuffle_seed is None else [f"shuffled with seed {self.shuffle_seed}"]
+        facts += [f"{self.rejected:,} invalid rows left out"] if self.rejected else []
+        facts += ["adopted"] if self.adopted else []
+        yield html.heading(f"{self.schema or 'no schema'}: {', '.join(facts)}")
+        splits = [
+            (split, self.rows(split), len(shards), format_bytes(self.bytes(split)))
+            for split, shards in self.splits.items()
+        ]
+        yield html.listing(("split", "rows", "shards", "size"), splits, "split")
+        counted_splits = [split for split in self.splits if split in self.label_counts]
+        counts = [(split, self.label_counts[split]) for split in counted_splits[: html.MOST_ROWS]]
+        classes = [
+            (name, label, *(of_split[label][index] if label in of_split else "" for _, of_split in counts))
+            for label, names in self.labels.items()
+            if any(label in of_split for _, of_split in counts)
+            for index, name in enumerate(names)
+        ]
+        if classes:
+            yield html.listing(
+                ("class", "of", *(f"rows of {split}" for split, _ in counts)), classes, "class name"
+            )
 
     def dump(self) -> str:
         """The manifest as JSON of format 3, with the SHA-256 of its other fields.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recordspec.errors import counted
 from recordspec.inspect.stats.summary import (
     BytesSummary,
     ClassCounts,
@@ -11,11 +12,34 @@ from recordspec.inspect.stats.summary import (
     NumberSummary,
     Scalar,
     SizeSummary,
+    SplitSummary,
     TopValues,
 )
 from recordspec.inspect.stats.values import EstimatedCount, Histogram
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
+
+
+def title(split: SplitSummary) -> str:
+    """The records of a split, in a line."""
+    sizes = "" if split.sizes is None else f", {of_spread(split.sizes)} bytes each"
+    rows = "" if split.rows + split.broken == split.records else f" with {split.rows:,} rows"
+    files = f"{counted(split.files, 'file')}"
+    return f"{split.split}: {split.records:,} records{rows} in {files}{sizes}"
+
+
+def row(feature: FeatureSummary) -> dict[str, str]:
+    """A feature as a row of a table, by column."""
+    numbers = feature.numbers
+    lengths = feature.steps or feature.lengths
+    return {
+        "feature": feature.feature,
+        "kind": feature.kind,
+        "no value": of_presence(feature),
+        "length": "" if lengths is None else of_spread(lengths),
+        "values": of_values(feature),
+        "plot": sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",
+    }
 
 
 def figure(value: float) -> str:

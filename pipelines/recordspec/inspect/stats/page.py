@@ -1,4 +1,5 @@
-"""A summary as one page of HTML, with charts as SVG: no script, and nothing from outside.
+"""A summary as HTML, one page of it or parts of a notebook, with charts as SVG: no script, and nothing from
+outside.
 
 All text from records is escaped: it may contain markup.
 """
@@ -11,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from recordspec.errors import show_text
+from recordspec.html import MOST_ROWS, Markup, heading, items, listing, others, table, text
 from recordspec.inspect.stats import formatting
 from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
 from recordspec.inspect.stats.values import Histogram
@@ -18,6 +20,8 @@ from recordspec.inspect.stats.values import Histogram
 # By section and key: the feature in each split, by its name.
 Features = dict[tuple[str, str], dict[str, FeatureSummary]]
 
+# Of a notebook: folds may be many.
+_MOST_SPLITS = 4
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -30,13 +34,32 @@ def page(report: StatsReport, title: str) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>{_text(title)}</title><style>{style}</style></head><body>",
+            f"<title>{text(title)}</title><style>{style}</style></head><body>",
             '<a class="skip" href="#features">to the features</a>',
-            f"<header><h1>{_text(title)}</h1></header><main>",
+            f"<header><h1>{text(title)}</h1></header><main>",
             *_body(report),
             "</main></body></html>\n",
         ]
     )
+
+
+def notebook_parts(report: StatsReport) -> Iterator[Markup]:
+    """What a notebook shows of a report: a table for each of the first splits, and the warnings."""
+    for split in report.splits[:_MOST_SPLITS]:
+        yield heading(formatting.title(split))
+        rows = [formatting.row(feature) for feature in split.features]
+        for feature, row in zip(split.features[:MOST_ROWS], rows, strict=False):
+            if row["plot"] and feature.numbers is not None and feature.numbers.histogram is not None:
+                chart = histogram_chart(feature.numbers.histogram, show_text(f"values of {feature.feature}"))
+                row["plot"] = Markup(f'<div style="width: 10em">{chart}</div>')
+        names = tuple(rows[0]) if rows else ()
+        yield listing(names, [tuple(row.values()) for row in rows], "feature")
+        yield items(split.problems)
+    yield others([split.split for split in report.splits[_MOST_SPLITS:]], "split")
+    if report.warnings:
+        yield heading("Warnings")
+        yield items(report.warnings[:MOST_ROWS])
+        yield others(report.warnings[MOST_ROWS:], "warning")
 
 
 def _body(report: StatsReport) -> Iterator[str]:
@@ -44,7 +67,7 @@ def _body(report: StatsReport) -> Iterator[str]:
         "Splits", ("split", "files", "records", "rows", "bytes a record", "copies"), map(_row, report.splits)
     )
     if report.warnings:
-        items = "".join(f"<li>{_text(warning)}</li>" for warning in report.warnings)
+        items = "".join(f"<li>{text(warning)}</li>" for warning in report.warnings)
         yield f'<section class="warnings"><h2>Warnings</h2><ul>{items}</ul></section>'
     features = _by_key(report)
     yield f'<section id="features"><h2>{len(features):,} features</h2>'
@@ -74,10 +97,10 @@ def _card(
 ) -> Iterator[str]:
     first = next(iter(by_split.values()))
     stored = "" if first.key == first.feature else f", stored as {first.key}"
-    yield f'<article aria-labelledby="f{number}"><h3 id="f{number}">{_text(first.feature)}'
-    yield f' <small>{_text(first.kind)}, {_text(section)}{_text(stored)}</small></h3><div class="splits">'
+    yield f'<article aria-labelledby="f{number}"><h3 id="f{number}">{text(first.feature)}'
+    yield f' <small>{text(first.kind)}, {text(section)}{text(stored)}</small></h3><div class="splits">'
     for split in splits:
-        yield f'<div class="split"><h4>{_text(split.split)}</h4>'
+        yield f'<div class="split"><h4>{text(split.split)}</h4>'
         yield from _of_split(by_split[split.split], split)
         yield "</div>"
     yield "</div></article>"
@@ -86,15 +109,16 @@ def _card(
 def _of_split(feature: FeatureSummary, split: SplitSummary) -> Iterator[str]:
     name = f"{feature.feature} in {split.split}"
     for what, histogram in _histograms(feature):
-        yield f"<figure>{_histogram_chart(histogram, show_text(f'{what} of {name}'))}"
+        yield f"<figure>{histogram_chart(histogram, show_text(f'{what} of {name}'))}"
         yield f"<figcaption>{what}</figcaption></figure>"
-    facts = "".join(f"<dt>{what}</dt><dd>{_text(fact)}</dd>" for what, fact in _facts(feature, split))
+    facts = "".join(f"<dt>{what}</dt><dd>{text(fact)}</dd>" for what, fact in _facts(feature, split))
     yield f"<dl>{facts}</dl>"
     counts = feature.classes.counts if feature.classes else feature.common.top if feature.common else ()
     if counts and counts[0][1] > 1:
         yield _counts(counts, max(feature.lengths.count if feature.lengths else 1, 1), feature)
     if feature.warnings:
-        yield f'<ul class="warnings">{"".join(f"<li>{_text(text)}</li>" for text in feature.warnings)}</ul>'
+        warnings = "".join(f"<li>{text(warning)}</li>" for warning in feature.warnings)
+        yield f'<ul class="warnings">{warnings}</ul>'
 
 
 def _histograms(feature: FeatureSummary) -> Iterator[tuple[str, Histogram]]:
@@ -130,7 +154,7 @@ def _facts(feature: FeatureSummary, split: SplitSummary) -> Iterator[tuple[str, 
 
 def _counts(counts: Iterable[tuple[Any, int]], count: int, feature: FeatureSummary) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{_text(str(value))}</th><td>{times:,}</td>'
+        f'<tr><th scope="row">{text(str(value))}</th><td>{times:,}</td>'
         f"<td>{formatting.share(times / count)}</td><td>{_share_bar(times / count)}</td></tr>"
         for value, times in counts
     )
@@ -142,27 +166,18 @@ def _counts(counts: Iterable[tuple[Any, int]], count: int, feature: FeatureSumma
 
 
 def _table(title: str, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    body = "".join(
-        f'<tr><th scope="row">{_text(first)}</th>'
-        + "".join(f"<td>{_text(other)}</td>" for other in others)
-        + "</tr>"
-        for first, *others in rows
-    )
-    return f"<section><h2>{title}</h2><table><tr>{head}</tr>{body}</table></section>"
-
-
-def _text(value: Any) -> str:
-    """Anything as text of a page, its control characters made visible."""
-    return escape(show_text(f"{value:,}" if type(value) is int else str(value)))
+    return f"<section><h2>{title}</h2>{table(names, rows)}</section>"
 
 
 _WIDTH, _HEIGHT, _BASE = 300, 80, 18
 _GAP = 1
 
 
-def _histogram_chart(histogram: Histogram, title: str) -> str:
-    """Bars, with the first and the last edge below, and all counts for those who do not see them."""
+def histogram_chart(histogram: Histogram, title: str) -> str:
+    """Bars, with the first and the last edge below, and all counts for those who do not see them.
+
+    Without the style of the page, they have the colour of the text.
+    """
     most = max(max(histogram.counts), 1)
     width = _WIDTH / len(histogram.counts)
     bars = "".join(
@@ -176,7 +191,7 @@ def _histogram_chart(histogram: Histogram, title: str) -> str:
         for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
     )
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram">'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram" fill="currentColor">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
         f'{bars}<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" class="axis"/>'
         f'<text x="0" y="{_HEIGHT + _BASE - 4}">{escape(low)}</text>'

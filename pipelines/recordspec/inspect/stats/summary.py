@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from recordspec.errors import Problem
+from recordspec import html
+from recordspec.errors import Problem, SpecError, counted, nearest, one_of, show_text
 from recordspec.inspect.stats.values import EstimatedCount, Histogram
 from recordspec.wire.columns import Kind
 
@@ -177,6 +178,10 @@ class SplitSummary:
         problems: the first problems of these.
         copies: the number of rows that equal an earlier row, byte for byte.
         warnings: warnings about the records, as text.
+
+    Example:
+        >>> rs.stats("data/points")["train"]["x"].numbers.max
+        1.899999976158142
     """
 
     split: str
@@ -189,6 +194,12 @@ class SplitSummary:
     copies: EstimatedCount
     features: tuple[FeatureSummary, ...]
     warnings: tuple[str, ...]
+
+    def __getitem__(self, feature: str) -> FeatureSummary:
+        return _named(feature, {summary.feature: summary for summary in reversed(self.features)})
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(summary.feature for summary in self.features))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +223,34 @@ class StatsReport:
     Attributes:
         splits: the splits, in order.
         shared: for each two splits with common rows, their number.
+
+    Example:
+        >>> report = rs.stats("data/points")
+        >>> report
+        StatsReport(test: 5 records, train: 15 records)
+        >>> report["train"]["inside"].classes.counts
+        (('no', 7), ('yes', 8))
     """
 
     splits: tuple[SplitSummary, ...]
     shared: tuple[SharedRows, ...]
+
+    def __getitem__(self, split: str) -> SplitSummary:
+        return _named(split, {summary.split: summary for summary in self.splits})
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [summary.split for summary in self.splits]
+
+    def __repr__(self) -> str:
+        splits = [f"{one.split}: {counted(one.records, 'record')}" for one in self.splits[: html.MOST_ROWS]]
+        more = len(self.splits) - len(splits)
+        splits += [f"{more:,} more"] if more else []
+        return show_text(f"{type(self).__name__}({', '.join(splits)})")
+
+    def _repr_html_(self) -> str:
+        from recordspec.inspect.stats.page import notebook_parts
+
+        return html.in_notebook(lambda: notebook_parts(self))
 
     @property
     def broken(self) -> int:
@@ -246,6 +281,17 @@ class StatsReport:
                 yield {"split": split.split, **_plain(feature)}
         for shared in self.shared:
             yield {**_plain(shared), "warnings": [shared.warning]}
+
+
+_Summary = TypeVar("_Summary")
+
+
+def _named(name: str, summaries: dict[str, _Summary]) -> _Summary:
+    """The one of this name. Raises SpecError."""
+    if name not in summaries:
+        known, hint = one_of(summaries) or "no name", nearest(str(name), summaries)
+        raise SpecError(Problem(expected=known, got=f"`{name}`", hint=hint))
+    return summaries[name]
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,113 @@
+"""Parts of HTML, for notebooks and for pages: without scripts, and with nothing from outside.
+
+Text is escaped where it becomes a part, since names and values of records may contain markup. Nothing sets a
+colour: that of the notebook applies, light or dark.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Any
+
+from recordspec.errors import counted, shorten, show_text
+
+# Of a table in a notebook; the first cells of further rows are listed.
+MOST_ROWS = 20
+_MOST_LISTED = 1000
+# Characters of a cell.
+_LONGEST_TEXT = 200
+
+
+class Markup(str):
+    """Text that is HTML; all other text is escaped."""
+
+    __slots__ = ()
+
+
+def text(value: Any) -> Markup:
+    """Anything as text of a page, its control characters made visible; Markup unchanged."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(escape(show_text(f"{value:,}" if type(value) is int else str(value))))
+
+
+def short_text(value: Any) -> Markup:
+    """The same of at most 200 characters."""
+    if isinstance(value, (int, Markup)):
+        return text(value)
+    return text(shorten(str(value), _LONGEST_TEXT))
+
+
+def table(names: Iterable[Any], rows: Iterable[Sequence[Any]], style: str = "") -> Markup:
+    """A table, of which the first cell of a row is its heading.
+
+    Args:
+        style: CSS of each cell.
+    """
+    styled = f' style="{style}"' if style else ""
+    head = "".join(f'<th scope="col"{styled}>{text(name)}</th>' for name in names)
+    body = "".join(
+        f'<tr><th scope="row"{styled}>{text(first)}</th>'
+        + "".join(f"<td{styled}>{text(other)}</td>" for other in others)
+        + "</tr>"
+        for first, *others in rows
+    )
+    return Markup(f"<table><tr>{head}</tr>{body}</table>")
+
+
+def listing(names: Iterable[Any], rows: Sequence[Sequence[Any]], what: str) -> Markup:
+    """A table for a notebook: its first rows, and the names of the others, each `what`."""
+    shown = ([short_text(cell) for cell in row] for row in rows[:MOST_ROWS])
+    made = table(names, shown, "text-align: left")
+    return Markup(made + others([row[0] for row in rows[MOST_ROWS:]], what))
+
+
+def others(names: Sequence[Any], what: str) -> Markup:
+    """How many more there are, each `what`, and, when that is opened, their names."""
+    if not names:
+        return Markup()
+    listed = ", ".join(map(short_text, names[:_MOST_LISTED])) + ", ..." * (len(names) > _MOST_LISTED)
+    return Markup(f"<details><summary>{text(counted(len(names), what))} more</summary>{listed}</details>")
+
+
+def paragraph(value: Any) -> Markup:
+    return Markup(f"<p>{short_text(value)}</p>")
+
+
+def heading(value: Any) -> Markup:
+    return Markup(f"<p><strong>{short_text(value)}</strong></p>")
+
+
+def items(values: Iterable[Any]) -> Markup:
+    """A list of texts; nothing of none."""
+    made = "".join(f"<li>{short_text(value)}</li>" for value in values)
+    return Markup(f"<ul>{made}</ul>" if made else "")
+
+
+def picture(data: bytes, media_type: str, alt: str) -> Markup:
+    """An image, such as of `image/png`, as a part of the page, at most 160 by 120 pixels large."""
+    style = "max-width: 160px; max-height: 120px"
+    return Markup(
+        f'<img src="{_inline(data, media_type)}" alt="{text(alt)}" title="{text(alt)}" style="{style}">'
+    )
+
+
+def sound(data: bytes, media_type: str, alt: str) -> Markup:
+    """A sound, such as of `audio/wav`, as a part of the page."""
+    return Markup(f'<audio controls src="{_inline(data, media_type)}" title="{text(alt)}"></audio>')
+
+
+def _inline(data: bytes, media_type: str) -> str:
+    return f"data:{media_type};base64,{b64encode(data).decode()}"
+
+
+def in_notebook(parts: Callable[[], Iterable[Markup]]) -> str:
+    """These parts, and what is wrong where they cannot be made: a notebook shows no other error."""
+    made: list[Markup] = []
+    try:
+        made.extend(parts())
+    except Exception as error:  # data and files may have any fault, and the other parts are still right
+        made.append(paragraph(str(error) or type(error).__name__))
+    return f"<div>{''.join(made)}</div>"
