@@ -10,7 +10,7 @@ EMPTY = ("meta", "line", "rect", "br", "img")
 # What runs, or asks for something, has none of these.
 HARMLESS = re.compile(
     "a|article|audio|body|br|d[dlt]|desc|details|div|em|fig(caption|ure)|h[1-4]|head|header|html|img|li|line|main"
-    "|meta|p|rect|section|small|strong|style|summary|svg|table|t[dhr]|text|title|ul"
+    "|meta|p|progress|rect|section|small|strong|style|summary|svg|table|t[dhr]|text|title|ul"
 )
 
 

@@ -66,7 +66,7 @@ def write(
         append: whether the rows are added to the dataset at `directory`, in new shards; its
             options must be the same. A key that already exists is an error.
         resume: whether to continue an interrupted build of the same rows, which must come from files.
-        progress: whether to show progress on stderr; by default on a terminal.
+        progress: whether to show progress on stderr; by default on a terminal, and in a notebook.
         options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
             compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
             `"quarantine"`, `{"max_invalid": "20%"}`).

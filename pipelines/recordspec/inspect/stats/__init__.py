@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from recordspec.inspect.scan import Scanner
@@ -29,7 +30,7 @@ def stats(
         files: paths, patterns, or a folder.
         schema: the schema, for the names of features and classes; by default the one beside the files.
         jobs: the number of threads; None for one per processor.
-        progress: receives the number of records and bytes.
+        progress: receives the number of records and bytes; by default a bar, on a terminal or in a notebook.
 
     Returns:
         A report with the splits, `report["train"]`, and their features, `report["train"]["x"]`. A notebook
@@ -44,6 +45,6 @@ def stats(
         15
     """
     scanner = Scanner.of_rows(files, schema)
-    if progress is not None:
-        progress.begin("reading", None)
-    return stats_report(scanner, profile_splits(scanner, jobs, progress))
+    with Progress() if progress is None else nullcontext(progress) as bar:
+        bar.begin("reading", None)
+        return stats_report(scanner, profile_splits(scanner, jobs, bar))
