@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
+from recordspec.inspect.stats.summary import SplitSummary, StatsReport
 
 API = (Path(__file__).parents[1] / "docs/reference/api.md").read_text()
 RESUME = (Path(rs.__file__).parent / "reading/resume.py").read_text()
@@ -33,6 +34,8 @@ def documented() -> dict[str, str]:
                 found[f"{name}.{member}"] = part.__doc__ or ""
     # a callback of Keras, which importing it would import
     (backup,) = (node for node in ast.parse(RESUME).body if getattr(node, "name", "") == "Backup")
+    # what `rs.stats` returns
+    found |= {summary.__name__: summary.__doc__ or "" for summary in (StatsReport, SplitSummary)}
     return found | {"Backup": ast.get_docstring(backup) or ""}
 
 

@@ -34,6 +34,7 @@ _HOMES = {
     "scan": "inspect.table",
     "stats": "inspect.stats",
     "infer": "scaffold",
+    "InferredConfig": "scaffold",
     "iterate": "reading.iterate",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
@@ -48,6 +49,7 @@ __all__ = [
     "KINDS",
     "Backup",
     "Feature",
+    "InferredConfig",
     "Interrupted",
     "Manifest",
     "MissingExtra",
@@ -100,7 +102,7 @@ if TYPE_CHECKING:
     from recordspec.reading.order import Position
     from recordspec.reading.random_access import Rows, open
     from recordspec.reading.resume import Backup
-    from recordspec.scaffold import infer
+    from recordspec.scaffold import InferredConfig, infer
     from recordspec.schema.features import KINDS, Feature
     from recordspec.schema.ragged_array import RaggedArray, SparseArray
     from recordspec.schema.schema import Schema

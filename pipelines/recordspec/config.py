@@ -15,7 +15,7 @@ from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.options import INVALID, Imported, YamlValue, options_of, read_fields
+from recordspec.schema.options import INVALID, Imported, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
 from recordspec.schema.yaml_text import ScalarNode
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
@@ -165,6 +165,15 @@ def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Co
         log.adopt(SpecError(list(_check(config, schema))), YamlValue(node), ())
     log.close()
     return config, schema
+
+
+def config_of(options: Mapping[str, Any], schema: Schema) -> Config:
+    """A config from Python values, as `load` reads one from a file. Raises SpecError with its problems."""
+    config: Config = from_python(Config, options)
+    problems = list(_check(config, schema))
+    if problems:
+        raise SpecError(problems)
+    return config
 
 
 def load_any(path: Location) -> tuple[Config | None, Schema]:

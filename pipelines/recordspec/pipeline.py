@@ -54,6 +54,7 @@ class Pipeline:
         config: the sections of the file.
         schema: its feature spec.
         folder: the folder to which the config's paths are relative.
+        ignore: names in rows that are given in Python to ignore, as `recordspec.write` does.
         notes: notes on what the last build ignored.
 
     Example:
@@ -65,11 +66,17 @@ class Pipeline:
     """
 
     def __init__(
-        self, config: Config, schema: Schema, folder: str | os.PathLike[str] | RemotePath = "."
+        self,
+        config: Config,
+        schema: Schema,
+        folder: str | os.PathLike[str] | RemotePath = ".",
+        *,
+        ignore: Iterable[str] = (),
     ) -> None:
         self.config = config
         self.schema = schema
         self.folder = location(folder)
+        self.ignore = tuple(ignore)
         self.notes: list[str] = []
 
     @classmethod
@@ -178,6 +185,7 @@ class Pipeline:
         self, rows: Any, source: str | os.PathLike[str] | RemotePath | None
     ) -> tuple[Any, dict[str, Any]]:
         """The rows, and the options of the config as `recordspec.write` takes them."""
+        from recordspec.writing.sources.base import leave_out
         from recordspec.writing.sources.python_rows import source_of
 
         section = self.config.write
@@ -189,6 +197,8 @@ class Pipeline:
                 expected, hint = "those of the sources of the splits", "without `rows` they are read"
                 raise SpecError(Problem(path=("rows",), expected=expected, got="others", hint=hint))
             options["split"] = options.pop("splits")
+            ignore = [name for name in self.ignore if name not in section.columns]
+            rows = leave_out(source_of(rows), ignore)
         rows = source_of(rows)
         self.notes = rows.notes
         return rows, options

@@ -9,14 +9,15 @@ import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from recordspec.errors import (
@@ -29,11 +30,22 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
-from recordspec.locations import LocalPath, Location, absolute, is_path, location, read_bytes, relative
+from recordspec.locations import (
+    LocalPath,
+    Location,
+    absolute,
+    is_path,
+    location,
+    output_file,
+    read_bytes,
+    relative,
+)
 from recordspec.progress import Progress
+from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.infer import IDENTIFIES, Inferred
 from recordspec.schema.media import images, sounds
+from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import expand, has_tfrecords, path_list
 from recordspec.store.manifest import Manifest, manifest_in
@@ -49,6 +61,7 @@ from recordspec.writing.sources.infer_table import (
 )
 
 if TYPE_CHECKING:
+    from recordspec.pipeline import Pipeline
     from recordspec.writing.sources.detection import Coco, PascalVoc
 
 _TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
@@ -285,8 +298,8 @@ def infer(
     sample: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Inferred:
-    """Infers a schema.
+) -> InferredConfig:
+    """Infers a schema, and a config that builds a dataset and trains on it.
 
     Args:
         data: the paths of files: TFRecords, CSV, JSONL or Parquet files, patterns, folders of these, of TFDS,
@@ -295,22 +308,26 @@ def infer(
         name: the name of the schema; by default that of the first file, or that in the imported schema.
         sample: the number of records of each file, or of rows, to read; None for all.
         jobs: the number of processes that read TFRecords.
+        progress: receives the number of records that are read.
 
     Returns:
-        `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read.
+        `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read. It
+        can be changed, used as a `pipeline`, and saved: see `InferredConfig`.
 
     Raises StoreError, RecordError or SpecError if no schema can be inferred.
 
     Example:
-        >>> rs.infer([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]).schema.names["a"].dtype
+        >>> config = rs.infer([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+        >>> config.schema["a"].dtype
         'int64'
     """
     paths = [data] if is_path(data) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)
     if not listed or not all(is_path(path) for path in paths):
         if is_hugging_face(data):
-            return _infer_hugging_face(data, name or "data", sample)
-        return infer_rows(data, name or "data", sample)
+            splits = map(str, data) if isinstance(data, Mapping) else ()
+            return _with_config(_infer_hugging_face(data, name or "data", sample), None, splits)
+        return _with_config(infer_rows(data, name or "data", sample))
     files = input_files([str(path) for path in paths])
     return infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
 
@@ -350,8 +367,15 @@ def infer_files(
     sample: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Inferred:
+) -> InferredConfig:
     """Like `infer`."""
+    inferred = _infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
+    return _with_config(inferred, files)
+
+
+def _infer_files(
+    files: InputFiles, name: str | None, *, sample: int | None, jobs: int | None, progress: Progress | None
+) -> Inferred:
     named, paths = name or files.name, files.paths
     if files.source in _LANGUAGES.values() or files.features is not None:
         rows = _check_lengths(files.lengths, progress) if files.lengths else None
@@ -577,48 +601,243 @@ def _classes_that_look_alike(classes: Sequence[str]) -> Iterator[str]:
             yield f"label: {what} (rename their folders to one)"
 
 
-def config_text(files: InputFiles, inferred: Inferred, schema_path: Path, path: Path) -> str:
-    """A config, in YAML, that builds a dataset of these files and trains on it.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class InferredConfig(Inferred):
+    """A schema and a config for rows or files, to be used, changed and saved. Each change makes another one.
+
+    `recordspec.write` takes it for a schema. The other attributes are those of `Inferred`.
+
+    Attributes:
+        files: those that were read; None for rows.
+        given_splits: the splits that the rows, or the files, are in; none if a build divides them.
+        changes: the options that differ from the proposed ones, by section: `write`, `read` and `fit`.
+
+    Example:
+        >>> config = rs.infer({"id": [1, 2], "x": [0.5, 1.5], "label": ["a", "b"]}, "letters")
+        >>> config = config.drop("id").with_features({"label": {"kind": "label", "names": ["a", "b"]}})
+        >>> config = config.with_options(write={"splits": {"train": 1}}, read={"batch": 2})
+        >>> pipeline = config.pipeline("data/letters")
+        >>> pipeline.build({"id": [1, 2], "x": [0.5, 1.5], "label": ["a", "b"]})
+        Manifest(letters, train: 2 rows in 1 shard)
+        >>> pipeline.config.fit.targets
+        'label'
+        >>> config.save("configs/letters.yaml", schema="schemas/letters.yaml", data="data/letters")
+        >>> rs.Pipeline.load("configs/letters.yaml").manifest.rows("train")
+        2
+    """
+
+    files: InputFiles | None = None
+    given_splits: tuple[str, ...] = ()
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def with_features(self, features: Mapping[str, Any]) -> InferredConfig:
+        """Returns the config with other features: in the place of those of the same names, or further ones.
+
+        Args:
+            features: by name, each as YAML has it, a dtype or a mapping of options, or a `Feature`.
+
+        Raises SpecError.
+
+        Example:
+            >>> rs.infer({"a": [1, 2]}).with_features({"a": "float32"}).schema["a"].dtype
+            'float32'
+        """
+        return replace(
+            self,
+            schema=self.schema.with_features(features),
+            left_out=tuple(name for name in self.left_out if name not in features),
+            no_inputs={name: why for name, why in self.no_inputs.items() if name not in features},
+            free_text=tuple(name for name in self.free_text if name not in features),
+        )
+
+    def drop(self, *names: str) -> InferredConfig:
+        """Returns the config without these features; a build leaves out what rows have of these names.
+
+        Raises SpecError for other names.
+
+        Example:
+            >>> rs.infer({"a": [1, 2], "b": [3, 4]}).drop("b").left_out
+            ('b',)
+        """
+        dropped = {self.schema[name].name for name in names}
+        schema = map_features(self.schema, lambda feature: None if feature.name in dropped else feature)
+        return replace(self, schema=schema, left_out=(*self.left_out, *names))
+
+    def with_options(
+        self,
+        *,
+        write: Mapping[str, Any] | None = None,
+        read: Mapping[str, Any] | None = None,
+        fit: Mapping[str, Any] | None = None,
+    ) -> InferredConfig:
+        """Returns the config with other options, as a config file has them; the others stay.
+
+        Args:
+            write: such as `{"splits": {"train": 9, "test": 1}, "key": "id"}`.
+            read: such as `{"batch": 64}`.
+            fit: such as `{"targets": "price"}`, without which the inputs and targets are guesses.
+
+        Raises SpecError for invalid ones.
+
+        Example:
+            >>> config = rs.infer({"a": [1, 2]}).with_options(read={"batch": 64})
+            >>> config.pipeline("data/a").config.read.batch.size
+            64
+        """
+        sections = {"write": write, "read": read, "fit": fit}
+        changes = {
+            section: {**self.changes.get(section, {}), **_plain(options or {})}
+            for section, options in sections.items()
+        }
+        changed = replace(self, changes={section: some for section, some in changes.items() if some})
+        changed.pipeline("data")  # raises
+        return changed
+
+    def pipeline(self, data: str | os.PathLike[str]) -> Pipeline:
+        """Returns the pipeline that builds the dataset in the folder `data`, and reads it.
+
+        Raises SpecError for options that do not agree with the features.
+
+        Example:
+            >>> pipeline = rs.infer({"a": [1, 2]}).pipeline("data/a")
+            >>> pipeline.build({"a": [1, 2]}).rows("train") <= 2
+            True
+        """
+        from recordspec.config import config_of
+        from recordspec.pipeline import Pipeline
+
+        options = {"schema": "schema.yaml", "data": os.fspath(data), **self._sections(Path())[0]}
+        return Pipeline(config_of(options, self.schema), self.schema, ignore=self.left_out)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        schema: str | os.PathLike[str] | None = None,
+        data: str | os.PathLike[str] | None = None,
+        force: bool = False,
+    ) -> None:
+        """Writes the config and the schema as YAML, for `Pipeline.load` and `recordspec build`.
+
+        Args:
+            path: that of the config.
+            schema: that of the schema; by default `digits-schema.yaml` beside `digits.yaml`.
+            data: the folder of the dataset; by default one with the name of the schema beside the config.
+            force: whether existing files are replaced.
+
+        Raises StoreError if a file exists or cannot be written, SpecError for options that do not agree with
+        the features, or a custom kind.
+
+        Example:
+            >>> rs.infer({"a": [1, 2]}, "letters").save("letters.yaml", data="data/letters")
+            >>> rs.Schema.load("letters-schema.yaml")
+            Schema(letters, 1 feature: a)
+        """
+        from recordspec.language import header, write_json_schema
+
+        place = Path(path)
+        schema_path = place.with_name(f"{place.stem}-schema.yaml") if schema is None else Path(schema)
+        self.pipeline("data")  # raises
+        texts = {
+            schema_path: self.schema.dump(),
+            place: config_text(self, schema_path, place, None if data is None else os.fspath(data)),
+        }
+        for folder in dict.fromkeys(file.parent for file in texts):
+            write_json_schema(folder)
+        write_texts({file: header() + text for file, text in texts.items()}, force=force)
+
+    def _sections(self, home: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """The sections of the config, whose paths are relative to a folder; and comments on their guesses, by
+        the start of a line."""
+        write: dict[str, Any] = {}
+        files, changes = self.files, self.changes
+        if files is not None and "" in files.splits:
+            write["source"] = _source(files, self, files.given, home)
+        elif files is not None:
+            write["source"] = {
+                split: _source(files, self, _compact(paths), home) for split, paths in files.splits.items()
+            }
+        if not self.given_splits:
+            write["splits"] = {"train": 80, "test": 20}
+        write |= {"shuffle": {"seed": 1}, **changes.get("write", {})}
+        read = {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}, **changes.get("read", {})}
+        fit, guess = self._fit(write.get("splits", {}))
+        guessed = [name for name in ("inputs", "targets") if name not in changes.get("fit", {})]
+        comments = {
+            "  inputs:": "; ".join(filter(None, (guess.without, _unlearnt(self.schema, guess.inputs)))),
+            "  targets:": guess.reason,
+        }
+        comments = {line: text for line, text in comments.items() if line.strip(" :") in guessed}
+        comments["    buffer:"] = "" if "shuffle" in changes.get("read", {}) else _GLOBAL
+        return {"write": write, "read": read, "fit": fit}, comments
+
+    def _fit(self, splits: Any) -> tuple[dict[str, Any], FitGuess]:
+        """The section `fit`, and what is guessed of it."""
+        options, schema = self.changes.get("fit", {}), self.schema
+        targets = options.get("targets")
+        guess = guess_fit(schema, self.no_inputs, (targets,) if isinstance(targets, str) else targets)
+        detects = self.files is not None and self.files.source in _DETECTION
+        if detects and {"image", "boxes", "labels"} <= schema.names.keys():
+            guess = FitGuess(inputs=("image",), target=("boxes", "labels"), reason="", without="")
+        fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
+        if guess.target is not None:
+            fit["targets"] = guess.target if isinstance(guess.target, str) else list(guess.target)
+        fit |= options
+        inputs = (fit["inputs"],) if isinstance(fit["inputs"], str) else fit["inputs"]
+        encode = _encodes(schema, inputs, self.free_text)
+        names = self.given_splits or (splits if isinstance(splits, Mapping) else ())
+        if encode and "train" in names and "encode" not in fit:  # which the layers learn from
+            fit["encode"] = encode
+        return fit, guess
+
+
+def _with_config(
+    inferred: Inferred, files: InputFiles | None = None, given_splits: Iterable[str] = ()
+) -> InferredConfig:
+    """The config of what was inferred from files, or from rows in these splits."""
+    known = {option.name: getattr(inferred, option.name) for option in fields(Inferred)}
+    names = given_splits if files is None else filter(None, files.splits)
+    return InferredConfig(**known, files=files, given_splits=tuple(names))
+
+
+def _plain(value: Any) -> Any:
+    """Options as YAML holds them: also of dataclasses, tuples, paths and NumPy's numbers."""
+    if is_dataclass(value):
+        return to_builtins(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def write_texts(texts: Mapping[Path, str], *, force: bool = False) -> None:
+    """Writes files: all are whole before the first gets its name. Raises StoreError."""
+    with ExitStack() as stack:
+        for path, text in reversed([*texts.items()]):
+            fresh = stack.enter_context(output_file(path, force=force))
+            fresh.write_text(text, encoding="utf-8")
+
+
+def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: str | None = None) -> str:
+    """A config, in YAML, that builds a dataset and trains on it.
 
     Predefined splits are kept. The inputs and targets are guesses, which comments explain. Raises SpecError
     for a schema of another library, which has no rows.
     """
-    home, schema = path.parent, inferred.schema
-    if files.source in _LANGUAGES.values():
+    home, schema, files = path.parent, inferred.schema, inferred.files
+    if files is not None and files.source in _LANGUAGES.values():
         expected, hint = "TFRecords, CSV or Parquet", "a config names its rows: infer without --config"
         raise SpecError(Problem(where=str(files.paths[0]), expected=expected, got="a schema", hint=hint))
-    if "" in files.splits:
-        section = {"source": _source(files, inferred, files.given, home), "splits": {"train": 80, "test": 20}}
-    else:
-        sources = {
-            split: _source(files, inferred, _compact(paths), home) for split, paths in files.splits.items()
-        }
-        section = {"source": sources}
-    guess = guess_fit(schema, inferred.no_inputs)
-    if files.source in _DETECTION:
-        guess = FitGuess(inputs=("image",), target=("boxes", "labels"), reason="", without="")
-    fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
-    if guess.target is not None:
-        fit["targets"] = guess.target if isinstance(guess.target, str) else list(guess.target)
-    encode = _encodes(schema, guess.inputs, inferred.free_text)
-    if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
-        fit["encode"] = encode
-    data = home / f"{schema.name}-data"
-    if str(absolute(data)) in map(str, map(absolute, files.given)):
-        data = home / f"{schema.name}-data-2"
-    config = {
-        "schema": os.path.relpath(schema_path, home),
-        "data": os.path.relpath(data, home),
-        "write": {**section, "shuffle": {"seed": 1}},
-        "read": {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}},
-        "fit": fit,
-    }
+    folder = location(home / f"{schema.name}-data" if data is None else data)
+    inputs = () if data is not None or files is None else files.given
+    if str(absolute(folder)) in map(str, map(absolute, inputs)):
+        folder = location(home / f"{schema.name}-data-2")
+    sections, comments = inferred._sections(home)
+    config = {"schema": os.path.relpath(schema_path, home), "data": folder.seen_from(home), **sections}
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
-    comments = {
-        "  inputs:": "; ".join(filter(None, (guess.without, _unlearnt(schema, guess.inputs)))),
-        "  targets:": guess.reason,
-        "    buffer:": _GLOBAL,
-    }
     if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
         comments = {}
     else:
@@ -681,17 +900,23 @@ class FitGuess:
     without: str
 
 
-def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({})) -> FitGuess:
-    """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
-    that has numbers; else the last that is no text, if any. All others are inputs, but for identifiers of
-    rows, by their names, and `no_inputs`, which says why."""
-    features = [feature for _, feature in schema.placed]
-    if len(features) == 1:
+def guess_fit(
+    schema: Schema,
+    no_inputs: Mapping[str, str] = MappingProxyType({}),
+    targets: Sequence[str] | None = None,
+) -> FitGuess:
+    """Guesses the inputs, and the target, if there are no `targets`: a feature with the name of one, a label
+    first; else a label; else the last feature that has numbers; else the last that is no text, if any. All
+    others are inputs, but for identifiers of rows, by their names, and `no_inputs`, which says why."""
+    features = [feature for _, feature in schema.placed if feature.name not in (targets or ())]
+    if len(features) == 1 and not targets:
         (only,) = schema.names
         return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
     reasons = {feature.name: IDENTIFIES for feature in features if _identifies(feature)} | {**no_inputs}
     learnt = [feature for feature in features if feature.value_type.item != "text"]
-    target, reason = _guess_target([one for one in learnt if one.name not in reasons] or learnt)
+    target, reason = None, ""
+    if not targets:
+        target, reason = _guess_target([one for one in learnt if one.name not in reasons] or learnt)
     others = [feature for feature in features if feature is not target]
     taken = [other for other in others if other.name not in reasons] or others or features
     # A feature with a default has a second output: whether there was a value.
@@ -701,7 +926,7 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
         f"without {', '.join(name for name in left if left[name] == why)}: {why}"
         for why in dict.fromkeys(left.values())
     ]
-    if target is None:
+    if target is None and not targets:
         without.append("no targets: all features are text; `kind: label` makes classes of one")
     if reason:
         reason += f", of {len(features):,} features"
@@ -709,7 +934,7 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
         reason += f"; of several in a row `encode: {{{target.name}: multi_hot}}` makes one vector"
     return FitGuess(
         inputs=tuple(inputs),
-        target=None if target is None else target.name,
+        target=(tuple(targets) if targets else None) if target is None else target.name,
         reason=reason,
         without="; ".join(without),
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -11,7 +9,7 @@ import click
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
 from recordspec.errors import StoreError, exists
-from recordspec.locations import output_file, read_text
+from recordspec.locations import read_text
 
 _MOST_BYTES = 16 << 20  # of a schema or a config, as where they are loaded
 
@@ -46,7 +44,7 @@ def infer(
     """
     from recordspec.language import header, write_json_schema
     from recordspec.progress import Progress
-    from recordspec.scaffold import config_text, infer_files, input_files
+    from recordspec.scaffold import config_text, infer_files, input_files, write_texts
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")
@@ -59,14 +57,14 @@ def infer(
         inferred = infer_files(to_infer, name, sample=sample, jobs=jobs, progress=progress)
     texts = {} if out is None else {out: inferred.schema.dump()}
     if config is not None and out is not None:
-        texts[config] = config_text(to_infer, inferred, out, config)
+        texts[config] = config_text(inferred, out, config)
     begun = {path: header() + text for path, text in texts.items()}
     for path in there:
         if read_text(path, _MOST_BYTES) != begun[path]:
             raise _exists(path)
     folders = dict.fromkeys(path.parent for path in texts)
     written = [*texts, *filter(None, map(write_json_schema, folders))]
-    _write({path: text for path, text in begun.items() if path not in there})
+    write_texts({path: text for path, text in begun.items() if path not in there})
     if as_json:
         files_written = list(map(str, written))
         print_json(
@@ -84,14 +82,6 @@ def infer(
         print_text(inferred.schema.dump())
     for note in inferred.notes:
         echo(note, err=True)
-
-
-def _write(texts: Mapping[Path, str]) -> None:
-    """Writes new files: both are whole before the first, the schema, gets its name."""
-    with ExitStack() as stack:
-        for path, text in reversed([*texts.items()]):
-            fresh = stack.enter_context(output_file(path, force=False))
-            fresh.write_text(text, encoding="utf-8")
 
 
 def _exists(path: Path) -> StoreError:

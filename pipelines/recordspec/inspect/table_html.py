@@ -123,16 +123,19 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
     files = counted(len(rows.scanner.paths), "file")
     yield heading(f"{counted(len(columns), 'column')} of {files}")
     media, shown, read = _Cells(_MOST_BYTES), [*columns.values()][:MOST_COLUMNS], rows.read()
-    heads = [Markup(f"{short_text(one.name)}<br><small>{_type_text(one.type)}</small>") for one in shown]
+    heads = [
+        Markup(f"{short_text(column.name)}<br><small>{_type_text(column.type)}</small>") for column in shown
+    ]
     cells = [
-        (Markup(row), *(media.of(read[one.name][row], is_picture=_is_picture(one)) for one in shown))
+        (Markup(row), *(media.of(read[column.name][row], is_picture=_is_picture(column)) for column in shown))
         for row in range(len(read))
     ]
     yield html_table(("", *heads), cells, "text-align: left")
     yield from map(paragraph, rows.notes)
     yield items(rows.problems)
     yield others(
-        [f"{one.name}: {_type_text(one.type)}" for one in [*columns.values()][MOST_COLUMNS:]], "column"
+        [f"{column.name}: {_type_text(column.type)}" for column in [*columns.values()][MOST_COLUMNS:]],
+        "column",
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import SpecError
+from recordspec import html
+from recordspec.errors import SpecError, counted
 from recordspec.schema.dates import DateUnit
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.fixed_len import FixedLen
@@ -79,6 +80,19 @@ class Inferred:
     first_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[ProposedOption, ...] = ()
     free_text: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.schema!r}, {counted(len(self.notes), 'note')})"
+
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        yield html.Markup(self.schema._repr_html_())
+        if self.left_out:
+            yield html.paragraph(f"without {', '.join(self.left_out)}")
+        yield html.items(self.notes[: html.MOST_ROWS])
+        yield html.others(self.notes[html.MOST_ROWS :], "note")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from recordspec.schema.options import INVALID, Log, YamlValue, document, read, r
 from recordspec.schema.values import DTYPES
 from recordspec.schema.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
 from recordspec.wire.arrays import bytes_in, data_of, strings_array
-from recordspec.wire.columns import RecordMessage
+from recordspec.wire.columns import RecordMessage, Section
 from recordspec.wire.file_types import file_type
 
 Kinds = Mapping[str, type[Feature]]
@@ -241,6 +241,41 @@ class Schema(FeatureSet):
             problem = Problem(expected="a mapping from names to values", got=describe(row))
             raise RecordError(problem)
         return self._row_encoder.encode(row)
+
+    def with_features(self, features: Mapping[str, Any]) -> Schema:
+        """Returns the schema with other features: in the place of those of the same names, or after them.
+
+        Args:
+            features: by name, each as YAML has it, a dtype or a mapping of options, or a `Feature`.
+
+        Raises SpecError.
+
+        Example:
+            >>> schema.with_features({"x": {"dtype": "float32", "shape": [2]}, "city": "text"})
+            Schema(points, 3 features: x, inside, city)
+        """
+        placed = {feature.name: (section, feature) for section, feature in self.placed}
+        for name, value in features.items():
+            section, _ = placed.get(name, (self.sections[0], None))
+            feature = value if isinstance(value, Feature) else self._feature_of(name, value, section)
+            if feature.name != name:
+                expected = f"a feature of the name `{name}`"
+                raise SpecError(Problem(path=(section, name), expected=expected, got=f"`{feature.name}`"))
+            placed[name] = (section, feature)
+        changed: dict[str, Any] = {
+            section: tuple(feature for home, feature in placed.values() if home == section)
+            for section in self.sections
+        }
+        return replace(self, **changed)
+
+    def _feature_of(self, name: str, value: Any, section: Section) -> Feature:
+        """A feature of the form that it has in YAML. Raises SpecError."""
+        text = dump({"schema": self.name, "record": self.record, section: {name: to_builtins(value)}})
+        try:
+            (feature,) = getattr(Schema.loads(text), section)
+        except SpecError as error:  # the text has no lines that a user knows
+            raise SpecError(problem.at("") for problem in error.problems) from None
+        return feature  # type: ignore[no-any-return]
 
     @cached_property
     def _row_encoder(self) -> encoder.RowEncoder:

@@ -56,7 +56,7 @@ def test_a_notebook_shows_a_table_of_each_split_and_the_warnings(tmp_path):
     assert fragment.rows[0] == ["feature", "kind", "no value", "length", "values", "plot"]
     assert fragment.tags.count("svg") == 2 * 4
     assert fragment.tags.count("li") == len(report.warnings)
-    assert 'fill="currentColor"' in report._repr_html_()
+    assert '; fill: currentColor"><svg ' in report._repr_html_()
     assert repr(report).startswith("StatsReport(")
 
 

@@ -51,7 +51,7 @@ def notebook_parts(report: StatsReport) -> Iterator[Markup]:
         for feature, row in zip(split.features[:MOST_ROWS], rows, strict=False):
             if row["plot"] and feature.numbers is not None and feature.numbers.histogram is not None:
                 chart = histogram_chart(feature.numbers.histogram, show_text(f"values of {feature.feature}"))
-                row["plot"] = Markup(f'<div style="width: 10em">{chart}</div>')
+                row["plot"] = Markup(f'<div style="width: 10em; fill: currentColor">{chart}</div>')
         names = tuple(rows[0]) if rows else ()
         yield listing(names, [tuple(row.values()) for row in rows], "feature")
         yield items(split.problems)
@@ -174,10 +174,7 @@ _GAP = 1
 
 
 def histogram_chart(histogram: Histogram, title: str) -> str:
-    """Bars, with the first and the last edge below, and all counts for those who do not see them.
-
-    Without the style of the page, they have the colour of the text.
-    """
+    """Bars, with the first and the last edge below, and all counts for those who do not see them."""
     most = max(max(histogram.counts), 1)
     width = _WIDTH / len(histogram.counts)
     bars = "".join(
@@ -191,7 +188,7 @@ def histogram_chart(histogram: Histogram, title: str) -> str:
         for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
     )
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram" fill="currentColor">'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
         f'{bars}<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" class="axis"/>'
         f'<text x="0" y="{_HEIGHT + _BASE - 4}">{escape(low)}</text>'

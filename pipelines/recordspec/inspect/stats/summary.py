@@ -242,7 +242,9 @@ class StatsReport:
         return [summary.split for summary in self.splits]
 
     def __repr__(self) -> str:
-        splits = [f"{one.split}: {counted(one.records, 'record')}" for one in self.splits[: html.MOST_ROWS]]
+        splits = [
+            f"{split.split}: {counted(split.records, 'record')}" for split in self.splits[: html.MOST_ROWS]
+        ]
         more = len(self.splits) - len(splits)
         splits += [f"{more:,} more"] if more else []
         return show_text(f"{type(self).__name__}({', '.join(splits)})")
