@@ -1,16 +1,5 @@
 # A pandas frame, to a model.
 # --
-cat > config.yaml <<'YAML'
-schema: wine.yaml
-data: data
-write: {splits: {train: 3, test: 1}, shuffle: {seed: 1}}
-read: {batch: 16, shuffle: {seed: 1}}
-fit:
-  inputs: [alcohol, flavanoids, hue, proline]
-  targets: target
-  encode:
-    {alcohol: normalize, flavanoids: normalize, hue: normalize, proline: normalize}
-YAML
 cat > train.py <<'PYTHON'
 import json
 import keras
@@ -18,8 +7,12 @@ import recordspec as rs
 from sklearn.datasets import load_wine
 
 frame = load_wine(as_frame=True).frame
-rs.infer(frame, "wine").schema.dump("wine.yaml")
-pipeline = rs.Pipeline.load("config.yaml")
+config = rs.infer(frame, "wine").with_options(
+    write={"splits": {"train": 3, "test": 1}},
+    read={"batch": 16},
+    fit={"inputs": ["alcohol", "flavanoids", "hue", "proline"], "targets": "target"},
+)
+pipeline = config.pipeline("data")
 pipeline.build(frame)
 
 train, test = pipeline.dataset("train"), pipeline.dataset("test")
