@@ -19,13 +19,13 @@ STYLE = ' style="text-align: left"'
 def schema():
     return rs.Schema.loads(
         "{schema: points, description: of a plane, "
-        "features: {x: float32, inside: {kind: label, names: ['no', 'yes'], description: or not}}}"
+        "features: {x: {dtype: string, default: ''}, inside: {kind: label, names: ['no', 'yes'], description: or not}}}"
     )
 
 
 @pytest.fixture
 def manifest(schema, tmp_path):
-    rows = [{"x": 0.5, "inside": "no"}] * 3
+    rows = [{"x": "a", "inside": "no"}] * 3
     return rs.write(schema, rows, tmp_path / "data", shards=1)
 
 
@@ -34,7 +34,7 @@ def test_a_schema_is_a_table_of_its_features(schema):
         "<div><p><strong>points: example, 2 features</strong></p><p>of a plane</p><table>"
         '<tr><th scope="col">feature</th><th scope="col">kind</th><th scope="col">options</th>'
         '<th scope="col">description</th></tr>'
-        '<tr><th scope="row">x</th><td>fixed_len</td><td>dtype: float32</td><td></td></tr>'
+        '<tr><th scope="row">x</th><td>fixed_len</td><td>dtype: string, default: &quot;&quot;</td><td></td></tr>'
         '<tr><th scope="row">inside</th><td>label</td><td>names: [&quot;no&quot;, &quot;yes&quot;]</td>'
         "<td>or not</td></tr></table></div>"
     )

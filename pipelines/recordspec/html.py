@@ -6,6 +6,7 @@ colour: that of the notebook applies, light or dark.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -38,6 +39,11 @@ def short_text(value: Any) -> Markup:
     if isinstance(value, (int, Markup)):
         return text(value)
     return text(shorten(str(value), _LONGEST_TEXT))
+
+
+def option_text(value: Any) -> str:
+    """The value of an option, plain text or lists and mappings, on one line."""
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def table(names: Iterable[Any], rows: Iterable[Sequence[Any]], style: str = "") -> Markup:

@@ -106,7 +106,7 @@ class Pipeline:
         yield html.listing(
             ("section", "option", "value"),
             [
-                (section, name, value if isinstance(value, str) else json.dumps(value, default=str))
+                (section, name, html.option_text(value))
                 for section, options in sections.items()
                 for name, value in (options or {}).items()
             ],

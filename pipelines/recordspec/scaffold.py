@@ -308,7 +308,8 @@ def infer(
         name: the name of the schema; by default that of the first file, or that in the imported schema.
         sample: the number of records of each file, or of rows, to read; None for all.
         jobs: the number of processes that read TFRecords.
-        progress: receives the number of records that are read.
+        progress: receives the number of records that are read; by default a bar, on a terminal or in a
+            notebook.
 
     Returns:
         `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read. It
@@ -329,7 +330,8 @@ def infer(
             return _with_config(_infer_hugging_face(data, name or "data", sample), None, splits)
         return _with_config(infer_rows(data, name or "data", sample))
     files = input_files([str(path) for path in paths])
-    return infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
+    with Progress() if progress is None else nullcontext(progress) as bar:
+        return infer_files(files, name, sample=sample, jobs=jobs, progress=bar)
 
 
 def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:

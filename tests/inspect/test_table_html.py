@@ -14,6 +14,7 @@ from some_records import example, sequence_example, write
 
 import recordspec as rs
 from fragments import Fragment
+from instances import CASES
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec.inspect import table_html
 from recordspec.inspect.table import ColumnReader
@@ -241,3 +242,25 @@ def test_a_condition_may_be_on_a_column_that_is_not_shown(tmp_path):
     records = [example(**{f"n{column:02}": [row] for column in range(25)}) for row in range(5)]
     table = rs.scan(write(tmp_path / "f", *records)).filter(pyarrow.dataset.field("n24") == 3)
     assert [row[1] for row in shown(table).rows[1:]] == ["3"]
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 4}], ids=["rows", "blocks"])
+@pytest.mark.parametrize("section", ["features", "context", "sequence"])
+def test_every_kind_is_shown(section, layout, tmp_path):
+    for number, case in enumerate(case for case in CASES if case.section == section):
+        feature = case.feature
+        record = "example" if section == "features" else "sequence_example"
+        schema = rs.Schema(name="s", record=record, **{section: (feature,)})
+        rng = np.random.default_rng(0)
+        in_steps = section == "sequence" and not feature.spans_steps
+        rows = [
+            {feature.name: [feature.sample(rng)] * 2 if in_steps else feature.sample(rng)} for _ in range(3)
+        ]
+        if feature.optional:
+            rows[1] = {}
+        rs.write(schema, rows, tmp_path / str(number), layout=layout)
+        for values in ("stored", "decoded"):
+            fragment = shown(rs.scan(tmp_path / str(number), schema, values=values))
+            assert fragment.tags.count("li") == 0, (feature, fragment.rows)
+            assert len(fragment.rows) == 1 + 3
+            assert fragment.tags.count("p") == 1

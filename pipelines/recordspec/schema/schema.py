@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -334,11 +333,9 @@ def _options_text(feature: Feature) -> tuple[str, str]:
     """The options of a feature on one line, and its description."""
     options = to_builtins(feature)
     shown = {name: value for name, value in options.items() if name not in ("name", "description")}
-    texts = (
-        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}"
-        for name, value in shown.items()
-    )
-    return ", ".join(texts), feature.description
+    return ", ".join(
+        f"{name}: {html.option_text(value)}" for name, value in shown.items()
+    ), feature.description
 
 
 def schema_in(path: Location) -> Schema | None:
