@@ -46,7 +46,7 @@ def test_a_manifest_is_a_table_of_its_splits_and_one_of_its_classes(manifest):
         "<div><p><strong>points: example, layout rows</strong></p><table>"
         '<tr><th scope="col">split</th><th scope="col">rows</th><th scope="col">shards</th>'
         '<th scope="col">size</th></tr>'
-        '<tr><th scope="row">train</th><td>3</td><td>1</td><td>150 B</td></tr></table><table>'
+        '<tr><th scope="row">train</th><td>3</td><td>1</td><td>141 B</td></tr></table><table>'
         '<tr><th scope="col">class</th><th scope="col">of</th><th scope="col">rows of train</th></tr>'
         '<tr><th scope="row">no</th><td>inside</td><td>3</td></tr>'
         '<tr><th scope="row">yes</th><td>inside</td><td>0</td></tr></table></div>'

@@ -184,15 +184,12 @@ def test_only_the_first_rows_are_read(two_files):
     data = bytearray((two_files / "a").read_bytes())
     data[-1] ^= 1  # of the last record
     (two_files / "a").write_bytes(data)
-    made = []
-    plain = ColumnReader._record_batch
+    read, plain = [], ColumnReader.made
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            ColumnReader, "_record_batch", lambda self, batch: made.append(len(batch)) or plain(self, batch)
-        )
+        patch.setattr(ColumnReader, "made", lambda self, batch: read.append(len(batch)) or plain(self, batch))
         fragment = shown(table)
     assert numbers(fragment) == [*range(20)]
-    assert made == [20]
+    assert read == [20]
     assert "li" not in fragment.tags
 
 

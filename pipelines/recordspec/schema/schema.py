@@ -333,9 +333,8 @@ def _options_text(feature: Feature) -> tuple[str, str]:
     """The options of a feature on one line, and its description."""
     options = to_builtins(feature)
     shown = {name: value for name, value in options.items() if name not in ("name", "description")}
-    return ", ".join(
-        f"{name}: {html.option_text(value)}" for name, value in shown.items()
-    ), feature.description
+    texts = (f"{name}: {html.option_text(value)}" for name, value in shown.items())
+    return ", ".join(texts), feature.description
 
 
 def schema_in(path: Location) -> Schema | None:
