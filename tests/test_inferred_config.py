@@ -70,6 +70,15 @@ def test_changes_make_other_configs_and_guesses_follow_them():
     assert list(config.schema.names) == [*COLUMNS]
 
 
+def test_a_feature_that_is_told_may_be_an_input():
+    words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(ROWS)]
+    config = rs.infer({**COLUMNS, "word": words}, "houses").with_options(fit={"targets": "price"})
+    assert list(config.no_inputs) == ["word"]
+    assert "word" not in config.pipeline("d").config.fit.inputs
+    told = config.with_features({"word": {"kind": "label", "names": words}})
+    assert "word" in told.pipeline("d").config.fit.inputs
+
+
 def test_a_column_that_was_left_out_may_get_a_feature():
     rows = [{"n": 1, "both": "x"}, {"n": 2, "both": 3}]
     config = rs.infer(rows)
