@@ -105,7 +105,7 @@ def test_a_config_has_the_reasons_as_comments(tmp_path):
     (tmp_path / "train.csv").write_bytes(b"preis;tag\n1.234,5;-\n7,5 %;31.12.2026\n")
     (tmp_path / "test.csv").write_bytes(b"preis;tag\n1,5;1.12.2026\n")
     files = input_files([str(tmp_path)])
-    text = config_text(files, infer_files(files), tmp_path / "s.yaml", tmp_path / "c.yaml")
+    text = config_text(infer_files(files), tmp_path / "s.yaml", tmp_path / "c.yaml")
     options = """\
         delimiter: ;
         decimal: ','  # 1.234,5 in 3 of 3 cells of preis
@@ -128,7 +128,7 @@ def test_compressed_tables_are_inferred(tmp_path):
     (tmp_path / "rows.tsv.gz").write_bytes(gzip.compress(b"a\tb\n1\t2,5\n"))
     (tmp_path / "more.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
     files = input_files([str(tmp_path / "rows.tsv.gz")])
-    text = config_text(files, infer_files(files), tmp_path / "s.yaml", tmp_path / "c.yaml")
+    text = config_text(infer_files(files), tmp_path / "s.yaml", tmp_path / "c.yaml")
     assert yaml.safe_load(text)["write"]["source"] == {
         "csv": {"path": "rows.tsv.gz", "delimiter": "\t", "decimal": ","}
     }
