@@ -77,14 +77,17 @@ def of_strings(strings: ArrowArray) -> Words:
 def of_values(array: ArrowArray) -> Words:
     """The hash of each item of an array: of a number, a string, or a list of these, uint64 `[n]`."""
     if is_list(array):
-        counts, items = counts_of(array), of_values(items_of(array))
-        # an odd factor for each place in a list, so that lists of other orders differ
+        counts, values = counts_of(array), items_of(array)
+        items = of_values(values)
+        if is_list(values):  # a product of factors does not tell the place of a list from that in it
+            items = splitmix64(items)
+        # an odd factor for each place in a list, so that lists of other orders differ: with 1, 3, 5 and so on
+        # many lists of few different values would have the same sum
         if not (counts == 1).all():
             starts = offsets(counts)
             place = np.arange(len(items)) - np.repeat(starts[:-1], counts)
-            sums = np.concatenate(
-                [np.zeros(1, np.uint64), np.cumsum(items * (2 * place + 1).astype(np.uint64))]
-            )
+            factors = splitmix64(np.arange(1, int(counts.max()) + 1, dtype=np.uint64)) | np.uint64(1)
+            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(items * factors[place])])
             items = sums[starts[1:]] - sums[starts[:-1]]
         hashed = items + splitmix64(counts.astype(np.uint64) + np.uint64(1))
     elif is_number(array):

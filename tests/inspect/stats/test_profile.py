@@ -306,6 +306,42 @@ def test_duplicates_among_more_rows_than_are_kept_are_estimated(tmp_path, monkey
     assert some.shared(whole).value == pytest.approx(1500, rel=5 * some.shared(whole).error)
 
 
+def test_rows_that_differ_in_few_bytes_are_no_duplicates(tmp_path):
+    """Wherever two of them are: DuckDB's hash of strings is equal for many that differ in such bytes."""
+    for place in range(8):
+        values = [bytearray(b"x" * 24) for _ in range(1024)]
+        for index, value in enumerate(values):
+            value[place], value[place + 8] = divmod(index, 32)
+        records = [example({"s": ("bytes", [bytes(value)])}) for value in values]
+        found = profiled(file_of(tmp_path / f"{place}", records))
+        assert (found.hashes.copies.value, found.rows) == (0, 1024)
+
+
+def test_strings_that_differ_in_few_bytes_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(profile, "MOST_STRINGS", 500)
+    values = [b"_______%c_______%c" % (index // 64, index % 64) for index in range(4096)]
+    records = [example({"s": ("bytes", values[row : row + 64])}) for row in range(0, 4096, 64)]
+    found = profiled(file_of(tmp_path / "x", records)).features[False, "s"].of["bytes"].frequent
+    assert not found.whole
+    assert found.distinct.value == 4096
+
+
+@pytest.mark.parametrize("kind", ["list", "steps"])
+def test_rows_of_blocks_with_other_orders_are_no_duplicates(tmp_path, kind):
+    """Such as lists of zeros and ones, and steps that are transposed."""
+    if kind == "list":
+        schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: int64, shape: [10]}}")
+        rows = [{"x": list(map(int, f"{number:010b}"))} for number in range(1024)]
+    else:
+        schema = rs.Schema.loads(
+            "schema: s\nrecord: sequence_example\nsequence: {x: {kind: fixed_len_sequence, dtype: int64, shape: [2]}}"
+        )
+        rows = [{"x": [[1, one], [two, 4]]} for one in range(8) for two in range(8)]
+    rs.write(schema, rows, tmp_path / "data", layout={"blocks": 16}, shuffle=None)
+    hashes = profiled(tmp_path / "data").hashes
+    assert (len(hashes.hashes), hashes.copies.value) == (len(rows), 0)
+
+
 def test_hashes_below_the_smaller_limit_are_compared():
     words = np.array([1, 5, 5, 9], np.uint64)
     shared = RowHashes(hashes=words).shared(RowHashes(hashes=words[:3], limit=1 << 61))

@@ -567,10 +567,10 @@ class _Profiler:
         made = self._asked(
             f"""SELECT k, approx_count_distinct(i) + approx_count_distinct(b) AS about,
                 list(hash(n)) FILTER (n IS NOT NULL AND hash(n) <= {below["values"]}) AS hashes_n,
-                list(hash(m)) FILTER (m IS NOT NULL AND hash(m) <= {below["values"]}) AS hashes_m,
-                list(hash(r)) FILTER (r IS NOT NULL AND hash(r) <= {below["rows"]}) AS hashes_r,
+                list(m) FILTER (m <= {below["values"]}) AS hashes_m,
+                list(r) FILTER (r <= {below["rows"]}) AS hashes_r,
                 list(h) FILTER (h <= {below["rows"]}) AS hashes_h
-            FROM t GROUP BY k""",
+            FROM (SELECT k, i, b, n, h, {_hash_of("m")}, {_hash_of("r")} FROM t) GROUP BY k""",
             self._all_parts(chain([first] if first else (), chunks), progress),
         )
         columns = {column.number: column for column in self._columns.values()}
@@ -690,6 +690,16 @@ class _Profiler:
         with errors_of(sql, {}, [self]):
             self._connection.register("t", pyarrow.RecordBatchReader.from_batches(schema, batches()))
             return reader_of(self._connection.sql(sql)).read_all()
+
+
+def _hash_of(field: str) -> str:
+    """The hash of strings, in SQL; NULL of NULL.
+
+    DuckDB's alone has 256 numbers for 16,384 strings that differ in their bytes 7 and 15: the last byte of each
+    8 changes few bits of it. In the second hash that byte is the fourth of 8.
+    """
+    hashed = f"xor(hash({field}), hash('1234'::BLOB || {field}))"
+    return f"CASE WHEN {field} IS NOT NULL THEN {hashed} END AS {field}"
 
 
 def _field_types() -> dict[str, Any]:
