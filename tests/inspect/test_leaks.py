@@ -95,6 +95,62 @@ def test_features_may_have_the_names_of_places_and_lack_values(tmp_path):
     assert leaks([("x", str(tmp_path / "x"))], columns=["content"]) == ()
 
 
+def leaks_of(tmp_path, column: str, *splits: list) -> set[tuple]:
+    """Of splits `a`, `b` and so on, of which each has such values."""
+    sources = [
+        (name, str(file_of(tmp_path / name, [example(dict(features)) for features in rows])))
+        for name, rows in zip("abc", splits, strict=False)
+    ]
+    return told(leaks(sources, columns=[column]))
+
+
+def test_text_is_compared_with_bytes_as_bytes(tmp_path):
+    accent, other, escape = "caf\xe9".encode(), b"\xff", b"\\xFF"
+    texts = [[{"s": ("bytes", [one])} for one in some] for some in ([accent, escape], [accent, other])]
+    assert leaks_of(tmp_path, "s", *texts) == {("s", ("a", "b"), 1)}
+    lists = [[{"s": ("bytes", [one, b"x"])} for one in some] for some in ([accent, escape], [accent, other])]
+    assert leaks_of(tmp_path, "s", *lists) == {("s", ("a", "b"), 1)}
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: string, n: int64}")
+    for name, keys in (("x", [accent, escape]), ("y", [accent, other])):
+        rows = [{"id": key, "n": number} for number, key in enumerate([*keys, name])]
+        rs.write(schema, rows, tmp_path / name, key="id", shuffle=None)
+    found = leaks([(name, str(tmp_path / name)) for name in "xy"])
+    assert told(found) == {("key", ("x", "y"), 1), ("content", ("x", "y"), 1)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "got"),
+    [
+        (("int64", [16777217]), ("float32", [16777216.0]), "int64 in `a` and float in `b`"),
+        (("int64", [1]), ("bytes", [b"1"]), "int64 in `a` and large_string in `b`"),
+        (("int64", [1]), ("int64", [1, 2]), "int64 in `a` and large_list<item: int64> in `b`"),
+    ],
+)
+def test_values_of_other_types_are_not_compared(tmp_path, first, second, got):
+    with pytest.raises(SpecError) as error:
+        leaks_of(tmp_path, "x", [{"x": first}], [{"x": second}], [{"x": ("none", [])}])
+    expected = "columns: expected `x` of one type in all splits"
+    assert str(error.value) == f"{expected}, got {got} (a schema tells what it is)"
+
+
+def test_names_are_those_of_features_alone(tmp_path):
+    """Neither in other case, nor those of the columns that `leaks` adds."""
+    for name in ("A", "recordspec_file", "file", "content", "row", 'a"b.c', "value0", "split"):
+        rows = [[{"a": ("int64", [n]), name: ("int64", [n % 2])} for n in some] for some in ([0, 1], [3, 5])]
+        assert leaks_of(tmp_path, name, *rows) == {(name, ("a", "b"), 1), (name, ("b",), 1)}
+        assert leaks_of(tmp_path, "a", *rows) == set()
+
+
+def test_nan_is_equal_to_nan_and_no_records_have_no_feature(tmp_path):
+    rows = [
+        [{"x": ("float32", [x])} for x in some] for some in ([float("nan"), 1.0, 0.0], [float("nan"), -0.0])
+    ]
+    assert leaks_of(tmp_path, "x", *rows, []) == {("x", ("a", "b"), 2)}
+    with pytest.raises(SpecError) as error:
+        leaks_of(tmp_path, "x", [])
+    assert str(error.value) == "columns: expected a feature of `a`, got `x`"
+
+
 def test_errors_are_those_of_the_files(tmp_path):
     path = file_of(tmp_path / "x", [example({"label": ("int64", [1])})])
     with pytest.raises(SpecError) as error:

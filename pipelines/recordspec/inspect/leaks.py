@@ -15,8 +15,8 @@ from recordspec.inspect.table import KEY, RecordTable
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 
-# What the columns of a row's place are called, beside its features.
-_PREFIX = "recordspec_"
+# The columns of a row's place, and of what it is, behind those that are compared.
+_PLACES = ("file", "record", CONTENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,29 +59,55 @@ def leaks(
             a split with that name.
         schema: of the records; by default those of the datasets.
         columns: features by which rows are the same, all of them together; by default the content, and the
-            key where all datasets have one.
+            key where all datasets have the same one.
         memory: of DuckDB, such as `2GiB`; what does not fit is kept on the disk.
         progress: receives the number of rows that are read.
 
     Raises:
-        SpecError: there is no such feature.
+        SpecError: there is no such feature, or it has another type in another split.
         StoreError: there are no files, or the disk is full.
         RecordError: a record cannot be read.
         MissingExtra: without DuckDB.
     """
     tables = named_tables(sources, schema=schema)
-    names = {name for table in tables.values() for name in table.schema.names}
-    for column in columns:
-        for split, table in tables.items():
-            if column not in table.schema.names:
-                expected, hint = f"a feature of `{split}`", nearest(column, names)
-                raise SpecError(Problem(path=("columns",), expected=expected, got=f"`{column}`", hint=hint))
     if columns:
-        return tuple(_found(", ".join(columns), columns, tables, memory, progress))
-    found = list(_found(CONTENT, (_PREFIX + CONTENT,), tables, memory, progress))
-    if all(_PREFIX + KEY in _placed(table).schema.names for table in tables.values()):
-        found += _found(KEY, (_PREFIX + KEY,), tables, memory, progress)
+        # of what is empty, no record has the features
+        tables = {split: table for split, table in tables.items() if table.schema.names} or tables
+        for split, table in tables.items():
+            for column in [name for name in columns if name not in table.schema.names]:
+                expected, hint = f"a feature of `{split}`", nearest(column, table.schema.names)
+                raise SpecError(Problem(path=("columns",), expected=expected, got=f"`{column}`", hint=hint))
+        alike = _alike(tables, columns)
+        for column in columns:
+            _check_types(column, tables, alike)
+        return tuple(_found(", ".join(columns), columns, alike, memory, progress))
+    found = list(_found(CONTENT, (), tables, memory, progress))
+    keys = {table.key for table in tables.values()}
+    if len(keys) == 1 and (key := keys.pop()):
+        tables = _alike(tables, key)
+        if len({tuple(table.schema.field(name).type for name in key) for table in tables.values()}) == 1:
+            found += _found(KEY, key, tables, memory, progress)
     return tuple(found)
+
+
+def _alike(tables: Mapping[str, RecordTable], columns: Sequence[str]) -> Mapping[str, RecordTable]:
+    """The tables, with these columns as bytes if they are text in some of them only: DuckDB compares text
+    with escaped bytes."""
+    if len({tuple(table.schema.field(name).type for name in columns) for table in tables.values()}) == 1:
+        return tables
+    return {split: table.with_binary(columns) for split, table in tables.items()}
+
+
+def _check_types(column: str, tables: Mapping[str, RecordTable], alike: Mapping[str, RecordTable]) -> None:
+    """Raises SpecError for a column whose values DuckDB would convert, to compare them."""
+    types = {split: table.schema.field(column).type for split, table in alike.items()}
+    first, *others = [split for split in types if "null" not in str(types[split])] or types
+    for split in others:
+        if types[split] != types[first]:
+            old, new = (tables[name].schema.field(column).type for name in (first, split))
+            expected, hint = f"`{column}` of one type in all splits", "a schema tells what it is"
+            got = f"{old} in `{first}` and {new} in `{split}`"
+            raise SpecError(Problem(path=("columns",), expected=expected, got=got, hint=hint))
 
 
 def _found(
@@ -91,19 +117,22 @@ def _found(
     memory: str | None,
     progress: Progress | None,
 ) -> Iterator[Leak]:
-    """Reads the rows once, and again if some are there twice."""
-    named = {f"t{number}": table for number, table in enumerate(tables.values())}
+    """Reads the rows once, and again if some are there twice. Without columns, the content is compared."""
+    named = {f"t{number}": table.placed(columns, _PLACES) for number, table in enumerate(tables.values())}
     errors = partial(errors_of, "", {name: table.schema.names for name, table in named.items()})
     with connected(memory=memory) as connection, errors(named.values()):
         for name, table in named.items():
-            places = _placed(table)
-            places.progress = progress or places.progress
-            named[name] = places
-            connection.register(name, places)
-        present = " AND ".join(f"{_quoted([column])} IS NOT NULL" for column in columns)
-        place = f"struct_pack(file := {_PREFIX}file, record := {_PREFIX}record) AS place"
+            table.progress = progress or table.progress
+            connection.register(name, table)
+        # named by their place: for DuckDB, upper and lower case are the same
+        values = [f"value{number}" for number in range(len(columns))]
+        # a struct: of NaN, DuckDB 1.4 would look for an equal one by Arrow's rules, by which there is none
+        row = f"struct_pack({', '.join(f'{value} := {value}' for value in values)})" if values else CONTENT
+        present = " AND ".join(f"{value} IS NOT NULL" for value in values) or "true"
+        names = ", ".join([*values, *_PLACES])
         selected = " UNION ALL ".join(
-            f"SELECT {number} AS split, {_row(columns)} AS row, {place} FROM {name} WHERE {present}"
+            f"""SELECT {number} AS split, {row} AS row, struct_pack(file := file, record := record) AS place
+                FROM {name} AS t({names}) WHERE {present}"""
             for number, name in enumerate(named)
         )
         # the rows that are there twice first, of which no place is kept
@@ -144,11 +173,6 @@ def _leak(
     )
 
 
-def _placed(table: RecordTable) -> RecordTable:
-    """The table with columns of what its rows are, and of where."""
-    return table.with_places((CONTENT, KEY, "file", "record"), _PREFIX)
-
-
 def _tells_apart(tables: Sequence[RecordTable]) -> bool:
     """Whether these are of one dataset whose build numbered the copies of a row, each of which has a split of
     its own."""
@@ -156,15 +180,3 @@ def _tells_apart(tables: Sequence[RecordTable]) -> bool:
     if manifest is None or any(other != manifest for other in others):
         return False
     return not manifest.key and manifest.division.get("copies") == "spread"
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-
-
-def _row(columns: Sequence[str]) -> str:
-    """What is the same of rows: one value, or several."""
-    if len(columns) == 1:
-        return _quoted(columns)
-    values = (f"value{number} := {_quoted([column])}" for number, column in enumerate(columns))
-    return f"struct_pack({', '.join(values)})"

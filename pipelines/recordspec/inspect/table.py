@@ -216,14 +216,34 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         both = expression if self._condition is None else self._condition & expression
         return self._with(_condition=both)
 
-    def with_places(self, names: Iterable[str], prefix: str = "") -> RecordTable:
-        """The same table, with those of these further columns that it can have, as `scan` has them; with a
-        prefix also those whose name a feature has."""
+    def with_places(self, names: Iterable[str]) -> RecordTable:
+        """The same table, with those of these further columns that it can have, as `scan` has them."""
         columns = dict(self._columns)
         for name in names:
-            if name in self._places and (prefix or name not in columns):
-                columns[prefix + name] = replace(self._places[name], name=prefix + name)
+            if name in self._places and name not in columns:
+                columns[name] = self._places[name]
         return self._with(_columns=columns, _arguments=self._arguments | {"columns": tuple(columns)})
+
+    def placed(self, columns: Iterable[str], places: Iterable[str]) -> RecordTable:
+        """The same table, of these columns alone, and behind them of these places, with another name where a
+        column has theirs."""
+        chosen = {name: self._columns[name] for name in columns}
+        for place in places:
+            name = place
+            while name in chosen:
+                name += "_"
+            chosen[name] = replace(self._places[place], name=name)
+        return self._with(_columns=chosen)
+
+    def with_binary(self, columns: Iterable[str]) -> RecordTable:
+        """The same table, of which these columns of text are bytes."""
+        binary = (*self._arguments["binary"], *columns)
+        return type(self)(self._arguments | {"binary": binary}, self._condition)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that are the key of the dataset, if it has one."""
+        return tuple(feature.name for feature in self._places[KEY].features) if KEY in self._places else ()
 
     @property
     def files(self) -> list[str]:

@@ -695,8 +695,8 @@ class _Profiler:
 def _hash_of(field: str) -> str:
     """The hash of strings, in SQL; NULL of NULL.
 
-    DuckDB's alone has 256 numbers for 16,384 strings that differ in their bytes 7 and 15: the last byte of each
-    8 changes few bits of it. In the second hash that byte is the fourth of 8.
+    DuckDB's alone has 256 numbers for 16,384 strings that differ in their bytes 7 and 15: the last byte of
+    each 8 changes few bits of it. In the second hash that byte is the fourth of 8.
     """
     hashed = f"xor(hash({field}), hash('1234'::BLOB || {field}))"
     return f"CASE WHEN {field} IS NOT NULL THEN {hashed} END AS {field}"
