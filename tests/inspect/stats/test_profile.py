@@ -149,6 +149,19 @@ def test_estimates_of_many_values_have_the_error_that_they_tell(tmp_path, monkey
             assert list(pairs)[:5] == [value for value, _ in times.most_common(5)]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [2**60, -(2**62), 2**63 - 3, 3.4028234663852886e38])
+def test_the_deviation_of_many_large_numbers_is_exact(tmp_path, monkeypatch, value):
+    monkeypatch.setattr(profile, "MOST_DISTINCT", 1)
+    monkeypatch.setattr(values_of, "SAMPLE", 10)
+    numbers = [value if isinstance(value, float) else value + index % 3 for index in range(50)]
+    kind = "float32" if isinstance(value, float) else "int64"
+    found = profiled(file_of(tmp_path / "x", [example({"x": (kind, numbers)})])).features[False, "x"].of[kind]
+    assert not found.is_counted
+    assert found.mean == sum(numbers) / len(numbers)
+    assert found.deviation == pytest.approx(statistics.pstdev(numbers), rel=1e-12)
+
+
 def test_frequent_strings_are_found_among_many(tmp_path, monkeypatch):
     """Of a column whose first values are all different, and of one whose first are the same."""
     monkeypatch.setattr(profile, "MOST_STRINGS", 1000)

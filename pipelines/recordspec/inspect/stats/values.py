@@ -320,7 +320,8 @@ class NumberCounter:
         at = sample[[round(share * (len(sample) - 1)) for share in shares]]
         self._quantiles = dict(zip(shares, at.tolist(), strict=True))
         if self._is_float:
-            after = np.nextafter(at, np.float32(np.inf))
+            with np.errstate(over="ignore"):  # infinity is after the largest
+                after = np.nextafter(at, np.float32(np.inf))
         else:
             after = np.minimum(at, np.iinfo(np.int64).max - 1) + 1
         self._bounds = np.unique(np.concatenate([self._edges, at, after]))
@@ -368,7 +369,7 @@ class NumberCounter:
         shares = np.array(list(self._quantiles))
         off = np.maximum(ranks[0] - shares, shares - ranks[1]).max()
         mean = self.sum / self.count
-        rest = 0.0 if self._is_float else mean - self.sum // self.count
+        rest = 0.0 if self._is_float else self.sum % self.count / self.count  # which is exact
         return NumberValues(
             count=self.count,
             zeros=self.zeros,
