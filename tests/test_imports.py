@@ -6,6 +6,7 @@ import ast
 import resource
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow
@@ -184,7 +185,10 @@ def test_quick_commands_load_no_tensorflow_and_take_half_a_second(command, tmp_p
     given = command.format(data=tmp_path / "data", spec=root / "schemas/digits.yaml").split()
     code = f"sys.argv[1:] = {given}\nfrom recordspec.cli import main\ntry: main()\nexcept SystemExit: pass"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert set(loaded(code)) - {"PIL"} == LOADED.get(command, set())
+    expected = LOADED.get(command, set())
+    # DuckDB 1.4 imports pyarrow's datasets, which import pandas, where it is given a table of Arrow
+    others = {"PIL", "pandas"} if "duckdb" in expected and version("duckdb") < "2" else {"PIL"}
+    assert set(loaded(code)) - others == expected
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # the issue of start-up time is one of imports: ten times what it takes would be another one
     assert after.ru_utime - before.ru_utime < 2.0

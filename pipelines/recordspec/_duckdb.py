@@ -54,13 +54,11 @@ def connect(folder: str = "", *, memory: str | None = None, threads: int | None 
 
     Raises SpecError for another memory than a size such as `2GiB`, MissingExtra without DuckDB.
     """
-    connection = duckdb_module().connect()
+    # not as parameters of SQL, for which DuckDB 1.4 imports pandas
+    config = {"temp_directory": folder, "memory_limit": memory, "threads": threads}
+    config = {name: value for name, value in config.items() if value is not None}
     with errors_of("", {}):
-        connection.execute("SET temp_directory = ?", [folder])
-        if memory is not None:
-            connection.execute("SET memory_limit = ?", [memory])
-        if threads is not None:
-            connection.execute("SET threads = ?", [threads])
+        connection = duckdb_module().connect(config=config)
         for setting in _SETTINGS:
             connection.execute(setting)
     return connection

@@ -90,11 +90,11 @@ def leaks(
     return tuple(found)
 
 
-def _alike(tables: Mapping[str, RecordTable], columns: Sequence[str]) -> Mapping[str, RecordTable]:
+def _alike(tables: Mapping[str, RecordTable], columns: Sequence[str]) -> dict[str, RecordTable]:
     """The tables, with these columns as bytes if they are text in some of them only: DuckDB compares text
     with escaped bytes."""
     if len({tuple(table.schema.field(name).type for name in columns) for table in tables.values()}) == 1:
-        return tables
+        return dict(tables)
     return {split: table.with_binary(columns) for split, table in tables.items()}
 
 
