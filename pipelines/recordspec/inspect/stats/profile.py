@@ -676,7 +676,7 @@ class _Profiler:
     def _asked(self, sql: str, parts: Iterator[list[Part]]) -> Any:
         """What DuckDB tells of a table `t` of these parts, an Arrow table."""
         pyarrow = arrow()
-        schema = pyarrow.schema([("k", pyarrow.int16()), *_field_types().items()])
+        schema = pyarrow.schema([("k", pyarrow.int32()), *_field_types().items()])
 
         def batches() -> Iterator[Any]:
             try:
@@ -716,7 +716,7 @@ def _record_batch(parts: list[Part], schema: Any) -> Any:
     pyarrow = arrow()
     parts = sorted(parts, key=lambda part: part[1])  # long runs of null take no time
     counts = [len(values) for _, _, values in parts]
-    arrays = [numbers_array(np.repeat(np.array([number for number, _, _ in parts], np.int16), counts))]
+    arrays = [numbers_array(np.repeat(np.array([number for number, _, _ in parts], np.int32), counts))]
     for name, kind in zip(schema.names[1:], schema.types[1:], strict=True):
         pieces, missing = [], 0
         for _, field, values in parts:
