@@ -59,8 +59,7 @@ def test_records_without_features_are_rows_of_nothing(tmp_path, suffix):
     with pytest.raises(SpecError) as error:
         export(path, tmp_path / f"out.{suffix}")
     assert (
-        str(error.value)
-        == "out: expected features to export, got 7 records that have none (jsonl holds them)"
+        str(error.value) == "out: expected features to export, got 7 records without any (jsonl holds them)"
     )
     assert os.listdir(tmp_path) == ["f"]
 

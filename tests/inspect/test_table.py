@@ -15,6 +15,7 @@ import pytest
 from some_records import ROWS, SCHEMA, example, sequence_example, write
 
 import recordspec as rs
+from examples import example as of_steps
 from instances import CASES
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.table import RecordTable
@@ -472,3 +473,16 @@ def test_data_that_nobody_here_wrote(tmp_path):
             read += 1
             assert rows == table.count_rows()
     assert read
+
+
+def test_columns_may_have_the_names_of_those_of_arrow(tmp_path):
+    names = ["__batch_index", "__filename", "b", "file"]
+    write(tmp_path / "x", example(**{name: [1] for name in names}))
+    table = rs.scan(tmp_path / "x")
+    assert table.to_table(columns=names[::-1]).to_pylist() == [dict.fromkeys(names, 1)]
+
+
+def test_feature_lists_without_any_step_are_empty(tmp_path):
+    """Also where none of a file has a step."""
+    write(tmp_path / "x", of_steps({}, {"s": []}), of_steps({}, {"t": []}))
+    assert rs.scan(tmp_path / "x").to_table().to_pylist() == [{"s": [], "t": None}, {"s": None, "t": []}]

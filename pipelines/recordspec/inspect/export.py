@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted
 from recordspec.inspect.columns import ColumnType, first_row, keys_of, type_of, values_by_kind
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
 from recordspec.inspect.query import Query
@@ -91,7 +91,7 @@ def export(
                 progress.begin("again, with final types", None)
                 _write(records, writer_type, begun, out.suffix, progress, final=True)
         if records.rows and not records.columns and writer_type is not JsonLinesWriter:
-            got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
+            got, hint = f"{counted(records.rows, 'record')} without any", "jsonl holds them"
             raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
     size = out.stat().st_size
     return Exported(file=str(out), rows=records.rows, columns=tuple(records.columns), bytes=size)

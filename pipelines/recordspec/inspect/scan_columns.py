@@ -157,7 +157,7 @@ class KeyColumn:
                 item = int(np.argmin(alone))
                 row = int(np.searchsorted(offsets(counts_of(array)), item, "right")) - 1 if steps else item
                 raise self._unlike_first("one value", f"{int(counts_of(lists)[item])}", row)
-        if form.kind == "none" or arrays[0].null_count == len(arrays[0]):
+        if arrays[0].null_count == len(arrays[0]):
             return arrow().nulls(rows.records.rows, self.type)
         shaped = form.shaped(arrays[0])
         if shaped.type == self.type:

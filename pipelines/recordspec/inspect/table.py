@@ -456,7 +456,6 @@ class ColumnReader:
         self._decoder = RowDecoder(scanner, columns)
         self._takes_rows = any(column.of_whole_rows for column in columns)
         self._schema = schema_of(columns)
-        self._is_plain = condition is None and (projection is None or projection == self._schema.names)
 
     @cached_property
     def projected_schema(self) -> Any:
@@ -465,8 +464,9 @@ class ColumnReader:
 
     def _queried(self, table: Any) -> Any:
         """The columns that are wanted, of the rows that match, a table."""
-        if self._is_plain:
-            return table
+        if self._condition is None and not isinstance(self._projection, Mapping):
+            # a dataset cannot choose a column with the name of one of Arrow's, such as `__filename`
+            return table if self._projection is None else table.select(self._projection)
         dataset = pyarrow.dataset.InMemoryDataset(table)
         return dataset.to_table(columns=self._projection, filter=self._condition, use_threads=False)
 
