@@ -18,6 +18,7 @@ import recordspec as rs
 from examples import example as of_steps
 from instances import CASES
 from recordspec.errors import RecordError, SpecError, StoreError
+from recordspec.inspect import scan as scan_module
 from recordspec.inspect.table import RecordTable
 from recordspec.schema.ragged_array import RaggedArray
 from recordspec.wire import record_batch
@@ -486,3 +487,18 @@ def test_feature_lists_without_any_step_are_empty(tmp_path):
     """Also where none of a file has a step."""
     write(tmp_path / "x", of_steps({}, {"s": []}), of_steps({}, {"t": []}))
     assert rs.scan(tmp_path / "x").to_table().to_pylist() == [{"s": [], "t": None}, {"s": None, "t": []}]
+
+
+def test_rows_between_many_bad_ones_are_kept(tmp_path, monkeypatch):
+    """Of which each is met once: the rows after it are not decoded again for each."""
+    bad = {3, 4, 5, 20, *range(40, 100), 150, 199}
+    records = [b"\xff" if row in bad else example(n=[row]) for row in range(200)]
+    decoded, decode = [], record_batch.decode
+    monkeypatch.setattr(
+        scan_module, "decode", lambda *args, **options: decoded.append(args[1]) or decode(*args, **options)
+    )
+    table = rs.scan(write(tmp_path / "x", *records), corrupt="skip")
+    decoded.clear()
+    assert table.to_table()["n"].to_pylist() == [row for row in range(200) if row not in bad]
+    assert table.skipped == {str(tmp_path / "x"): len(bad)}
+    assert sum(map(len, decoded)) < 5 * len(records)
