@@ -355,6 +355,16 @@ def test_rows_of_blocks_with_other_orders_are_no_duplicates(tmp_path, kind):
     assert (len(hashes.hashes), hashes.copies.value) == (len(rows), 0)
 
 
+def test_a_file_that_begins_with_empty_records_has_no_more_rows_than_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(profile, "MOST_STRINGS", 500)
+    monkeypatch.setattr(scan, "_SMALL_BYTES", 0)
+    texts = [example({"s": ("bytes", [b"%07d" % number])}) for number in range(12_000)]
+    found = profiled(file_of(tmp_path / "x", [*[b""] * 5000, *texts, *texts[:10]]))
+    distinct = found.features[False, "s"].of["bytes"].frequent.distinct
+    assert distinct.value == pytest.approx(12_000, rel=5 * distinct.error)
+    assert 0 < distinct.error < 0.05
+
+
 def test_hashes_below_the_smaller_limit_are_compared():
     words = np.array([1, 5, 5, 9], np.uint64)
     shared = RowHashes(hashes=words).shared(RowHashes(hashes=words[:3], limit=1 << 61))

@@ -72,6 +72,7 @@ from recordspec.wire.arrays import (
     values_array,
 )
 from recordspec.wire.columns import Kind
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, of_strings, of_values
 from recordspec.wire.record_batch import RecordBatch
 
@@ -561,7 +562,8 @@ class _Profiler:
         first = next(chunks, None)
         rows = first.records.rows if first else 0
         if first:  # about how many rows there are
-            rows = max(rows, size * rows // max(1, first.bytes))
+            frames = (HEADER_BYTES + FOOTER_BYTES) * sum(len(batch.sizes) for batch in first.batches)
+            rows = max(rows, size * rows // max(1, first.bytes + frames))
         below = {"values": 2 * _HASHES, "rows": MOST_ROWS}
         below = {name: min(_WORDS, most * _WORDS // max(rows, 1)) - 1 for name, most in below.items()}
         made = self._asked(
