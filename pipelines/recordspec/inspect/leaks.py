@@ -81,13 +81,19 @@ def leaks(
         for column in columns:
             _check_types(column, tables, alike)
         return tuple(_found(", ".join(columns), columns, alike, memory, progress))
-    found = list(_found(CONTENT, (), tables, memory, progress))
+    of_content = _found(CONTENT, (), tables, memory, progress)
+    return (*of_content, *_by_key(tables, memory, progress))
+
+
+def _by_key(
+    tables: Mapping[str, RecordTable], memory: str | None, progress: Progress | None
+) -> Iterator[Leak]:
+    """The leaks by the key, if all datasets have the same one."""
     keys = {table.key for table in tables.values()}
     if len(keys) == 1 and (key := keys.pop()):
-        tables = _alike(tables, key)
-        if len({tuple(table.schema.field(name).type for name in key) for table in tables.values()}) == 1:
-            found += _found(KEY, key, tables, memory, progress)
-    return tuple(found)
+        alike = _alike(tables, key)
+        if len({tuple(table.schema.field(name).type for name in key) for table in alike.values()}) == 1:
+            yield from _found(KEY, key, alike, memory, progress)
 
 
 def _alike(tables: Mapping[str, RecordTable], columns: Sequence[str]) -> dict[str, RecordTable]:
