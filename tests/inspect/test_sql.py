@@ -13,6 +13,8 @@ from pyarrow import parquet
 from some_records import ROWS, SCHEMA, example, write
 
 import recordspec as rs
+from examples import example as record_of
+from examples import file_of
 from recordspec.cli.options import NAMED_PATTERN
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.sql import named_tables, query
@@ -202,3 +204,18 @@ def test_results_are_saved(data, tmp_path):
     for name, error, message in (("out.csv", StoreError, "exists"), ("out.txt", SpecError, "ends in")):
         with pytest.raises(error, match=message), saving(location(tmp_path / name), force=False):
             raise AssertionError
+
+
+def test_columns_that_differ_in_case_are_told_apart_or_refused(tmp_path):
+    path = file_of(
+        tmp_path / "x", [record_of({"A": ("int64", [1]), "a": ("int64", [2]), "b": ("int64", [3])})]
+    )
+    with query("SELECT max(b) AS b FROM t", {"t": rs.scan(path)}) as result:
+        assert result.read_all().to_pylist() == [{"b": 3}]
+    with query("FROM t", {"t": rs.scan(path)}) as result:
+        assert list(result.read_all().to_pylist()[0].values()) == [1, 2, 3]
+    with pytest.raises(SpecError) as error, query("SELECT max(a) FROM t", {"t": rs.scan(path)}):
+        pass
+    assert str(error.value) == (
+        "SQL: expected names that differ in more than case, got `A` and `a` (`export` writes both)"
+    )

@@ -107,12 +107,25 @@ def query(
         for name, table in tables.items():
             if not table.schema.names:
                 raise SpecError(State(where=name, got="has no columns", hint="its records hold nothing"))
+            _check_case(sql, table.schema.names)
             table.progress = progress or table.progress
             connection.register(name, table)
         _check_statement(connection, sql)
         reader = reader_of(connection.sql(sql))
         schema = _distinct(reader.schema)
         yield arrow().RecordBatchReader.from_batches(schema, _batches(errors, reader, schema))
+
+
+def _check_case(sql: str, names: Sequence[str]) -> None:
+    """Raises SpecError for a query that names one of two columns that differ in case, which are one for SQL:
+    it would get the first."""
+    known: dict[str, str] = {}
+    words = _STRINGS.sub("", sql.lower())
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name and re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words):
+            expected, got = "names that differ in more than case", f"`{other}` and `{name}`"
+            raise SpecError(Problem(where="SQL", expected=expected, got=got, hint="`export` writes both"))
 
 
 def _check_statement(connection: Any, sql: str) -> None:
