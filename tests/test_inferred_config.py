@@ -193,3 +193,17 @@ def test_a_notebook_shows_the_schema_and_the_notes():
     assert repr(config) == f"InferredConfig(Schema(s, 1 feature: n), {len(config.notes)} notes)".replace(
         "1 notes", "1 note"
     )
+
+
+def test_the_dataset_may_be_in_a_store(here):
+    config = rs.infer({"a": [1, 2]}, "s")
+    assert str(config.pipeline("s3://bucket/x").config.data) == "s3://bucket/x"
+    config.save("s.yaml", data="s3://bucket/x")
+    assert "\ndata: s3://bucket/x\n" in (here / "s.yaml").read_text()
+    for call in (config.pipeline, lambda data: config.save("t.yaml", data=data)):
+        with pytest.raises(rs.SpecError) as error:
+            call("hdfs://host:9000/x")
+        assert str(error.value) == (
+            "data: expected a path or a URL of s3, gs, az, http or https, got `hdfs://host:9000/x`"
+        )
+    assert not (here / "t.yaml").exists()

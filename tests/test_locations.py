@@ -557,6 +557,10 @@ CALLS = {
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
+    "scaffold:InferredConfig.save:path": lambda call, data, url: call(rs.infer({"a": [1]}), url),
+    "scaffold:InferredConfig.save:schema": lambda call, data, url: call(
+        rs.infer({"a": [1]}), "out", schema=url
+    ),
     "schema.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
     "schema.schema:Schema.load:path": lambda call, data, url: call(url),
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
@@ -589,6 +593,8 @@ TRIED_ELSEWHERE = {
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
     *("reading.random_access:open:files", "reading.random_access:Rows.__init__:files"),  # the test of rows
     "reading.iterate:iterate:files",  # the same
+    # tests/test_inferred_config.py
+    *("scaffold:InferredConfig.pipeline:data", "scaffold:InferredConfig.save:data"),
     "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
 }
 
@@ -600,6 +606,8 @@ LOCAL_CALLS = {
         "inspect.repair:repair:directory",
         "schema.schema:Schema.dump:path",
         "pipeline:Pipeline.export_model:folder",
+        "scaffold:InferredConfig.save:path",
+        "scaffold:InferredConfig.save:schema",
     ),
     "store.transaction:Transaction.__init__:target",
 }
@@ -1160,7 +1168,7 @@ WRITERS = {
 }
 # The names of the temporary files that `output_file` yields.
 TEMPORARY = {
-    *("cli/check.py: begun.write_text", "cli/infer.py: fresh.write_text", "cli/plot.py: figure.savefig"),
+    *("cli/check.py: begun.write_text", "scaffold.py: fresh.write_text", "cli/plot.py: figure.savefig"),
     *("cli/schemas.py: fresh.write_bytes", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
     *("inspect/table_writers.py: path.open", "language.py: begun.write_text"),
     *(

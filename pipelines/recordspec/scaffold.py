@@ -35,6 +35,7 @@ from recordspec.locations import (
     Location,
     absolute,
     is_path,
+    local,
     location,
     output_file,
     read_bytes,
@@ -737,9 +738,9 @@ class InferredConfig(Inferred):
         """
         from recordspec.language import header, write_json_schema
 
-        place = Path(path)
-        schema_path = place.with_name(f"{place.stem}-schema.yaml") if schema is None else Path(schema)
-        self.pipeline("data")  # raises
+        place = local(path)
+        schema_path = place.with_name(f"{place.stem}-schema.yaml") if schema is None else local(schema)
+        self.pipeline("data" if data is None else data)  # raises
         texts = {
             schema_path: self.schema.dump(),
             place: config_text(self, schema_path, place, None if data is None else os.fspath(data)),
