@@ -91,7 +91,7 @@ def made(folder: Path, records: int) -> Path:
 
 
 def start(way: str, file: Path) -> Worker:
-    arguments = command(WAYS[way].environment, "inspecting_speed.worker", way, file)
+    arguments = command(WAYS[way].environment, "way_worker", "inspecting_speed", way, file)
     return Worker(way, arguments, file.parent / f"{way}.stderr")
 
 

@@ -63,7 +63,7 @@ def _measured(folder: Path, rows: int, options: argparse.Namespace) -> list[tupl
     with ExitStack() as stack:
         workers = []
         for way in options.ways:
-            arguments = command(WAYS[way].environment, "scanning_speed.worker", way, folder)
+            arguments = command(WAYS[way].environment, "way_worker", "scanning_speed", way, folder)
             workers.append(stack.enter_context(Worker(way, arguments, folder / f"{way}.stderr")))
         for turn in range(options.runs + 1):
             for worker in workers:

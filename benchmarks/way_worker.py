@@ -1,6 +1,8 @@
-"""Runs one variant in a process: a timed pass over all rows for each line on stdin.
+"""Runs one variant in a process: a timed pass over all records for each line on stdin.
 
-    python -m scanning_speed.worker WAY FOLDER
+    python -m way_worker PACKAGE WAY PATH
+
+`PACKAGE.ways` lists the variants, such as `inspecting_speed.ways`; PATH is of what they read.
 
 It answers with lines of JSON: first `{"versions": ...}`, then for each line the wall and CPU seconds of a
 pass, and the number of records. CPU time is user and system time of all threads.
@@ -11,19 +13,20 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from processes import answers, cpu_seconds, versions
-from scanning_speed.ways import WAYS
 
 
 def main() -> None:
-    way, folder = sys.argv[1:]
+    package, way, path = sys.argv[1:]
+    chosen = import_module(f"{package}.ways").WAYS[way]
     answer = answers()
-    run = WAYS[way].load()(Path(folder))
-    answer({"versions": versions(WAYS[way].packages)})
+    run = chosen.load()(Path(path))
+    answer({"versions": versions(chosen.packages)})
     for _ in sys.stdin:
         cpu, wall = cpu_seconds(), time.perf_counter()
         records = run()
