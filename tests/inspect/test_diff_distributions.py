@@ -52,6 +52,17 @@ def test_infinity_that_became_negative(tmp_path):
     assert large(new, new) == set()
 
 
+def test_numbers_that_are_not_finite_leave_the_others_alike(tmp_path):
+    values = [number / 10 for number in range(100)]
+    files = [
+        file_of(tmp_path / name, [example({"x": ("float32", [value])}) for value in some])
+        for name, some in (("old", values), ("new", values + [float("nan")] * 100))
+    ]
+    measures = {one.measure: one.distance for one in diff(*files).measures if one.feature == "x"}
+    assert measures["numbers"] == 0
+    assert measures["special"] == 0.5
+
+
 def test_a_difference_counts_from_the_threshold_on(tmp_path):
     files = [
         file_of(tmp_path / str(many), [example({"n": ("int64", [int(row < many)])}) for row in range(100)])
