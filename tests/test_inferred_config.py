@@ -146,7 +146,7 @@ def test_a_saved_config_is_the_same(here):
         "schema: ../schemas/houses.yaml",
         "data: ../data/houses",
     ]
-    assert "  inputs:\n" in text  # which nobody guessed
+    assert "  inputs:\n" in text  # which are not proposed
     assert yaml.safe_load(text)["fit"] == {
         "inputs": ["size"],
         "targets": "price",

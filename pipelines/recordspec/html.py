@@ -82,6 +82,12 @@ def paragraph(value: Any) -> Markup:
     return Markup(f"<p>{short_text(value)}</p>")
 
 
+def first_names(names: Sequence[str]) -> str:
+    """The first names of many, and how many more there are, in a line that is not yet safe to print."""
+    more = f" and {len(names) - MOST_ROWS:,} more" if len(names) > MOST_ROWS else ""
+    return f"{', '.join(names[:MOST_ROWS])}{more}"
+
+
 def heading(value: Any) -> Markup:
     return Markup(f"<p><strong>{short_text(value)}</strong></p>")
 

@@ -301,9 +301,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return type(self), (self._arguments, self._condition)
 
     def __repr__(self) -> str:
-        names = list(self._columns)
-        more = f" and {len(names) - html.MOST_ROWS:,} more" if len(names) > html.MOST_ROWS else ""
-        columns = f"columns: {', '.join(names[: html.MOST_ROWS])}{more}"
+        columns = f"columns: {html.first_names(list(self._columns))}"
         return show_text(f"{type(self).__name__}({counted(len(self._scanner.paths), 'file')}, {columns})")
 
     def _repr_html_(self) -> str:

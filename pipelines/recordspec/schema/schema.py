@@ -78,9 +78,7 @@ class Schema(FeatureSet):
         return list(self.names)
 
     def __repr__(self) -> str:
-        names = list(self.names)
-        more = f" and {len(names) - html.MOST_ROWS:,} more" if len(names) > html.MOST_ROWS else ""
-        features = f"{counted(len(names), 'feature')}: {', '.join(names[: html.MOST_ROWS])}{more}"
+        features = f"{counted(len(self.names), 'feature')}: {html.first_names(list(self.names))}"
         return show_text(f"{type(self).__name__}({self.name}, {features})")
 
     def _repr_html_(self) -> str:
