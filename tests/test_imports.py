@@ -23,7 +23,7 @@ LAYERS = [
     {"store"},
     {"interop"},
     {"writing", "reading", "inspect"},
-    {"config", "pipeline", "spark", "scaffold", "language", "testing", "kinds"},
+    {"config", "pipeline", "spark", "inferring", "language", "testing", "kinds"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}

@@ -458,7 +458,7 @@ def test_code_seldom_asks_where_a_path_is():
         "inspect/verify.py: isinstance(folder, LocalPath)",  # a store keeps the shards of replaced datasets
         "reading/plan.py: isinstance(self.path, RemotePath)",  # what is staged
         "reading/staging.py: str(path).startswith('gs://')",  # what TensorFlow reads itself
-        "scaffold.py: isinstance(place, LocalPath)",  # folders of media, and those of TFDS
+        "inferring/files.py: isinstance(place, LocalPath)",  # folders of media, and those of TFDS
         "store/remote_transaction.py: isinstance(place, RemotePath)",  # how it is published
         "store/expand.py: isinstance(files, (str, os.PathLike, RemotePath))",  # one path, or several
         "store/expand.py: isinstance(folder, RemotePath)",  # what a pattern matches
@@ -540,7 +540,7 @@ CALLS = {
     "inspect.diff:diff:old": lambda call, data, url: call(url, data),
     "inspect.export:export:files": lambda call, data, url: call(url, Path("out.csv")),
     "inspect.index:index:files": lambda call, data, url: call(url),
-    "inspect.infer:infer_records:files": lambda call, data, url: call(url, "name"),
+    "inferring.records:infer_records:files": lambda call, data, url: call(url, "name"),
     "inspect.info:info:files": lambda call, data, url: call(url),
     "inspect.show:RecordViewer.__init__:files": lambda call, data, url: call(url),
     "inspect.scan:Scanner.__init__:files": lambda call, data, url: call(url),
@@ -557,8 +557,8 @@ CALLS = {
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
-    "scaffold:InferredConfig.save:path": lambda call, data, url: call(rs.infer({"a": [1]}), url),
-    "scaffold:InferredConfig.save:schema": lambda call, data, url: call(
+    "inferring.config:InferredConfig.save:path": lambda call, data, url: call(rs.infer({"a": [1]}), url),
+    "inferring.config:InferredConfig.save:schema": lambda call, data, url: call(
         rs.infer({"a": [1]}), "out", schema=url
     ),
     "schema.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
@@ -594,7 +594,7 @@ TRIED_ELSEWHERE = {
     *("reading.random_access:open:files", "reading.random_access:Rows.__init__:files"),  # the test of rows
     "reading.iterate:iterate:files",  # the same
     # tests/test_inferred_config.py
-    *("scaffold:InferredConfig.pipeline:data", "scaffold:InferredConfig.save:data"),
+    *("inferring.config:InferredConfig.pipeline:data", "inferring.config:InferredConfig.save:data"),
     "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
 }
 
@@ -606,8 +606,8 @@ LOCAL_CALLS = {
         "inspect.repair:repair:directory",
         "schema.schema:Schema.dump:path",
         "pipeline:Pipeline.export_model:folder",
-        "scaffold:InferredConfig.save:path",
-        "scaffold:InferredConfig.save:schema",
+        "inferring.config:InferredConfig.save:path",
+        "inferring.config:InferredConfig.save:schema",
     ),
     "store.transaction:Transaction.__init__:target",
 }
@@ -1168,7 +1168,11 @@ WRITERS = {
 }
 # The names of the temporary files that `output_file` yields.
 TEMPORARY = {
-    *("cli/check.py: begun.write_text", "scaffold.py: fresh.write_text", "cli/plot.py: figure.savefig"),
+    *(
+        "cli/check.py: begun.write_text",
+        "inferring/config.py: fresh.write_text",
+        "cli/plot.py: figure.savefig",
+    ),
     *("cli/schemas.py: fresh.write_bytes", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
     *("inspect/table_writers.py: path.open", "language.py: begun.write_text"),
     *(

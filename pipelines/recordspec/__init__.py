@@ -33,8 +33,8 @@ _HOMES = {
     "reshard": "writing.reshard",
     "scan": "inspect.table",
     "stats": "inspect.stats",
-    "infer": "scaffold",
-    "InferredConfig": "scaffold",
+    "infer": "inferring.infer",
+    "InferredConfig": "inferring.config",
     "iterate": "reading.iterate",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
@@ -91,6 +91,8 @@ if TYPE_CHECKING:
         StoreError,
         WriteError,
     )
+    from recordspec.inferring.config import InferredConfig
+    from recordspec.inferring.infer import infer
     from recordspec.inspect.adopt import adopt
     from recordspec.inspect.stats import stats
     from recordspec.inspect.table import scan
@@ -102,7 +104,6 @@ if TYPE_CHECKING:
     from recordspec.reading.order import Position
     from recordspec.reading.random_access import Rows, open
     from recordspec.reading.resume import Backup
-    from recordspec.scaffold import InferredConfig, infer
     from recordspec.schema.features import KINDS, Feature
     from recordspec.schema.ragged_array import RaggedArray, SparseArray
     from recordspec.schema.schema import Schema

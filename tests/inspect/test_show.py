@@ -14,9 +14,9 @@ from fields_by_hand import entry, listed, packed, sized
 from fields_by_hand import example as of_entries
 from memory import peak_of
 from recordspec.errors import RecordError, SpecError
+from recordspec.inferring.records import infer_records as infer
 from recordspec.inspect.diff import diff
 from recordspec.inspect.export import export
-from recordspec.inspect.infer import infer_records as infer
 from recordspec.inspect.info import info
 from recordspec.inspect.query import Query
 from recordspec.inspect.show import RecordViewer

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from recordspec.inferring.records import infer_records as infer
 from recordspec.inspect.explain import features, python_source
-from recordspec.inspect.infer import infer_records as infer
 from recordspec.interop import tfds, tfmd
 from recordspec.kinds import (
     Column,

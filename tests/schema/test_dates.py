@@ -15,10 +15,10 @@ import tensorflow as tf
 from pyarrow import parquet
 
 import recordspec as rs
+from recordspec.inferring.tables import infer_rows
 from recordspec.schema import dates
 from recordspec.schema.values import BadValue
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.infer_table import infer_rows
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 

@@ -42,9 +42,11 @@ def infer(
     schema is written to --out or to stdout. Notes on stderr list keys that are always empty, how often
     others are missing, and what may be a class.
     """
+    from recordspec.inferring.config import config_text, write_texts
+    from recordspec.inferring.files import input_files
+    from recordspec.inferring.infer import infer_files
     from recordspec.language import header, write_json_schema
     from recordspec.progress import Progress
-    from recordspec.scaffold import config_text, infer_files, input_files, write_texts
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")

@@ -14,7 +14,7 @@ from typing import Any
 
 from recordspec.errors import RecordspecError
 from recordspec.remote import RemotePath
-from recordspec.schema.infer import Inferred
+from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.store.remote_transaction import transaction

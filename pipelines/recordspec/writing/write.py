@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, SpecError
 from recordspec.remote import RemotePath
-from recordspec.schema.infer import Inferred
+from recordspec.schema.inferred import Inferred
 from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.store.manifest import Manifest

@@ -9,8 +9,8 @@ from pyarrow import parquet
 from typed_rows import TABLE, encoded, without
 
 import recordspec as rs
+from recordspec.inferring.tables import infer_table
 from recordspec.locations import location
-from recordspec.writing.sources.infer_table import infer_table
 from recordspec.writing.sources.parquet import Parquet
 
 

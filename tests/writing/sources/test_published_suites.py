@@ -22,7 +22,7 @@ import pytest
 from pyarrow import parquet
 
 import recordspec as rs
-from recordspec.schema.infer import Inferred
+from recordspec.schema.inferred import Inferred
 from recordspec.schema.ragged_array import RaggedArray
 from recordspec.writing.options import Quarantine
 from recordspec.writing.sources.csv import Csv

@@ -16,7 +16,7 @@ from in_parts import MANY, NUMBER, TEXTS, error_of, parts_of, records, rows_in, 
 
 import recordspec as rs
 from memory import peak_of
-from recordspec.scaffold import infer as inferred
+from recordspec.inferring.infer import infer as inferred
 from recordspec.schema import values
 from recordspec.writing.sources import base, ranges
 from recordspec.writing.sources.csv import Csv

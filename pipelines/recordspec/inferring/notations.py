@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.schema.infer import ProposedOption
+from recordspec.schema.inferred import ProposedOption
 from recordspec.wire.arrays import buffer_of, byte_table, sizes_of, to_numpy, truth_array
 from recordspec.writing.sources.notation import DateFormat, Notation
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from recordspec import html
-from recordspec.errors import SpecError, counted
+from recordspec.errors import SpecError
 from recordspec.schema.dates import DateUnit
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.fixed_len import FixedLen
@@ -21,7 +20,6 @@ from recordspec.schema.features.ragged import RaggedLists
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.text import Text
 from recordspec.schema.features.var_len import VariableLen
-from recordspec.schema.schema import Schema
 
 # No more distinct values are classes.
 MAX_CLASSES = 1000
@@ -41,58 +39,6 @@ _FREE_TEXT = (
 # Reasons why a feature should not be an input of a model.
 IDENTIFIES = "it identifies rows"
 _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProposedOption:
-    """An option that the source of the rows needs.
-
-    Attributes:
-        name: its name.
-        value: its value, as YAML has it.
-        reason: why; "" where nothing is guessed.
-    """
-
-    name: str
-    value: Any
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inferred:
-    """A schema, with notes.
-
-    Attributes:
-        notes: guesses, and what the schema does not express.
-        rows: the number of rows read; None for an imported schema.
-        left_out: the keys or columns without a feature.
-        no_inputs: the features that should not be inputs of a model, with the reason.
-        first_texts: the first texts of features of text, which may be paths of files.
-        options: those that the source of a config needs to read the rows.
-        free_text: the features with texts of several words, mostly different.
-    """
-
-    schema: Schema
-    notes: tuple[str, ...]
-    rows: int | None
-    left_out: tuple[str, ...] = ()
-    no_inputs: Mapping[str, str] = field(default_factory=dict)
-    first_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    options: tuple[ProposedOption, ...] = ()
-    free_text: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.schema!r}, {counted(len(self.notes), 'note')})"
-
-    def _repr_html_(self) -> str:
-        return html.in_notebook(self._html)
-
-    def _html(self) -> Iterator[html.Markup]:
-        yield html.Markup(self.schema._repr_html_())
-        if self.left_out:
-            yield html.paragraph(f"without {', '.join(self.left_out)}")
-        yield html.items(self.notes[: html.MOST_ROWS])
-        yield html.others(self.notes[html.MOST_ROWS :], "note")
 
 
 @dataclass(frozen=True, kw_only=True)

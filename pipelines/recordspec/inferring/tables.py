@@ -14,14 +14,15 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import Location
-from recordspec.schema.infer import (
-    Inferred,
-    ProposedOption,
+from recordspec.inferring.column_profile import CellProfile, ColumnProfile, item_type
+from recordspec.inferring.notations import CellForms, have_words, propose
+from recordspec.inferring.rules import (
     free_text,
     infer_features,
     no_inputs,
 )
+from recordspec.locations import Location
+from recordspec.schema.inferred import Inferred, ProposedOption
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import holds
 from recordspec.wire.arrays import is_arrow
@@ -29,10 +30,8 @@ from recordspec.writing.sources.arrays import Arrays
 from recordspec.writing.sources.arrow import TableRows
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.class_names import ColumnClasses
-from recordspec.writing.sources.column_profile import CellProfile, ColumnProfile, item_type
 from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
-from recordspec.writing.sources.infer_notation import CellForms, have_words, propose
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.objects import names_in, plain_columns
 from recordspec.writing.sources.parquet import class_names_of, opened

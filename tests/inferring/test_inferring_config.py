@@ -1,4 +1,4 @@
-"""`rs.infer` of frames and files: a config that is changed, used and saved in Python (`scaffold`)."""
+"""`rs.infer` of frames and files: a config that is changed, used and saved in Python (`inferring.config`)."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec._arrow import arrow
+from recordspec.inferring.notations import CellForms
+from recordspec.inferring.rules import LEAST_ROWS, LONGEST_NAME, MAX_CLASSES, Evidence, notes_of_free_text
 from recordspec.schema.arrow_values import is_list
 from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
-from recordspec.schema.infer import LEAST_ROWS, LONGEST_NAME, MAX_CLASSES, Evidence, notes_of_free_text
 from recordspec.schema.values import EXACT_INTS, holds
 from recordspec.wire.arrays import to_numpy
 from recordspec.writing.sources import text
-from recordspec.writing.sources.infer_notation import CellForms
 
 _FIRST_TEXTS = 1024
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}

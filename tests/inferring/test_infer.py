@@ -1,4 +1,5 @@
-"""`infer X --out s.yaml --config c.yaml`, `lint`, `build`, `model.fit`: for every X that `infer` takes."""
+"""`infer X --out s.yaml --config c.yaml`, `lint`, `build`, `model.fit`: for every X that `infer` takes (`inferring.files`).
+What it returns (`schema.inferred`) says what it left out."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from pyarrow import parquet
 import recordspec as rs
 from examples import example, file_of
 from media import image_bytes, photo, sound_bytes
+from recordspec.inferring.config import guess_fit
 from recordspec.interop import tfds
-from recordspec.scaffold import guess_fit
 from shell import run_here as run
 
 ROWS = 40
@@ -824,9 +825,9 @@ def test_rows_that_are_none_are_refused():
 
 
 def test_types_of_json_lines_are_joined(tmp_path, monkeypatch):
-    from recordspec.writing.sources import infer_table
+    from recordspec.inferring import tables
 
-    monkeypatch.setattr(infer_table, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
     lines = [
         {"x": 1, "late": None, "list": [1, 2]},
         {"x": 2, "odd": 1, "list": []},

@@ -1,4 +1,4 @@
-"""Schemas of CSV and Parquet files: what `schema.infer` says of a column, by `writing.sources.column_profile`, is what a
+"""Schemas of CSV and Parquet files: what `inferring.rules` says of a column, by `inferring.column_profile`, is what a
 build makes of it."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import recordspec as rs
-from recordspec.scaffold import infer as inferred
+from recordspec.inferring.infer import infer as inferred
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
 from shell import run_here as run

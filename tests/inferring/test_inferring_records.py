@@ -10,9 +10,9 @@ import pytest
 
 import recordspec as rs
 from examples import example, file_of
+from recordspec.inferring.infer import infer as inferred
+from recordspec.inferring.records import infer_records as infer
 from recordspec.inspect.check import check
-from recordspec.inspect.infer import infer_records as infer
-from recordspec.scaffold import infer as inferred
 from recordspec.store.expand import expand
 from recordspec.store.shards import shard_files
 from recordspec.wire.framing import framed

@@ -1,0 +1,1 @@
+"""A schema and a config for data that has neither, inferred from its values."""

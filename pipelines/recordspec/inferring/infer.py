@@ -1,0 +1,180 @@
+"""`recordspec.infer`: a first schema and a first config for data that has neither."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.inferring.config import InferredConfig, with_config
+from recordspec.inferring.files import DETECTION, FOLDERS, LANGUAGES, TABLES, InputFiles, input_files
+from recordspec.inferring.tables import infer_rows, infer_table
+from recordspec.interop import TFDS_FEATURES, TFDS_INFO
+from recordspec.locations import LocalPath, Location, is_path, location
+from recordspec.progress import Progress
+from recordspec.schema.features import Feature
+from recordspec.schema.inferred import Inferred
+from recordspec.schema.media import images, sounds
+from recordspec.schema.schema import Schema
+from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
+
+
+def infer(
+    data: Any,
+    name: str | None = None,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> InferredConfig:
+    """Infers a schema, and a config that builds a dataset and trains on it.
+
+    Args:
+        data: the paths of files: TFRecords, CSV, JSONL or Parquet files, patterns, folders of these, of TFDS,
+            or of images or sounds by class; or a schema of another library. Or rows, as for
+            `recordspec.write`.
+        name: the name of the schema; by default that of the first file, or that in the imported schema.
+        sample: the number of records of each file, or of rows, to read; None for all.
+        jobs: the number of processes that read TFRecords.
+        progress: receives the number of records that are read; by default a bar, on a terminal or in a
+            notebook.
+
+    Returns:
+        `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read. It
+        can be changed, used as a `pipeline`, and saved: see `InferredConfig`.
+
+    Raises StoreError, RecordError or SpecError if no schema can be inferred.
+
+    Example:
+        >>> config = rs.infer([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+        >>> config.schema["a"].dtype
+        'int64'
+    """
+    paths = [data] if is_path(data) else data
+    listed = isinstance(paths, (list, tuple)) and bool(paths)
+    if not listed or not all(is_path(path) for path in paths):
+        if is_hugging_face(data):
+            splits = map(str, data) if isinstance(data, Mapping) else ()
+            return with_config(_infer_hugging_face(data, name or "data", sample), None, splits)
+        return with_config(infer_rows(data, name or "data", sample))
+    files = input_files([str(path) for path in paths])
+    with Progress() if progress is None else nullcontext(progress) as bar:
+        return infer_files(files, name, sample=sample, jobs=jobs, progress=bar)
+
+
+def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
+    """The schema of a dataset, which says what classes, images and sounds are."""
+    from recordspec.inferring.media import MOST_MEDIA, infer_medium
+
+    splits = list(data.values()) if isinstance(data, Mapping) else [data]
+    sources = [source for source in map(hugging_face_source, splits) if isinstance(source, HuggingFaceRows)]
+    if len(sources) < len(splits):
+        return infer_rows(data, name, sample)
+    features: dict[str, Feature] = {}
+    notes: list[str] = []
+    first = sources[0]
+    for kind in ("image", "audio"):
+        for column in first.columns_of(kind.capitalize()):
+            files = chain.from_iterable(source.files(column, sample or MOST_MEDIA) for source in sources)
+            features[column], more = infer_medium(kind, column, files)
+            notes += more
+    others = infer_rows(data, name, sample) if set(first.features) - features.keys() else None
+    if others is not None:
+        features = {**others.schema.names, **features}
+        notes += others.notes  # which are on other columns than those of files
+    placed = tuple(features[column] for column in first.features if column in features)
+    schema = Schema(name=name, features=placed)
+    inferred = Inferred(schema=schema, notes=(), rows=None) if others is None else others
+    counts = [source.rows for source in sources]
+    rows = None if None in counts else sum(count or 0 for count in counts)
+    return replace(inferred, schema=schema, notes=tuple(notes), rows=rows)
+
+
+def infer_files(
+    files: InputFiles,
+    name: str | None = None,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> InferredConfig:
+    """Like `infer`."""
+    inferred = _infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
+    return with_config(inferred, files)
+
+
+def _infer_files(
+    files: InputFiles, name: str | None, *, sample: int | None, jobs: int | None, progress: Progress | None
+) -> Inferred:
+    named, paths = name or files.name, files.paths
+    if files.source in LANGUAGES.values() or files.features is not None:
+        rows = _check_lengths(files.lengths, progress) if files.lengths else None
+        language = importlib.import_module(f"recordspec.interop.{LANGUAGES.get(paths[0].suffix, 'tfds')}")
+        with _naming_json(paths[0]) if files.features is None else nullcontext():
+            schema, translated = language.load(files.features or paths[0])
+        schema = schema if name is None else replace(schema, name=name)
+        return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=rows)
+    if files.source in TABLES.values():
+        return _with_media(infer_table(paths, named, sample), paths)
+    if files.source in {*DETECTION, *FOLDERS}:
+        from recordspec.inferring.media import infer_annotated, infer_folders
+
+        return (infer_folders if files.source in FOLDERS else infer_annotated)(files, named, sample)
+    from recordspec.inferring.records import infer_records
+
+    return infer_records(paths, named, sample=sample, jobs=jobs, progress=progress)
+
+
+@contextmanager
+def _naming_json(path: Location) -> Iterator[None]:
+    """Adds to an error what other JSON than features.json of TFDS may be."""
+    try:
+        yield
+    except (SpecError, StoreError) as error:
+        if path.suffix != ".json" or path.name == TFDS_FEATURES:
+            raise
+        hint = "rows are lines of a .jsonl file, and annotations of COCO have `images`"
+        problems = [replace(problem, hint=problem.hint or hint) for problem in error.problems]
+        raise type(error)(problems) from None
+
+
+def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) -> int:
+    """The number of records. Raises RecordError if a file has others than it should have."""
+    from recordspec.inspect.count import count
+
+    problems = [
+        Problem(
+            where=file.file,
+            expected=f"{length:,} records, as {TFDS_INFO} says",
+            got=f"{file.records:,}",
+        )
+        for file, length in zip(count(list(lengths), progress), lengths.values(), strict=True)
+        if file.records != length
+    ]
+    if problems:
+        raise RecordError(problems)
+    return sum(lengths.values())
+
+
+def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
+    """The schema of a table with images and sounds for columns of their paths, relative to its folder."""
+    schema, notes = inferred.schema, list(inferred.notes)
+    for name, texts in inferred.first_texts.items():
+        suffixes = {Path(text).suffix.lower() for text in texts}
+        kinds = {"image": images.SUFFIXES, "audio": sounds.SUFFIXES}
+        kind = next((kind for kind, known in kinds.items() if suffixes and suffixes <= {*known}), None)
+        files = [paths[0].parent.join(location(text)) for text in texts] if kind else []
+        if kind is None or not all(file.exists() for file in files):
+            continue
+        from recordspec.inferring.media import infer_media_files
+
+        medium, more = infer_media_files(kind, name, files)
+        features = tuple(medium if feature.name == name else feature for feature in schema.features)
+        schema = replace(schema, features=features)
+        notes += [f"{name}: paths of {kind} files, judged by the first {len(files):,}", *more]
+    return replace(inferred, schema=schema, notes=tuple(notes))
