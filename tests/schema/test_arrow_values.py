@@ -22,8 +22,7 @@ from recordspec import RecordError, Schema
             pa.list_(pa.list_(pa.string())),
             [[["a"]], [], [[]]],
         ),
-        # pyarrow 15 has none
-        *([("string", pa.string_view(), ["a", "b", ""])] if hasattr(pa, "string_view") else []),
+        ("string", pa.string_view(), ["a", "b", ""]),
         ("text", pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"]),
         ("{dtype: int64, date: days}", pa.date32(), [1, 2, 3]),
     ],

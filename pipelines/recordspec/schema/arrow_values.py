@@ -89,7 +89,7 @@ def _number_or_text(column: Any, feature: Feature | None) -> Any:
     types, kind = arrow().types, column.type
     if "view" in str(kind):  # which can be filtered by few functions
         plain = {"string_view": arrow().large_string(), "binary_view": arrow().large_binary()}
-        return column.cast(plain[str(kind)]) if str(kind) in plain else column
+        return without_views(column, plain[str(kind)]) if str(kind) in plain else column
     if types.is_decimal(kind):
         return _decimals(column, feature)
     if types.is_fixed_size_binary(kind):
@@ -97,6 +97,14 @@ def _number_or_text(column: Any, feature: Feature | None) -> Any:
     if types.is_time(kind) or types.is_duration(kind):
         return column.cast("int32" if kind.bit_width == 32 else "int64")
     return column
+
+
+def without_views(column: Any, kind: Any) -> Any:
+    """An array of views of strings, or of lists of these, in another type."""
+    try:
+        return column.cast(kind)
+    except arrow().ArrowNotImplementedError:  # up to pyarrow 16
+        return arrow().array(column.to_pylist(), kind)
 
 
 def _decimals(column: Any, feature: Feature | None) -> Any:
