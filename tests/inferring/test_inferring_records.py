@@ -256,7 +256,7 @@ def test_a_schema_and_a_config_that_build(tmp_path):
     assert done.returncode == 0, done.stderr
     assert sum(json.loads(line)["rows"] for line in done.stdout.splitlines()) == 40
     inputs, targets = next(iter(rs.Pipeline.load(tmp_path / "configs/c.yaml").dataset("train")))
-    assert set(inputs) == set(SCHEMA.names) - {"image/class"}
+    assert set(inputs) == set(SCHEMA.names) - {"image/class", "said"}  # a word of its own in each row
     assert targets.dtype == "int64"
     done = run("infer", "data", "--out", "schemas/s.yaml", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (3, "`schemas/s.yaml` exists: nothing was written\n")
@@ -349,4 +349,15 @@ def test_texts_of_words_that_differ_are_free_text(tmp_path):
         "said: missing in 1 of 41 rows and reads as its default",
         f"said: {notes}",
         "said: a missing text has no words, whose mean is NaN: `default: none` is a word",
+    )
+
+
+def test_keys_beyond_the_first_thousand_are_told(tmp_path):
+    keys = {f"k{number:04}": ("int64", [number]) for number in range(1002)}
+    some = infer(file_of(tmp_path / "some", [example(dict(list(keys.items())[:1000]))]), "s")
+    assert (len(some.schema.names), some.notes) == (1000, ())
+    many = infer(file_of(tmp_path / "many", [example(keys)]), "s")
+    assert (many.schema.names, many.notes) == (
+        some.schema.names,
+        ("more than 1,000 keys: those after `k0999` are left out",),
     )

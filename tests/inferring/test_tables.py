@@ -350,3 +350,15 @@ def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
     assert rs.infer(tmp_path / "rows.csv").notes == (
         "size: numbers, but for `/`, `none`: if that means missing, `missing` of the source says so",
     )
+
+
+def test_views_of_strings_are_strings():
+    rows = {"text": ["a", "b c", None], "lists": [["a"], [], ["b", "c"]]}
+    plain = pyarrow.table({"text": pyarrow.array(rows["text"]), "lists": pyarrow.array(rows["lists"])})
+    views = pyarrow.table(
+        {
+            "text": pyarrow.array(rows["text"], pyarrow.string_view()),
+            "lists": pyarrow.array(rows["lists"], pyarrow.list_(pyarrow.string_view())),
+        }
+    )
+    assert rs.infer(views).schema == rs.infer(plain).schema

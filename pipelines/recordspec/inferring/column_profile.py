@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from recordspec._arrow import arrow
 from recordspec.inferring.notations import CellForms
 from recordspec.inferring.rules import LEAST_ROWS, LONGEST_NAME, MAX_CLASSES, Evidence, notes_of_free_text
-from recordspec.schema.arrow_values import is_list
+from recordspec.schema.arrow_values import is_list, without_views
 from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
 from recordspec.schema.values import EXACT_INTS, holds
 from recordspec.wire.arrays import to_numpy
@@ -54,6 +55,7 @@ class NumberProfile:
     Attributes:
         rounded: the first whole number that float32 does not hold, perhaps an identifier.
         unheld: the first integer, as it was given, that float32 does not hold, and float64, by dtype.
+        low, high: of the finite single numbers; infinity and minus infinity without any.
         large: whether float32 does not hold a number at all, or int64 an integer.
         finite: whether no single number is NaN or infinite.
     """
@@ -62,14 +64,26 @@ class NumberProfile:
     unheld: dict[str, int] = field(default_factory=dict)
     large: bool = False
     finite: bool = True
+    low: float = math.inf
+    high: float = -math.inf
 
-    def add(self, numbers: npt.NDArray[np.float64]) -> None:
-        finite = numbers[np.isfinite(numbers)]
-        self.finite &= finite.size == numbers.size
+    def add(self, numbers: npt.NDArray[np.floating[Any]]) -> None:
+        """Adds floats."""
+        are_finite = np.isfinite(numbers)
+        if not are_finite.all():
+            self.finite, numbers = False, numbers[are_finite]
+        self.low = min(self.low, float(numbers.min(initial=math.inf)))
+        self.high = max(self.high, float(numbers.max(initial=-math.inf)))
+        if numbers.dtype != np.float32:
+            self._add_beyond_float32(numbers)
+
+    def _add_beyond_float32(self, finite: npt.NDArray[np.floating[Any]]) -> None:
         self.large |= bool((abs(finite) > _MAX_FLOAT32).any())
+        if self.rounded is not None:
+            return
         whole = finite[(np.trunc(finite) == finite) & (abs(finite) <= _MAX_FLOAT32)]
         lost = whole[whole.astype(np.float32) != whole]  # float32 has all up to 2^24
-        if self.rounded is None and len(lost):
+        if len(lost):
             self.rounded = float(lost[0])
 
     def add_integers(self, integers: Any) -> None:
@@ -236,7 +250,39 @@ class CellProfile:
 
 
 @dataclass
-class ColumnProfile:
+class ValueProfile:
+    """What single values have in common, of a column or of a key of records.
+
+    Attributes:
+        values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
+        numbers, texts: the profiles of these.
+    """
+
+    values: set[Any] | None = field(default_factory=set)
+    numbers: NumberProfile = field(default_factory=NumberProfile)
+    texts: TextProfile = field(default_factory=TextProfile)
+
+    def add_values(self, some: Any) -> None:
+        """Adds the distinct ones of integers or texts, an Arrow array."""
+        if self.values is not None:
+            distinct = some.unique()
+            if len(distinct) <= MAX_CLASSES:
+                self.values |= set(distinct.to_pylist())
+            if len(distinct) > MAX_CLASSES or len(self.values) > MAX_CLASSES:
+                self.values = None
+
+    def are_words(self, rows: int, missing: int) -> bool:
+        """Whether each row has a word of its own, if these are texts, of which some are missing."""
+        return not (self.texts.repeat or self.texts.words or missing) and rows >= LEAST_ROWS
+
+    def notes_of_words(self, rows: int, missing: int) -> tuple[str, ...]:
+        """The notes of texts of several words, mostly different; none of others."""
+        distinct = None if self.values is None else len(self.values)
+        return notes_of_free_text(rows, rows - missing, distinct) if self.texts.words else ()
+
+
+@dataclass(kw_only=True)
+class ColumnProfile(ValueProfile):
     """The common properties of the values of a column.
 
     Attributes:
@@ -246,8 +292,6 @@ class ColumnProfile:
         rows, nulls: the number of rows, and of those without a value.
         class_names: the names of the classes whose indices the integers are, if known.
         may_be_class: whether integers may be taken for indices of classes.
-        values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
-        numbers, texts: the profiles of these.
         odd: a description of the values, if they have no common type, or none that Arrow has.
         was: a note of a type of Arrow whose values are kept in another.
         not_utf8: whether a text of Arrow is not UTF-8.
@@ -264,9 +308,6 @@ class ColumnProfile:
     nulls: int = 0
     class_names: tuple[str, ...] = ()
     may_be_class: bool = True
-    values: set[Any] | None = field(default_factory=set)
-    numbers: NumberProfile = field(default_factory=NumberProfile)
-    texts: TextProfile = field(default_factory=TextProfile)
     odd: str = ""
     was: str = ""
     not_utf8: bool = False
@@ -278,7 +319,7 @@ class ColumnProfile:
     @classmethod
     def of_cells(cls, name: str) -> ColumnProfile:
         """The profile of a column of a CSV file."""
-        profile = cls(name)
+        profile = cls(name=name)
         profile.cells = CellProfile(profile.numbers)
         return profile
 
@@ -322,7 +363,8 @@ class ColumnProfile:
             hint = "`kind: tensor` with `encoding: raw`, if these are numbers"
             self.was, number = f"{kind.byte_width:,} bytes each: {hint}", arrow().large_binary()
         elif "view" in str(kind):
-            number = arrow().large_string() if types.is_string_view(kind) else arrow().large_binary()
+            plain = arrow().large_string() if types.is_string_view(kind) else arrow().large_binary()
+            return without_views(column, _with_items(column.type, plain))
         else:
             return column
         if types.is_time(kind) and kind.bit_width == 32:
@@ -345,12 +387,12 @@ class ColumnProfile:
 
         if types.is_string(some.type) or types.is_large_string(some.type):
             some = some.cast(arrow().large_string())
-            self._add_values(some)
+            self.add_values(some)
             self._add_texts(some)
         elif types.is_date(some.type) or types.is_timestamp(some.type):
             self._add_dates(to_dates(some))
         elif types.is_integer(some.type):
-            self._add_values(some)
+            self.add_values(some)
             self._add_items(some)
         elif types.is_floating(some.type):
             self._add_items(some)
@@ -368,7 +410,7 @@ class ColumnProfile:
             items = items.flatten()
         self.gaps |= items.null_count > 0
         if _is_text(items.type) and self.shallow:
-            self._add_values(items.dictionary_decode() if types.is_dictionary(items.type) else items)
+            self.add_values(items.dictionary_decode() if types.is_dictionary(items.type) else items)
         if self.class_names and types.is_integer(items.type):
             self.gaps |= bool(arrow().compute.any(arrow().compute.less(items, 0), min_count=0).as_py())
         self._add_items(items.drop_null())
@@ -410,14 +452,6 @@ class ColumnProfile:
         if unit is not None and len(values):
             self.date = finest(self.date or unit, unit)
 
-    def _add_values(self, some: Any) -> None:
-        if self.values is not None:
-            distinct = some.unique()
-            if len(distinct) <= MAX_CLASSES:
-                self.values |= set(distinct.to_pylist())
-            if len(distinct) > MAX_CLASSES or len(self.values) > MAX_CLASSES:
-                self.values = None
-
     def evidence(self) -> Evidence:
         """The evidence of all rows that were added."""
         cells = self.cells
@@ -441,9 +475,8 @@ class ColumnProfile:
             notes += cells.notes_of_text
         free_text: tuple[str, ...] = ()
         # amounts with a space are no words
-        if dtype == "string" and self.texts.words and not (cells and any(cells.notations.values())):
-            distinct = None if self.values is None else len(self.values)
-            free_text = notes_of_free_text(self.rows, self.rows - missing, distinct)
+        if dtype == "string" and not (cells and any(cells.notations.values())):
+            free_text = self.notes_of_words(self.rows, missing)
         return Evidence(
             name=self.name,
             rows=self.rows,
@@ -499,8 +532,7 @@ class ColumnProfile:
     def _identifies(self) -> bool:
         """Whether each row has a word of its own, if it has texts."""
         is_text = self.type is not None and _is_text(self.type)
-        are_words = is_text and not (self.texts.repeat or self.texts.words)
-        return are_words and self.rows >= LEAST_ROWS and not self.nulls
+        return is_text and self.are_words(self.rows, self.nulls)
 
     def _wide(self, dtype: str | None) -> str | None:
         """The dtype that holds all numbers; those of a CSV file that none holds are text already."""

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, counted
+from recordspec.inferring.column_profile import ValueProfile
 from recordspec.inferring.media import IMAGES, SOUNDS, media_options
-from recordspec.inferring.rules import (
-    LONGEST_NAME,
-    Evidence,
-    free_text,
-    infer_features,
-    no_inputs,
-    notes_of_free_text,
+from recordspec.inferring.rules import Evidence, free_text, infer_features, no_inputs
+from recordspec.inspect.feature_names import FeatureKey
+from recordspec.inspect.scan import (
+    RecordSpans,
+    RowBatch,
+    Scanner,
+    UnpackedRows,
+    UnreadableRecord,
+    decoded,
+    map_together,
+    scan,
 )
-from recordspec.inspect.scan import Scanner
-from recordspec.inspect.stats.content import EMPTY, TEXT
-from recordspec.inspect.stats.profile import FeatureCounts, Profile, profile_all
-from recordspec.inspect.stats.values import BytesValues, NumberValues
+from recordspec.inspect.stats.content import EMPTY, TEXT, ContentTypes
+from recordspec.inspect.stats.profile import MOST_FEATURES, FeatureCounts, Profile, flat_values
+from recordspec.inspect.stats.sizes import SizeCounts
 from recordspec.progress import Progress
 from recordspec.schema.features import Feature
 from recordspec.schema.features.box import Box
@@ -28,8 +35,10 @@ from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
-from recordspec.wire.columns import TF_DTYPES, RecordMessage
+from recordspec.wire.arrays import sizes_of, values_array
+from recordspec.wire.columns import TF_DTYPES, Kind, RecordMessage
 from recordspec.wire.proto import list_with_context
+from recordspec.wire.record_batch import RecordBatch
 
 # The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
 _SIDES = ("ymin", "xmin", "ymax", "xmax")
@@ -56,9 +65,9 @@ def infer_records(
         RecordError: a record is damaged, or none has any features.
     """
     scanner = Scanner.of_rows(files)
-    if progress is not None:
-        progress.begin("reading", None)
-    tally = profile_all(scanner, jobs, progress, sample=sample)
+    progress = progress or Progress(show=False)
+    progress.begin("reading", None)
+    tally = _profiled(scanner, sample, jobs, progress)
     if tally.problems:
         raise RecordError(_once(tally))
     features: dict[bool, list[Feature]] = {False: [], True: []}
@@ -71,6 +80,9 @@ def infer_records(
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
         notes.append(f"TensorFlow refuses {rows}, or reads other values: see `check`")
+    if tally.truncated:
+        last = max(key for _, key in tally.features)
+        notes.append(f"more than {MOST_FEATURES:,} keys: those after `{last}` are left out")
     if not any(features.values()):
         expected, where = "records with features", str(scanner.paths[0])
         got = "other messages, which `head` shows" if tally.unknown_fields == tally.rows > 0 else "none"
@@ -100,6 +112,29 @@ def infer_records(
     )
 
 
+def _profiled(
+    scanner: Scanner, sample: int | None, threads: int | None, progress: Progress
+) -> _RecordProfile:
+    """What is in records, read once."""
+
+    def decode(
+        batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows
+    ) -> tuple[Sequence[RowBatch], RecordBatch]:
+        return batches, decoded(rows)
+
+    tally = _RecordProfile()
+    items = chain.from_iterable(map(scan, scanner.files)) if sample is None else scanner.first(sample)
+    for made in map_together(decode, items, threads):
+        if isinstance(made, UnreadableRecord):
+            tally.add_unreadable(made)
+            continue
+        batches, records = made
+        tally.add(batches, records)
+        progress.advance(records.rows, sum(batch.bytes for batch in batches))
+    tally.features = tally.used_features
+    return tally
+
+
 def _once(tally: Profile) -> list[Problem]:
     """The problems of records; of records that are all of one other type, the first, with their number."""
     first, *others = tally.problems
@@ -109,15 +144,16 @@ def _once(tally: Profile) -> list[Problem]:
     return [replace(first, hint=f"{first.hint}; as {counted(tally.broken - 1, 'more record')}")]
 
 
-def _with_boxes(features: list[Feature], tally: Profile, notes: list[str]) -> Iterator[Feature]:
+def _with_boxes(features: list[Feature], tally: _RecordProfile, notes: list[str]) -> Iterator[Feature]:
     """The features, with one box in place of four lists that are named like its sides."""
     keys = {feature.stored for feature in features}
     for feature in features:
         folder, _, side = feature.stored.rpartition("/")
         sides = tuple(f"{folder}/{one}" for one in _SIDES)
-        format_ = (
-            _box_format([tally.features[False, key] for key in sides]) if keys.issuperset(sides) else None
-        )
+        format_ = None
+        if keys.issuperset(sides):
+            lengths = [tally.features[False, key].lengths.times for key in sides]
+            format_ = _box_format(lengths, [tally.values[False, key].get("float32") for key in sides])
         if format_ is None or side not in _SIDES:
             yield feature
         elif side == _SIDES[0]:
@@ -125,16 +161,15 @@ def _with_boxes(features: list[Feature], tally: Profile, notes: list[str]) -> It
             yield Box(name=folder, format=format_, keys=sides)
 
 
-def _box_format(sides: list[FeatureCounts]) -> Literal["yxyx", "rel_yxyx"] | None:
-    """The format of boxes whose sides are stored in these lists; None if that is impossible."""
-    floats = [(counted.of.get("float32"), counted.lengths.times) for counted in sides]
-    numbers = [one for one, _ in floats if isinstance(one, NumberValues)]
-    lengths = [{size: many for size, many in times.items() if size} for _, times in floats]
-    finite = [one.low is not None and one.finite == one.count for one in numbers]
-    if len(finite) < len(sides) or not all(finite) or lengths.count(lengths[0]) < len(sides):
+def _box_format(
+    lengths: Sequence[Mapping[int, int]], sides: Sequence[_KeyValues | None]
+) -> Literal["yxyx", "rel_yxyx"] | None:
+    """The format of boxes whose sides are stored in lists of these lengths; None if that is impossible."""
+    different = {tuple(sorted((size, many) for size, many in times.items() if size)) for times in lengths}
+    numbers = [side.numbers for side in sides if side is not None and side.numbers.finite]
+    if len(numbers) < len(sides) or len(different) > 1 or any(one.low < 0 for one in numbers):
         return None
-    low, high = min(one.low or 0 for one in numbers), max(one.high or 0 for one in numbers)
-    return None if low < 0 else "rel_yxyx" if high <= 1 else "yxyx"
+    return "rel_yxyx" if max(one.high for one in numbers) <= 1 else "yxyx"
 
 
 def _are_lists(scanner: Scanner) -> bool:
@@ -155,7 +190,7 @@ def _schema(
         raise RecordError(error.problems) from error
 
 
-def _evidence(tally: Profile) -> Iterator[Evidence]:
+def _evidence(tally: _RecordProfile) -> Iterator[Evidence]:
     """The evidence of each key. A feature list whose key is taken gets another name."""
     names = {key for sequence, key in tally.features if not sequence}
     for (sequence, key), tallied in sorted(tally.features.items()):
@@ -167,7 +202,7 @@ def _evidence(tally: Profile) -> Iterator[Evidence]:
         rows = lists if sequence else tally.rows
         missing = rows - (lists - tallied.kinds["none"] - tallied.empty)
         absent = tally.rows - tallied.present if sequence else 0
-        inferred = _values(tallied, missing, sequence)
+        inferred = _evidence_of_values(tallied, tally.values[sequence, key], missing, sequence)
         if absent:
             lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
             inferred["notes"] = (lacking, *inferred.get("notes", ()))
@@ -177,8 +212,10 @@ def _evidence(tally: Profile) -> Iterator[Evidence]:
         yield Evidence(rows=rows, missing=missing, stored=True, **where, **inferred)
 
 
-def _values(counted: FeatureCounts, missing: int, sequence: bool) -> dict[str, Any]:
-    """Converts counts to evidence of dtype, shape and values."""
+def _evidence_of_values(
+    counted: FeatureCounts, values: Mapping[Kind, _KeyValues], missing: int, sequence: bool
+) -> dict[str, Any]:
+    """The evidence of dtype, shape and values."""
     kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
     if len(kinds) != 1:
         lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)
@@ -189,45 +226,86 @@ def _values(counted: FeatureCounts, missing: int, sequence: bool) -> dict[str, A
         "dtype": TF_DTYPES[kind],
         "shape": (counted.lengths.high,) if same else (None,),
     }
-    values = counted.of[kind]
-    more = _numbers(values) if isinstance(values, NumberValues) else _strings(values)
     # A default replaces a key that records lack, but neither an empty list nor an image.
-    has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
+    is_text = kind in values and values[kind].is_text
+    has_default = not counted.empty and not sequence and (kind != "bytes" or is_text)
     if evidence["shape"] == (1,) and (not missing or has_default):
-        if isinstance(values, BytesValues) and "is_text" in more:
-            more = more | _free_text(values, missing)
-        return evidence | {"shape": (), **more}
+        return evidence | {"shape": (), **values[kind].evidence(kind, missing)}
     return evidence | {"shape": (None,)} if missing else evidence
 
 
-def _numbers(values: NumberValues) -> dict[str, Any]:
-    finite = {"finite": values.finite == values.count}
-    if values.frequent is None or not values.frequent.whole:
-        return finite
-    return finite | {"values": frozenset(values.frequent.values)}
+@dataclass
+class _KeyValues(ValueProfile):
+    """The values of one kind under a key.
 
+    Attributes:
+        count: their number.
+        sizes, forms: of strings.
+    """
 
-def _strings(values: BytesValues) -> dict[str, Any]:
-    forms = values.forms.counts.keys()
-    if forms <= {TEXT, EMPTY}:
-        return {"is_text": True}
-    if len(forms) != 1:
+    count: int = 0
+    sizes: SizeCounts = field(default_factory=SizeCounts)
+    forms: ContentTypes = field(default_factory=ContentTypes)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether these are strings, and all of them are text."""
+        return self.sizes.count > 0 and self.forms.counts.keys() <= {TEXT, EMPTY}
+
+    def add(self, kind: Kind, values: Any) -> None:
+        """Adds values, at least one: numbers of NumPy, or strings of Arrow."""
+        self.count += len(values)
+        if kind == "float32":
+            self.numbers.add(values)
+            return
+        some = values_array(values)
+        if kind == "int64":
+            self.add_values(some)
+            return
+        self.sizes.add(sizes_of(some))
+        self.forms.add(some)
+        if self.is_text:
+            texts = some.cast(arrow().large_string())
+            self.add_values(texts)
+            self.texts.add(texts)
+
+    def evidence(self, kind: Kind, missing: int) -> dict[str, Any]:
+        """The evidence of single values: some rows lack one."""
+        if kind == "float32":
+            return {"finite": self.numbers.finite}
+        if kind == "int64":
+            return {"values": None if self.values is None else frozenset(self.values)}
+        rows = self.count + missing
+        if self.is_text:
+            notes = self.notes_of_words(rows, missing)
+            identifies = self.are_words(rows, missing)
+            return {"is_text": True, "free_text": bool(notes), "notes": notes, "identifies": identifies}
+        form = next(iter(self.forms.counts)) if len(self.forms.counts) == 1 else ""
+        if form in IMAGES or form in SOUNDS:
+            media = [medium for medium in self.forms.media if medium is not None]
+            notes = ()
+            if 0 < len(media) < self.count:
+                notes = (f"{form}s, judged by the headers of {len(media):,} of {self.count:,}",)
+            return {"media": form, "media_options": media_options(form, media), "notes": notes}
+        if form and self.sizes.low == self.sizes.high:
+            hint = "`kind: tensor` with `encoding: raw`, if these are numbers"
+            return {"notes": (f"{self.sizes.low:,} bytes each: {hint}",)}
         return {}
-    (form,) = forms
-    if form in IMAGES or form in SOUNDS:
-        media = [medium for medium in values.forms.media if medium is not None]
-        notes: tuple[str, ...] = ()
-        if 0 < len(media) < values.count:
-            notes = (f"{form}s, judged by the headers of {len(media):,} of {values.count:,}",)
-        return {"media": form, "media_options": media_options(form, media), "notes": notes}
-    if (size := values.sizes.low) == values.sizes.high:
-        return {"notes": (f"{size:,} bytes each: `kind: tensor` with `encoding: raw`, if these are numbers",)}
-    return {}
 
 
-def _free_text(values: BytesValues, missing: int) -> dict[str, Any]:
-    """Whether texts are free text, by their sizes and by the beginnings of those that are counted."""
-    if values.sizes.high <= LONGEST_NAME and not any(len(text.split()) > 1 for text in values.examples):
-        return {}
-    notes = notes_of_free_text(values.count + missing, values.count, values.frequent.distinct.value)
-    return {"free_text": bool(notes), "notes": notes}
+class _RecordProfile(Profile):
+    """What is in records.
+
+    Attributes:
+        values: those of each key, by kind.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = defaultdict[FeatureKey, dict[Kind, _KeyValues]](lambda: defaultdict(_KeyValues))
+
+    def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:
+        super().add(batches, records)
+        for (key, kind), flat in flat_values(records):
+            if key in self.features:
+                self.values[key][kind].add(kind, flat)

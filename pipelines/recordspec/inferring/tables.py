@@ -463,7 +463,11 @@ class _Table:
         for name, values in plain.items():
             if name not in self.columns:
                 by_length = self.by_length
-                profile = ColumnProfile.of_cells(name) if self.in_text else ColumnProfile(name, by_length)
+                profile = (
+                    ColumnProfile.of_cells(name)
+                    if self.in_text
+                    else ColumnProfile(name=name, by_length=by_length)
+                )
                 profile.rows = profile.nulls = self.rows
                 profile.may_be_class = not self.is_unknown(name)
                 self.columns[name] = profile

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, see
-from recordspec.executors import Task, executor
+from recordspec.executors import Task, executor, threaded_map
 from recordspec.locations import Location
 from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.index import Indices, find_records
@@ -631,6 +631,27 @@ def small_together(items: Iterable[RowBatch | U]) -> Iterator[tuple[RowBatch, ..
         yield (item,) if isinstance(item, RowBatch) else item
     if small:
         yield tuple(small)
+
+
+def map_together(
+    function: Callable[[tuple[RowBatch, ...], RecordSpans | UnpackedRows], T],
+    items: Iterable[RowBatch | UnreadableRecord],
+    threads: int | None = None,
+) -> Iterator[T | UnreadableRecord]:
+    """Yields `function(batches, rows)` of batches, small ones together, with their rows end to end; called in
+    threads. Records that cannot be read are yielded as they are."""
+
+    def call(item: tuple[RowBatch, ...] | UnreadableRecord) -> T | UnreadableRecord:
+        if isinstance(item, UnreadableRecord):
+            return item
+        is_alone = len(item) == 1
+        return function(item, item[0].rows if is_alone else RecordSpans.joined([one.spans for one in item]))
+
+    tasks = (
+        ((item[0].kept(),) if isinstance(item, tuple) and len(item) == 1 else item,)
+        for item in small_together(items)
+    )
+    return threaded_map("recordspec-stats", call, tasks, threads)
 
 
 def _readable(part: FileRange) -> Iterator[RowBatch]:

@@ -21,7 +21,6 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec._duckdb import connected, errors_of, reader_of
 from recordspec.errors import Problem
-from recordspec.executors import threaded_map
 from recordspec.inspect.columns import keys_of
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
 from recordspec.inspect.scan import (
@@ -32,9 +31,9 @@ from recordspec.inspect.scan import (
     UnpackedRows,
     UnreadableRecord,
     decoded,
+    map_together,
     scan,
     size_of,
-    small_together,
 )
 from recordspec.inspect.stats.content import ContentTypes
 from recordspec.inspect.stats.sizes import SizeCounts
@@ -96,7 +95,6 @@ _WORDS = 1 << 64
 _MARGIN = 1.5
 # The first values of a column, which tell whether they repeat.
 _FIRST = 1 << 13
-_EXAMPLES = 1 << 8
 # With at least this share of different values, none can be frequent enough to be named.
 _DIFFERENT = 0.9
 _NO_HASHES = np.zeros(0, np.uint64)
@@ -244,6 +242,11 @@ class Profile:
             self.sizes.add(np.array([record.size]))
         self._add_broken(record.problems[0])
 
+    @property
+    def used_features(self) -> dict[FeatureKey, FeatureCounts]:
+        """Those that some row has: a block has a column of each."""
+        return {key: counts for key, counts in self.features.items() if counts.present}
+
     def _add_broken(self, problem: Problem) -> None:
         self.broken += 1
         if len(self.problems) < MOST_PROBLEMS:
@@ -311,7 +314,7 @@ class _Counted:
         field: in which DuckDB gets it first; empty of floats.
         repeats: whether its first values are so few that all may be.
         numbers: the counts of numbers.
-        sizes, forms, examples: of strings.
+        sizes, forms: of strings.
         sample: of the values; of strings, as they are told apart.
         is_kept, is_few: whether each value is counted: here, as there are few; or by DuckDB, as few differ.
         values, times: those that are counted, and how often each is there.
@@ -329,7 +332,6 @@ class _Counted:
         self.numbers = None if kind == "bytes" else NumberCounter(kind, number)
         self.sample = self.numbers.sample if self.numbers else Sample(MOST_STRINGS, number)
         self.sizes, self.forms = SizeCounts(), ContentTypes()
-        self.examples = bytes_in(prefixes(some[:_EXAMPLES], SHOWN)) if kind == "bytes" else []
         self.is_kept = self.is_few = False
         self.limit, self.hashes = 0, _NO_HASHES
         self.values, self.times = some[:0], np.zeros(0, np.int64)
@@ -396,9 +398,7 @@ class _Counted:
     @property
     def summary(self) -> KindValues:
         if self.numbers is None:
-            return BytesValues(
-                sizes=self.sizes, forms=self.forms, frequent=self._frequent, examples=self.examples
-            )
+            return BytesValues(sizes=self.sizes, forms=self.forms, frequent=self._frequent)
         numbers = self.numbers
         if not numbers.count:
             none = np.zeros(0, self.kind)
@@ -475,14 +475,10 @@ def profile_all(
     threads: int | None = None,
     progress: Progress | None = None,
     *,
-    sample: int | None = None,
     shares: Sequence[float] = SHARES,
 ) -> Profile:
-    """The profile of all records, or of the first `sample` of each file. Raises what `profile` raises, and
-    RecordError if one of these cannot be read."""
-    if sample is None:
-        return _profile(scanner, list(scanner.files), threads, progress, shares)
-    return profile(lambda keys: scanner.first(sample), threads=threads, progress=progress)
+    """The profile of all records. Raises what `profile` raises."""
+    return _profile(scanner, list(scanner.files), threads, progress, shares)
 
 
 def _profile(
@@ -533,9 +529,7 @@ class _Profiler:
 
     def run(self, size: int, progress: Progress) -> Profile:
         self._summarize(size, progress)
-        # a block has a column of each feature, even if no row has a value
-        features = {key: counts for key, counts in self._profile.features.items() if counts.present}
-        self._profile.features = features
+        features = self._profile.features = self._profile.used_features
         self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
         for (key, kind), column in self._columns.items():
             few = _MARGIN * max(MOST_DISTINCT, self._classes.get(key, 0))
@@ -592,7 +586,7 @@ class _Profiler:
             self._profile.add(chunk.batches, chunk.records)
             progress.advance(chunk.records.rows, chunk.bytes)
             parts: list[Part] = [(_ROWS, field, rows) for field, rows in chunk.compared]
-            for place, flat in _flat_values(chunk.records):
+            for place, flat in flat_values(chunk.records):
                 if place[0] not in self._profile.features:
                     continue
                 if place not in self._columns:
@@ -637,7 +631,7 @@ class _Profiler:
         for chunk in self._chunks({key for (_, key), _ in columns}) if columns else ():
             yield [
                 (columns[place], columns[place].told_apart(flat))
-                for place, flat in _flat_values(chunk.records)
+                for place, flat in flat_values(chunk.records)
                 if place in columns
             ]
 
@@ -645,20 +639,12 @@ class _Profiler:
         """The rows that can be read, with what is decoded of them; of all keys, also what cannot be read is
         counted."""
 
-        def decode(item: Sequence[RowBatch] | UnreadableRecord) -> _Chunk | UnreadableRecord:
-            if isinstance(item, UnreadableRecord):
-                return item
-            is_alone = len(item) == 1
-            rows = item[0].rows if is_alone else RecordSpans.joined([one.spans for one in item])
+        def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
             records = decoded(rows, keys)
             compared = [] if keys is not None else [self._compared(rows, records)]
-            return _Chunk(batches=item, records=records, compared=compared)
+            return _Chunk(batches=batches, records=records, compared=compared)
 
-        items = (
-            ((item[0].kept(),) if isinstance(item, tuple) and len(item) == 1 else item,)
-            for item in small_together(self._read(keys))
-        )
-        for made in threaded_map("recordspec-stats", decode, items, self._threads):
+        for made in map_together(decode, self._read(keys), self._threads):
             if isinstance(made, _Chunk):
                 yield made
             elif keys is None:
@@ -733,7 +719,7 @@ def _record_batch(parts: list[Part], schema: Any) -> Any:
     return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
+def flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
     """The values of each kind under each key, end to end."""
     for key, arrays in _arrays(records):
         for array in arrays:

@@ -116,13 +116,11 @@ class BytesValues:
         sizes: in bytes.
         forms: their formats.
         frequent: the values.
-        examples: the beginnings of some of them.
     """
 
     sizes: SizeCounts
     forms: ContentTypes
     frequent: Frequencies
-    examples: Sequence[bytes]
 
     @property
     def count(self) -> int:
