@@ -17,7 +17,7 @@ from fragments import Fragment
 from instances import CASES
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec.inspect import table_html
-from recordspec.inspect.table import ColumnReader
+from recordspec.inspect.scan_columns import ColumnReader
 from recordspec.schema.media import images
 
 EVIL = "<script>alert('1')</script>\n\"&\u202e"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
 from recordspec.errors import StoreError, exists
 from recordspec.locations import read_text
+
+if TYPE_CHECKING:
+    from recordspec.inferring.config import InferredConfig
 
 _MOST_BYTES = 16 << 20  # of a schema or a config, as where they are loaded
 
@@ -42,10 +47,8 @@ def infer(
     schema is written to --out or to stdout. Notes on stderr list keys that are always empty, how often
     others are missing, and what may be a class.
     """
-    from recordspec.inferring.config import config_text, write_texts
     from recordspec.inferring.files import input_files
     from recordspec.inferring.infer import infer_files
-    from recordspec.language import header, write_json_schema
     from recordspec.progress import Progress
 
     if config is not None and out is None:
@@ -57,16 +60,7 @@ def infer(
     with Progress() as progress:
         to_infer = input_files(files)
         inferred = infer_files(to_infer, name, sample=sample, jobs=jobs, progress=progress)
-    texts = {} if out is None else {out: inferred.schema.dump()}
-    if config is not None and out is not None:
-        texts[config] = config_text(inferred, out, config)
-    begun = {path: header() + text for path, text in texts.items()}
-    for path in there:
-        if read_text(path, _MOST_BYTES) != begun[path]:
-            raise _exists(path)
-    folders = dict.fromkeys(path.parent for path in texts)
-    written = [*texts, *filter(None, map(write_json_schema, folders))]
-    write_texts({path: text for path, text in begun.items() if path not in there})
+    written = [] if out is None else _written(inferred, out, config, there)
     if as_json:
         files_written = list(map(str, written))
         print_json(
@@ -80,7 +74,7 @@ def infer(
         return
     for path in written:
         echo(path)
-    if not texts:
+    if not written:
         print_text(inferred.schema.dump())
     for note in inferred.notes:
         echo(note, err=True)
@@ -88,3 +82,21 @@ def infer(
 
 def _exists(path: Path) -> StoreError:
     return StoreError(exists(path, "nothing was written"))
+
+
+def _written(inferred: InferredConfig, out: Path, config: Path | None, there: Sequence[Path]) -> list[Path]:
+    """Writes the schema and the config, and returns what was written: all but those that are `there`, whose
+    text is the same."""
+    from recordspec.inferring.config import config_text, write_texts
+    from recordspec.language import header, write_json_schema
+
+    texts = {out: header() + inferred.schema.dump()}
+    if config is not None:
+        texts[config] = header() + config_text(inferred, out, config)
+    for path in there:
+        if read_text(path, _MOST_BYTES) != texts[path]:
+            raise _exists(path)
+    folders = dict.fromkeys(path.parent for path in texts)
+    written = [*texts, *filter(None, map(write_json_schema, folders))]
+    write_texts({path: text for path, text in texts.items() if path not in there})
+    return written

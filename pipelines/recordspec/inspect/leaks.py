@@ -9,9 +9,9 @@ from typing import Any
 
 from recordspec._duckdb import connected, errors_of
 from recordspec.errors import Problem, SpecError, nearest
-from recordspec.inspect.scan_columns import CONTENT
+from recordspec.inspect.scan_columns import CONTENT, KEY
 from recordspec.inspect.sql import named_tables
-from recordspec.inspect.table import KEY, RecordTable
+from recordspec.inspect.table import RecordTable
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 

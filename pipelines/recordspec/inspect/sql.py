@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,18 +22,13 @@ from recordspec.errors import (
     State,
 )
 from recordspec.inspect.scan import ALL, RowBatch, Scanner
-from recordspec.inspect.scan_columns import ScanColumn
-from recordspec.inspect.table import (
-    KEY,
-    PLACES,
-    ColumnReader,
-    RecordTable,
-    all_columns,
-    scan,
-)
+from recordspec.inspect.scan_columns import KEY, PLACES, ColumnReader, ScanColumn, all_columns
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import Mask
+
+if TYPE_CHECKING:
+    from recordspec.inspect.table import RecordTable
 
 # The table of files that are given without a name, and whose names tell no split.
 RECORDS = "records"
@@ -58,6 +53,8 @@ def named_tables(
 
     Raises what `scan` raises.
     """
+    from recordspec.inspect.table import scan  # imports pandas, in 0.2 s, which a condition does not need
+
     files: dict[str, list[Any]] = {}
     unnamed = []
     for name, source in sources:
@@ -208,7 +205,8 @@ class Condition:
         """The syntax tree of a condition as that of a query."""
         sql = _WHERE.format(where)
         with errors_of(where, {}, where="where"):
-            ((text,),) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+            quoted = sql.replace("'", "''")  # a parameter would import pandas, with DuckDB 1.4
+            ((text,),) = self._connection.execute(f"SELECT json_serialize_sql('{quoted}')").fetchall()
         return json.loads(text)
 
     def _check(self, needed: Sequence[str], columns: Mapping[str, ScanColumn]) -> None:
@@ -229,10 +227,13 @@ class Condition:
             a_column=f"{kind} of the first records",
         )
         with self._errors():
-            self._connection.register("records", schema.empty_table())
+            # a table of its own: to have Arrow evaluate a part of the condition would import pandas
+            self._connection.register("none", arrow().RecordBatchReader.from_batches(schema, []))
+            self._connection.execute("CREATE TEMP TABLE records AS FROM none")
             self._connection.execute(_WHERE.format(self._where)).fetchall()
             described = self._connection.execute(f"DESCRIBE SELECT ({self._where}\n) FROM records")
             type_ = described.fetchall()[0][1]
+            self._connection.execute("DROP TABLE records")
         if type_ != "BOOLEAN":
             raise _no_condition(f"`{self._where}`, which is {type_}", "a comparison is true or false")
 
@@ -282,7 +283,7 @@ class Condition:
         if not len(table):
             return np.zeros(0, bool)
         with self._errors():
-            self._connection.register("records", table)
+            self._connection.register("records", table.to_reader())
             # not as WHERE, which Arrow would evaluate in part
             sql = f"SELECT coalesce(({self._where}\n), false) AS chosen FROM records"
             chosen: Mask = self._connection.execute(sql).fetchnumpy()["chosen"]

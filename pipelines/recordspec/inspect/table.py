@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import and_
 from typing import Any, Literal, get_args
 
@@ -26,10 +26,7 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.executors import threaded_map
-from recordspec.inspect.columns import ColumnType, keys_of, type_of, values_by_kind
-from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
 from recordspec.inspect.scan import (
-    FIRST,
     FileRange,
     RowBatch,
     Scanner,
@@ -41,30 +38,18 @@ from recordspec.inspect.scan import (
     scan as scan_file,
 )
 from recordspec.inspect.scan_columns import (
-    CONTENT,
-    FeatureColumn,
-    KeyColumn,
-    PlaceColumn,
-    RowDecoder,
-    ScanColumn,
-    placed_errors,
-    record_batch,
+    KEY,
+    MOST_ROWS,
+    ColumnReader,
+    columns_of,
+    places_of_rows,
     schema_of,
 )
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
-from recordspec.schema.table_columns import TableColumn
 from recordspec.store.expand import Files, path_list
 from recordspec.store.manifest import Manifest
-
-# Files whose first records tell the columns, of those without a schema: some from the first to the last.
-_SAMPLED_FILES = 16
-# Columns that tell where a row is, and whether its bytes are those of another, of those who ask by name.
-PLACES = ("file", "record", "split", CONTENT)
-KEY = "key"
-# Rows of a record batch, at most.
-_MOST_ROWS = 1 << 16
 
 Values = Literal["stored", "decoded"]
 Corrupt = Literal["error", "skip"]
@@ -95,10 +80,10 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         self._scanner = Scanner(arguments["files"], arguments["schema"])
         self._scanner.require_schema()
         is_decoded, binary = arguments["values"] == "decoded", frozenset(arguments["binary"])
-        self._columns = _columns(self._scanner, is_decoded=is_decoded, binary=binary)
+        self._columns = columns_of(self._scanner, is_decoded=is_decoded, binary=binary)
         if not self._columns and self._corrupt == "error":
             _check_first(self._scanner)
-        self._places = _places(self._scanner, self._columns)
+        self._places = places_of_rows(self._scanner, self._columns)
         if arguments["columns"] is not None:
             known = self._columns | {
                 name: column for name, column in self._places.items() if name not in self._columns
@@ -118,7 +103,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         self,
         columns: Sequence[str] | Mapping[str, Any] | None = None,
         filter: Any = None,
-        batch_size: int = _MOST_ROWS,
+        batch_size: int = MOST_ROWS,
         **options: Any,
     ) -> RecordScanner:
         """A reading of these columns of the rows that match. Only the keys that it needs are decoded.
@@ -435,64 +420,6 @@ class RecordScanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
-class ColumnReader:
-    """Makes record batches of some columns.
-
-    Args:
-        columns: what is decoded.
-        projection: what becomes of it: names, or expressions by name; None for all.
-        condition: on the rows, an expression; None for all.
-        most: rows of a record batch.
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[ScanColumn],
-        scanner: Scanner,
-        projection: list[str] | Mapping[str, Any] | None = None,
-        condition: Any = None,
-        most: int = _MOST_ROWS,
-    ) -> None:
-        self._columns, self._most = columns, most
-        self._projection, self._condition = projection, condition
-        self._decoder = RowDecoder(scanner, columns)
-        self._takes_rows = any(column.of_whole_rows for column in columns)
-        self._schema = schema_of(columns)
-
-    @cached_property
-    def projected_schema(self) -> Any:
-        """The schema of the record batches, a `pyarrow.Schema`."""
-        return self._queried(self._schema.empty_table()).schema
-
-    def _queried(self, table: Any) -> Any:
-        """The columns that are wanted, of the rows that match, a table."""
-        if self._condition is None and not isinstance(self._projection, Mapping):
-            # a dataset cannot choose a column with the name of one of Arrow's, such as `__filename`
-            return table if self._projection is None else table.select(self._projection)
-        dataset = pyarrow.dataset.InMemoryDataset(table)
-        return dataset.to_table(columns=self._projection, filter=self._condition, use_threads=False)
-
-    def narrowed(self, file: FileRange) -> FileRange:
-        """The file, with only these columns of its blocks."""
-        return file if file.blocks is None or self._takes_rows else replace(file, keys=self._decoder.keys)
-
-    def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
-        """The record batches of the rows up to the first that has an error, and that error."""
-        if not len(batch):
-            return [], None
-        try:
-            return list(self._pieces(batch)), None
-        except RecordError as error:
-            row = error.row or 0
-            before, earlier = self.made(batch.first(row)) if row else ([], None)
-            return before, earlier or RecordError(error.problems, row)
-
-    def _pieces(self, batch: RowBatch) -> Iterator[Any]:
-        with placed_errors(batch):
-            made = record_batch(self._decoder.decode(batch), self._columns)
-        yield from self._queried(arrow().Table.from_batches([made])).to_batches(self._most)
-
-
 def scan(
     files: Files,
     schema: Schema | None = None,
@@ -546,49 +473,6 @@ def scan(
     )
 
 
-def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColumn]:
-    """The columns of a table of these files, and those that tell where a row is, by name.
-
-    Args:
-        scanner: of the files.
-        stored: whether the keys of the first records, too, are columns of what is stored, unless a feature
-            has that name.
-    """
-    columns = _columns(scanner, is_decoded=False, binary=frozenset())
-    if stored and scanner.schema is not None:
-        columns = _key_columns(_forms(scanner, None, frozenset())) | columns
-    return columns | {name: one for name, one in _places(scanner, columns).items() if name not in columns}
-
-
-def _columns(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) -> dict[str, ScanColumn]:
-    """The columns of what records hold, by name."""
-    made, schema = dict[str, ScanColumn](), scanner.schema
-    forms = _forms(scanner, schema, binary)
-    if schema is None:
-        return _key_columns(forms)
-    for section, feature in schema.placed:
-        form = forms.get((section == "sequence", feature.columns()[0].key))
-        text = feature.name not in binary and (form is None or form.text)
-        column = TableColumn(section=section, feature=feature, text=text, decoded=is_decoded)
-        made[feature.name] = FeatureColumn(name=feature.name, features=(column,))
-    return made
-
-
-def _key_columns(forms: Mapping[FeatureKey, ColumnType]) -> dict[str, ScanColumn]:
-    return {name: KeyColumn(name=name, key=key, form=forms[key]) for key, name in _key_names(forms).items()}
-
-
-def _places(scanner: Scanner, columns: Mapping[str, ScanColumn]) -> dict[str, PlaceColumn | FeatureColumn]:
-    """The columns that tell where a row is, by name."""
-    places: dict[str, PlaceColumn | FeatureColumn] = {
-        name: PlaceColumn(name=name, place=name) for name in PLACES
-    }
-    of_key = () if scanner.manifest is None else scanner.manifest.key
-    if of_key and all(name in columns and columns[name].features for name in of_key):
-        places[KEY] = FeatureColumn(name=KEY, features=tuple(columns[name].features[0] for name in of_key))
-    return places
-
-
 def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
     known = list(known)
     for name in names:
@@ -608,52 +492,3 @@ def _check_first(scanner: Scanner) -> None:
                 raise item.error
             check_readable(decoded(item.rows), item)
             break
-
-
-def _first(file: FileRange) -> Iterator[RowBatch]:
-    """The first rows of a file that can be read: whoever reads the table meets the others."""
-    left = FIRST
-    for item in scan_file(file):
-        if isinstance(item, RowBatch):
-            yield item.first(left)
-            left -= len(item)
-            if left <= 0:
-                return
-
-
-def _key_names(keys: Iterable[FeatureKey]) -> dict[FeatureKey, str]:
-    """The names of columns: a feature list with the name of a feature is prefixed."""
-    of_rows = {name for in_steps, name in keys if not in_steps}
-    return {
-        (in_steps, name): SEQUENCE + name if in_steps and name in of_rows else name for in_steps, name in keys
-    }
-
-
-def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> dict[FeatureKey, ColumnType]:
-    """What the values under each key are in the first records of some files; with a schema, only of those
-    whose bytes may be text."""
-    wanted = None
-    if schema is not None:
-        wanted = {
-            column.key
-            for _, feature in schema.placed
-            for column in feature.columns()[:1]
-            if column.storage == "bytes" and feature.value_type.item in ("text", "any", "pair")
-        }
-        if not wanted:
-            return {}
-    forms: dict[FeatureKey, ColumnType] = {}
-    files = list(scanner.files)
-    places = np.unique(np.linspace(0, len(files) - 1, _SAMPLED_FILES).astype(int)).tolist()
-    for file in (files[place] for place in places):
-        for batch in _first(file):
-            records = decoded(batch.rows, wanted)
-            for key in keys_of(records):
-                for array in values_by_kind(records, key):
-                    form = type_of(array, steps=key[0])
-                    before = forms.get(key, form)
-                    forms[key] = before.joined(form) if before.fits(form.kind) else before
-    return {
-        key: replace(form, text=form.text and key[1] not in binary)
-        for key, form in sorted(forms.items(), key=lambda item: (item[0][0], item[0][1]))
-    }

@@ -23,8 +23,7 @@ from recordspec.wire.arrays import to_numpy
 from recordspec.wire.file_types import type_name
 
 if TYPE_CHECKING:
-    from recordspec.inspect.scan_columns import ScanColumn
-    from recordspec.inspect.table import ColumnReader
+    from recordspec.inspect.scan_columns import ColumnReader, ScanColumn
 
 # Columns that are read and shown; the others are named.
 MOST_COLUMNS = 20

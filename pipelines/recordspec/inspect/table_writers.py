@@ -31,6 +31,7 @@ from recordspec.wire.arrays import (
     numbers_array,
     offsets,
     present_in,
+    string_scalar,
     strings_array,
     to_binary,
     to_numpy,
@@ -112,17 +113,15 @@ def json_texts(array: ArrowArray) -> ArrowArray:
 
 def _join(*pieces: ArrowArray | str) -> ArrowArray:
     """Strings of the pieces end to end, some of which are the same in each; null where a piece is."""
-    pyarrow = arrow()
-    kind = pyarrow.large_binary()
-    scalars = [pyarrow.scalar(piece.encode(), kind) if isinstance(piece, str) else piece for piece in pieces]
-    return pyarrow.compute.binary_join_element_wise(*scalars, pyarrow.scalar(b"", kind))
+    scalars = [string_scalar(piece.encode()) if isinstance(piece, str) else piece for piece in pieces]
+    return arrow().compute.binary_join_element_wise(*scalars, string_scalar(b""))
 
 
 def _where(present: Mask, texts: ArrowArray) -> ArrowArray:
     """The texts, of which those that are not present are null."""
     if present.all():
         return texts
-    return arrow().compute.if_else(truth_array(present), texts, arrow().scalar(None, texts.type))
+    return arrow().compute.if_else(truth_array(present), texts, arrow().nulls(1, texts.type)[0])
 
 
 def _objects(names: list[str], arrays: list[ArrowArray], end: str = "}") -> ArrowArray:
@@ -132,9 +131,13 @@ def _objects(names: list[str], arrays: list[ArrowArray], end: str = "}") -> Arro
         texts = json_texts(array)
         pieces += [
             (", " if pieces else "{") + f"{name}: ",
-            texts.fill_null(_NULL) if texts.null_count else texts,
+            _or_null(texts),
         ]
     return _join(*pieces, end)
+
+
+def _or_null(texts: ArrowArray) -> ArrowArray:
+    return arrow().compute.coalesce(texts, string_scalar(_NULL)) if texts.null_count else texts
 
 
 def _items(lists: ArrowArray) -> tuple[ArrowArray, Ints]:
@@ -146,8 +149,8 @@ def _items(lists: ArrowArray) -> tuple[ArrowArray, Ints]:
 
 def _lists(array: ArrowArray) -> ArrowArray:
     items, counts = _items(array)
-    texts = list_array(json_texts(items).fill_null(_NULL), offsets(counts))
-    joined = arrow().compute.binary_join(texts, arrow().scalar(b", ", arrow().large_binary()))
+    texts = list_array(_or_null(json_texts(items)), offsets(counts))
+    joined = arrow().compute.binary_join(texts, string_scalar(b", "))
     return _where(present_in(array), _join("[", joined, "]"))
 
 
