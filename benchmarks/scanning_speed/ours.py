@@ -59,6 +59,10 @@ def stats_blocks(folder: Path) -> Run:
     return lambda: sum(split.rows for split in tell(folder / "blocks").splits)
 
 
+def infer(folder: Path) -> Run:
+    return lambda: rs.infer(folder / "rows").rows or 0
+
+
 def _exported(folder: Path, suffix: str) -> Run:
     return lambda: export(folder / "rows", folder / f"out{suffix}", force=True).rows
 

@@ -46,6 +46,7 @@ WAYS = {
     "duckdb": _peer("DuckDB over Parquet, an aggregate", "parquet", "query", "bench", "duckdb"),
     "stats": _ours("recordspec stats", "stats"),
     "stats_blocks": _ours("recordspec stats of blocks", "stats_blocks"),
+    "infer": _ours("recordspec infer", "infer"),
     "summarize": _peer("DuckDB's SUMMARIZE over Parquet", "parquet", "summarize", "bench", "duckdb"),
     "export_parquet": _ours("recordspec export to Parquet", "export_parquet"),
     "export_jsonl": _ours("recordspec export to JSON lines", "export_jsonl"),
