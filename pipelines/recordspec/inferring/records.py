@@ -81,7 +81,7 @@ def infer_records(
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
         notes.append(f"TensorFlow refuses {rows}, or reads other values: see `check`")
     if tally.truncated:
-        last = max(key for _, key in tally.features)
+        (_, last) = max(tally.features)
         notes.append(f"more than {MOST_FEATURES:,} keys: those after `{last}` are left out")
     if not any(features.values()):
         expected, where = "records with features", str(scanner.paths[0])
@@ -175,7 +175,9 @@ def _box_format(
 def _are_lists(scanner: Scanner) -> bool:
     """Whether the first record is an ExampleListWithContext."""
     batch = next(scanner.first(1), None)
-    return batch is not None and list_with_context(batch.data(0)) is not None
+    if batch is None or not batch.rows.decode(None).broken:  # as of others, which need no protobuf
+        return False
+    return list_with_context(batch.data(0)) is not None
 
 
 def _schema(

@@ -14,9 +14,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from google.protobuf import message
-from google.protobuf.unknown_fields import UnknownFieldSet
-
 from recordspec.errors import Problem, RecordError, counted
 from recordspec.wire import fast_parser
 from recordspec.wire.columns import TF_DTYPES, Kind, Section, Steps
@@ -93,16 +90,26 @@ def _set(feature: Any, items: Listed) -> None:
     values.value.extend(items.values)
 
 
+def _decode_error() -> type[Exception]:
+    """What protobuf raises for bytes that it does not parse. Its import takes 40 ms, and most records need it
+    not."""
+    from google.protobuf import message
+
+    return message.DecodeError
+
+
 def unknown_fields(data: bytes) -> Iterator[Any] | None:
     """The fields of a protobuf message of any type; None for other bytes."""
     try:
         return unknown_fields_of(_classes()["Any"].FromString(data))
-    except message.DecodeError:
+    except _decode_error():
         return None
 
 
 def unknown_fields_of(parsed: Any) -> Iterator[Any]:
     """The fields of a message that its type does not have, with `field_number`, `wire_type` and `data`."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
     fields: Any = UnknownFieldSet(parsed)  # its type has no __iter__
     return iter(fields)
 
@@ -161,7 +168,7 @@ def entries(data: bytes | memoryview, *, sequence: Steps) -> Entries:
     short, long = _shortened(data)
     try:
         parsed = _classes()[name].FromString(short)
-    except message.DecodeError as error:
+    except _decode_error() as error:
         other = list_with_context(data)
         got = "1 byte that does not parse" if len(data) == 1 else f"{len(data):,} bytes that do not parse"
         problem = Problem(expected=f"{article} {name}", got=got)
@@ -283,7 +290,7 @@ def list_with_context(data: bytes | memoryview) -> ListWithContext | None:
     """
     try:
         parsed = _classes()["ExampleListWithContext"].FromString(data)
-    except message.DecodeError:
+    except _decode_error():
         return None
     size = parsed.ByteSize()
     parsed.DiscardUnknownFields()
