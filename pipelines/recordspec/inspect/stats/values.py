@@ -13,7 +13,7 @@ import numpy.typing as npt
 from recordspec._arrow import arrow
 from recordspec.inspect.stats.content import ContentTypes
 from recordspec.inspect.stats.sizes import SizeCounts
-from recordspec.wire.arrays import Ints
+from recordspec.wire.arrays import Ints, take
 from recordspec.wire.arrays import is_arrow as is_arrow_array
 
 # The shares of the quantiles.
@@ -255,14 +255,18 @@ class Sample:
         """Adds values, at least one: of NumPy, or of Arrow."""
         if self._step > 1:
             some = self._random.binomial(len(values), 1 / self._step)
-            values = values.take(self._random.integers(0, len(values), some))
+            values = _take(values, self._random.integers(0, len(values), some))
         else:
-            values = values.take(np.arange(len(values)))  # a copy, which keeps no other memory
+            values = _take(values, np.arange(len(values)))  # a copy, which keeps no other memory
         self._parts.append(values)
         while sum(map(len, self._parts)) > 2 * self._size:
             whole = self.values
-            self._parts = [whole.take(np.flatnonzero(self._random.random(len(whole)) < 0.5))]
+            self._parts = [_take(whole, np.flatnonzero(self._random.random(len(whole)) < 0.5))]
             self._step *= 2
+
+
+def _take(values: Any, places: Ints) -> Any:
+    return take(values, places) if is_arrow_array(values) else values[places]
 
 
 class NumberCounter:
