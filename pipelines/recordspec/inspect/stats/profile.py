@@ -318,7 +318,7 @@ class _Counted:
         sample: of the values; of strings, as they are told apart.
         is_kept, is_few: whether each value is counted: here, as there are few; or by DuckDB, as few differ.
         values, times: those that are counted, and how often each is there.
-        hashes: the different ones below `limit`, of columns of which not all are counted.
+        limit: of the hashes that are kept; 0 of columns without.
         distinct: the number of different values, or about how many.
         order: of labels.
     """
@@ -333,7 +333,7 @@ class _Counted:
         self.sample = self.numbers.sample if self.numbers else Sample(MOST_STRINGS, number)
         self.sizes, self.forms = SizeCounts(), ContentTypes()
         self.is_kept = self.is_few = False
-        self.limit, self.hashes = 0, _NO_HASHES
+        self.limit, self._hashes = 0, [_NO_HASHES]
         self.values, self.times = some[:0], np.zeros(0, np.int64)
         self.distinct = EstimatedCount(value=0)
         self.order: AdjacentValues | None = None
@@ -392,7 +392,14 @@ class _Counted:
             self.times += np.bincount(to_numpy(places), minlength=len(self.times))
         if self.limit:
             hashes = of_values(values)
-            self.hashes = np.union1d(self.hashes, hashes[hashes < np.uint64(self.limit)])
+            self._hashes.append(np.unique(hashes[hashes < np.uint64(self.limit)]))
+            if sum(map(len, self._hashes)) > 4 * _HASHES:  # to join them each time takes 0.4 ms
+                self._hashes = [self.hashes]
+
+    @property
+    def hashes(self) -> Words:
+        """The different ones below `limit`, of columns of which not all values are counted."""
+        return np.unique(np.concatenate(self._hashes))
 
     @property
     def summary(self) -> KindValues:
