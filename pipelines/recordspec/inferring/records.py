@@ -12,7 +12,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, counted
 from recordspec.inferring.column_profile import ValueProfile
 from recordspec.inferring.media import IMAGES, SOUNDS, media_options
-from recordspec.inferring.rules import Evidence, free_text, infer_features, no_inputs
+from recordspec.inferring.rules import Evidence, infer_features, inferred_schema
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.scan import (
     RecordSpans,
@@ -75,7 +75,6 @@ def infer_records(
     for evidence, feature in inferred:
         if feature is not None:
             features[evidence.sequence].append(feature)
-    left_out = tuple(evidence.name for evidence, feature in inferred if feature is None)
     features[False] = list(_with_boxes(features[False], tally, notes))
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
@@ -102,14 +101,7 @@ def infer_records(
         ]
         notes = [note for note in notes if "no list of steps" not in note]
     schema = _schema(name, tuple(features[False]), tuple(features[True]), lists=lists)
-    return Inferred(
-        schema=schema,
-        notes=tuple(notes),
-        rows=tally.rows,
-        left_out=left_out,
-        no_inputs=no_inputs(inferred),
-        free_text=free_text(inferred),
-    )
+    return inferred_schema(schema, inferred, notes, tally.rows)
 
 
 def _profiled(

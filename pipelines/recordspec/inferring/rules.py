@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from recordspec.schema.features.ragged import RaggedLists
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.text import Text
 from recordspec.schema.features.var_len import VariableLen
+from recordspec.schema.inferred import Inferred
+from recordspec.schema.schema import Schema
 
 # No more distinct values are classes.
 MAX_CLASSES = 1000
@@ -119,7 +121,21 @@ def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Fe
     return features, notes
 
 
-def no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
+def inferred_schema(
+    schema: Schema, features: Sequence[tuple[Evidence, Feature | None]], notes: Iterable[str], rows: int
+) -> Inferred:
+    """A schema of these features, with what the evidence tells of them: what `infer_features` returned."""
+    return Inferred(
+        schema=schema,
+        notes=tuple(notes),
+        rows=rows,
+        left_out=tuple(evidence.name for evidence, feature in features if feature is None),
+        no_inputs=_no_inputs(features),
+        free_text=_free_text(features),
+    )
+
+
+def _no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
     """The features that should not be inputs of a model, with the reason."""
     reasons = {}
     for evidence, feature in features:
@@ -137,7 +153,7 @@ def notes_of_free_text(rows: int, values: int, distinct: int | None) -> tuple[st
     return _FREE_TEXT[: 1 + (values < rows)] if many and rows >= LEAST_ROWS else ()
 
 
-def free_text(features: Iterable[tuple[Evidence, Feature | None]]) -> tuple[str, ...]:
+def _free_text(features: Iterable[tuple[Evidence, Feature | None]]) -> tuple[str, ...]:
     """The features with texts of several words, mostly different."""
     return tuple(
         feature.name

@@ -17,9 +17,8 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inferring.column_profile import CellProfile, ColumnProfile, item_type
 from recordspec.inferring.notations import CellForms, have_words, propose
 from recordspec.inferring.rules import (
-    free_text,
     infer_features,
-    no_inputs,
+    inferred_schema,
 )
 from recordspec.locations import Location
 from recordspec.schema.inferred import Inferred, ProposedOption
@@ -350,12 +349,6 @@ def _description(values: Iterable[Any]) -> str:
     return what
 
 
-def _taken(array: Any, indices: Any) -> Any:
-    if isinstance(array, InexactArray):
-        return replace(array, array=array.array.take(indices))
-    return array.take(indices)
-
-
 def _with_large_integers(values: Any) -> Any:
     """An Arrow array; of uint64, or of lists of it, if int64 does not hold all integers."""
     pyarrow = arrow()
@@ -485,21 +478,13 @@ class _Table:
     def inferred(self, name: str) -> Inferred:
         inferred, notes = infer_features(profile.evidence() for profile in self.columns.values())
         features = tuple(feature for _, feature in inferred if feature is not None)
-        left_out = tuple(evidence.name for evidence, feature in inferred if feature is None)
         if not features:
             problem = Problem(where=self.where, expected="a column with values", got="none")
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
         schema = Schema(name=name, features=features)
-        return Inferred(
-            schema=schema,
-            notes=tuple(notes),
-            rows=self.rows,
-            left_out=left_out,
-            no_inputs=no_inputs(inferred),
-            free_text=free_text(inferred),
-            first_texts={
-                feature.name: self.columns[feature.name].texts.first
-                for feature in features
-                if feature.kind == "text"
-            },
-        )
+        first_texts = {
+            feature.name: self.columns[feature.name].texts.first
+            for feature in features
+            if feature.kind == "text"
+        }
+        return replace(inferred_schema(schema, inferred, notes, self.rows), first_texts=first_texts)

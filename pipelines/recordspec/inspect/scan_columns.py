@@ -399,7 +399,7 @@ def places_of_rows(
 
 
 def _first(file: FileRange) -> Iterator[RowBatch]:
-    """The first rows of a file that can be read: whoever reads the table meets the others."""
+    """The first readable rows of a file. Reading the table reports the others."""
     left = FIRST
     for item in scan_file(file):
         if isinstance(item, RowBatch):
