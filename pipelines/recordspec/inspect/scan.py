@@ -28,7 +28,7 @@ from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, st
 from recordspec.wire.columns import Steps
 from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
-from recordspec.wire.hashes import Words, of_records, of_strings, of_values, splitmix64
+from recordspec.wire.hashes import Words, of_parts, of_strings, of_values, splitmix64
 from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
@@ -236,7 +236,7 @@ class RowBatch:
     def hashes(self) -> Words:
         """The hash of the bytes of each row, uint64 `[n]`."""
         spans = self.spans
-        return of_records(spans.buffer, spans.starts, spans.stops)
+        return of_parts(spans.buffer, spans.starts, spans.stops)
 
     def kept(self) -> RowBatch:
         """The same rows in memory of their own: the file's next ones may overwrite theirs."""

@@ -1005,6 +1005,20 @@ EXPORTED void rs_masked_crcs(const uint8_t *buffer, const int64_t *starts, const
   for (int64_t i = 0; i < count; i++) crcs[i] = masked_crc(buffer + starts[i], size_t(stops[i] - starts[i]));
 }
 
+// The hash of bytes `starts` to `stops`, of each of `count` strings: `hashes.py` says which.
+EXPORTED void rs_hashes(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count,
+                        uint64_t *hashes) {
+  for (int64_t i = 0; i < count; i++) {
+    const uint8_t *at = buffer + starts[i];
+    size_t left = size_t(stops[i] - starts[i]);
+    uint64_t sum = splitmix64(left + 1), place = 0, last = 0;
+    for (; left >= sizeof last; left -= sizeof last, at += sizeof last)
+      sum += splitmix64(load<uint64_t>(at) ^ (place += kGolden));
+    if (left) memcpy(&last, at, left), sum += splitmix64(last ^ (place + kGolden));
+    hashes[i] = splitmix64(sum);
+  }
+}
+
 // The places where up to `most` whole frames begin from byte `at` on, and where the last one ends: one more than the
 // number of frames, which is returned.
 EXPORTED int64_t rs_frames(const uint8_t *buffer, int64_t size, int64_t at, int64_t *places, int64_t most) {

@@ -26,6 +26,7 @@ _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rs_source_hash": (ctypes.c_char_p, ()),
     "rs_masked_crcs": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
+    "rs_hashes": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
     "rs_frames": (_COUNT, (_POINTER, _COUNT, _COUNT, _POINTER, _COUNT)),
     "rs_headers": (_COUNT, (_POINTER, _COUNT, _COUNT, ctypes.c_uint64, _POINTER, _COUNT)),
     "rs_seal": (None, (_POINTER, _POINTER, _COUNT)),
