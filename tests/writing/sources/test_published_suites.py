@@ -9,6 +9,7 @@ import io
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,8 @@ def test_csv_files_are_read_as_python_reads_them(tmp_path, name):
     found = inferred(path)
     assert {option.name: option.value for option in found.options} == options
     encoding = {"utf-8": "utf-8-sig"}.get(options.get("encoding", "utf-8"), options.get("encoding"))
+    if sys.version_info < (3, 11) and "\0" in data.decode(encoding):
+        pytest.skip("Python 3.10 reads no NUL")
     text = io.StringIO(data.decode(encoding), newline="")
     header, *rows = [
         row for row in csv.reader(text, delimiter=options.get("delimiter", ","), strict=True) if row

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -35,6 +35,8 @@ from recordspec.writing.sources.text_files import UTF8, TextStream, encoding_pro
 
 _LONGEST_HEADER = 1 << 20
 _EXCEL_DELIMITER = re.compile('"?sep=[^\r\n]"?', re.IGNORECASE)
+# What Python 3.10 reads as NUL, which its `csv` refuses; no byte is decoded to it.
+_NUL = "\udc00"
 _OTHER_ENCODING = "`encoding` of the source names another, such as windows-1252 or utf-16"
 
 
@@ -161,6 +163,18 @@ def _long_row(size: int) -> Problem:
     return long_row_problem(size, hint="is a quote missing?")
 
 
+def _rows(text: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row, and how many lines end with it."""
+    if sys.version_info >= (3, 11):
+        reader = csv.reader(text, delimiter=delimiter)
+        for cells in reader:
+            yield reader.line_num, cells
+    else:
+        reader = csv.reader((line.replace("\0", _NUL) for line in text), delimiter=delimiter)
+        for cells in reader:
+            yield reader.line_num, [cell.replace(_NUL, "\0") for cell in cells]
+
+
 def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list[str]:
     """The names of the columns of a file, in its first line. Raises RecordError if that has none."""
     with open_file(path) as file:
@@ -170,7 +184,7 @@ def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list
     # bytes that are not UTF-8 in the rows after the header are reported when these are read
     text = io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")
     csv.field_size_limit(sys.maxsize)
-    header = next(csv.reader(text, delimiter=delimiter), [])
+    _, header = next(_rows(text, delimiter), (0, []))
     is_at_end = not text.read(1)
     if is_whole and is_at_end and stream.fault is not None:
         raise stream.fault_at(path, 1)
@@ -330,12 +344,11 @@ class CsvPart:
                 yield piece.line, []
                 continue
             with io.TextIOWrapper(io.BytesIO(piece.data), encoding, "surrogateescape", newline="") as file:
-                reader = csv.reader(file, delimiter=self.delimiter)
                 line = piece.line
-                for cells in reader:
+                for lines, cells in _rows(file, self.delimiter):
                     if cells or not self._ignores_empty_lines:
                         yield line, cells
-                    line = piece.line + reader.line_num
+                    line = piece.line + lines
             encoding = "utf-8"
 
     def _no_text(self) -> Problem | None:
