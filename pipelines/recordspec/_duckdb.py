@@ -65,10 +65,10 @@ def connect(folder: str = "", *, memory: str | None = None, threads: int | None 
 
 
 @contextmanager
-def connected(*, memory: str | None = None, threads: int | None = None) -> Iterator[Any]:
+def connected(*, memory: str | None = None) -> Iterator[Any]:
     """A connection, with a folder of its own that is removed; see `connect`."""
     with tempfile.TemporaryDirectory(prefix="recordspec-query-", ignore_cleanup_errors=True) as folder:
-        connection = connect(folder, memory=memory, threads=threads)
+        connection = connect(folder, memory=memory)
         try:
             yield connection
         finally:

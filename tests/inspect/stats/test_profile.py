@@ -1,6 +1,6 @@
-"""What is counted of records (`inspect.stats.profile`, `inspect.stats.values`, `inspect.stats.sizes`, `inspect.stats.content`)
-
-is what NumPy and Python say of their values: few or many, in any files.
+"""What is counted of records (`inspect.stats.profile`, `inspect.stats.values`, `inspect.stats.distinct`,
+`inspect.stats.sizes`, `inspect.stats.content`) is what NumPy and Python say of their values: few or many, in any
+files.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from recordspec.inspect import scan
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats import profile, stats
 from recordspec.inspect.stats import values as values_of
-from recordspec.inspect.stats.profile import RowHashes, profile_all
+from recordspec.inspect.stats.distinct import SmallestHashes, ValueCounts
+from recordspec.inspect.stats.profile import profile_all
 from recordspec.inspect.stats.values import SHARES, NumberValues, counted_numbers
+from recordspec.wire.arrays import numbers_array
 
 
 def profiled(path: Path, **options) -> profile.Profile:
@@ -313,13 +315,14 @@ def test_duplicates_among_more_rows_than_are_kept_are_estimated(tmp_path, monkey
     assert (whole.shared(whole).value, whole.shared(whole).error) == (1500, 0)
     monkeypatch.setattr(profile, "MOST_ROWS", 500)
     some = profiled(tmp_path / "data").hashes
-    assert len(some.hashes) < 900
+    assert some.distinct.value != 1500
+    assert some.distinct.value == pytest.approx(1500, rel=5 * some.distinct.error)
     assert some.copies.value == pytest.approx(500, rel=5 * some.copies.error)
     assert some.shared(whole).value == pytest.approx(1500, rel=5 * some.shared(whole).error)
 
 
 def test_rows_that_differ_in_few_bytes_are_no_duplicates(tmp_path):
-    """Wherever two of them are: DuckDB's hash of strings is equal for many that differ in such bytes."""
+    """Wherever two of them are."""
     for place in range(8):
         values = [bytearray(b"x" * 24) for _ in range(1024)]
         for index, value in enumerate(values):
@@ -331,6 +334,7 @@ def test_rows_that_differ_in_few_bytes_are_no_duplicates(tmp_path):
 
 def test_strings_that_differ_in_few_bytes_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(profile, "MOST_STRINGS", 500)
+    monkeypatch.setattr(profile, "MOST_DISTINCT", 500)
     values = [b"_______%c_______%c" % (index // 64, index % 64) for index in range(4096)]
     records = [example({"s": ("bytes", values[row : row + 64])}) for row in range(0, 4096, 64)]
     found = profiled(file_of(tmp_path / "x", records)).features[False, "s"].of["bytes"].frequent
@@ -351,20 +355,71 @@ def test_rows_of_blocks_with_other_orders_are_no_duplicates(tmp_path, kind):
         rows = [{"x": [[1, one], [two, 4]]} for one in range(8) for two in range(8)]
     rs.write(schema, rows, tmp_path / "data", layout={"blocks": 16}, shuffle=None)
     hashes = profiled(tmp_path / "data").hashes
-    assert (len(hashes.hashes), hashes.copies.value) == (len(rows), 0)
+    assert (hashes.distinct.value, hashes.copies.value) == (len(rows), 0)
 
 
-def test_a_file_that_begins_with_empty_records_has_no_more_rows_than_fit(tmp_path, monkeypatch):
-    monkeypatch.setattr(profile, "MOST_STRINGS", 500)
-    monkeypatch.setattr(scan, "_SMALL_BYTES", 0)
-    texts = [example({"s": ("bytes", [b"%07d" % number])}) for number in range(12_000)]
-    found = profiled(file_of(tmp_path / "x", [*[b""] * 5000, *texts, *texts[:10]]))
-    distinct = found.features[False, "s"].of["bytes"].frequent.distinct
-    assert distinct.value == pytest.approx(12_000, rel=5 * distinct.error)
-    assert 0 < distinct.error < 0.05
+@pytest.mark.parametrize("distinct", [100, 101, 8192, 100_000])
+def test_how_many_values_differ_is_counted_or_estimated(distinct):
+    """In whatever parts they come."""
+    rng = np.random.default_rng(distinct)
+    values = rng.permutation(np.arange(200_000) % distinct)
+    counts = ValueCounts(100)
+    for part in np.split(values, np.sort(rng.integers(1, len(values), 40))):
+        if len(part):
+            counts.add(numbers_array(part))
+    if distinct == 100:
+        numbers, times = counts.pairs
+        assert sorted(numbers.to_pylist()) == list(range(100))
+        assert set(times.tolist()) == {2000}
+    else:
+        assert counts.pairs is None
+    found = counts.distinct
+    assert (found.value == distinct) == (found.error == 0) == (distinct <= 8192)
+    assert found.error < 0.016
+    assert found.value == pytest.approx(distinct, rel=5 * found.error)
+
+
+def test_copies_of_a_frequent_row_are_counted():
+    """With hashes of which as many are kept as there are different rows: of each also how often it is there."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(1 << 64, size=1000, dtype=np.uint64)
+    hashes = SmallestHashes(1000)
+    for part in np.array_split(rng.permutation(np.concatenate([words, words[:1].repeat(50_000)])), 77):
+        hashes.add(part)
+    assert (hashes.copies.value, hashes.copies.error) == (50_000, 0)
+    assert (hashes.distinct.value, hashes.distinct.error) == (1000, 0)
+
+
+def test_the_error_of_copies_covers_rows_that_are_more_frequent_than_others():
+    """Of 200 draws, of rows that are there 1 to 100 times."""
+    rng = np.random.default_rng(1)
+    times = rng.zipf(1.8, 5000).clip(max=100)
+    off = []
+    for _ in range(200):
+        hashes = SmallestHashes(1000)
+        for part in np.array_split(
+            rng.permutation(rng.integers(1 << 64, size=5000, dtype=np.uint64).repeat(times)), 9
+        ):
+            hashes.add(part)
+        off.append((hashes.copies.value / (times.sum() - 5000) - 1) / hashes.copies.error)
+    assert 0.8 < np.std(off) < 1.3
+    assert abs(np.mean(off)) < 0.3
 
 
 def test_hashes_below_the_smaller_limit_are_compared():
-    words = np.array([1, 5, 5, 9], np.uint64)
-    shared = RowHashes(hashes=words).shared(RowHashes(hashes=words[:3], limit=1 << 61))
-    assert (shared.value, shared.error) == (16, pytest.approx(2**-0.5))
+    words = np.random.default_rng(2).integers(1 << 64, size=10_000, dtype=np.uint64)
+    whole, some = SmallestHashes(20_000), SmallestHashes(500)
+    whole.add(words[:8000])
+    some.add(words[2000:])
+    for shared in (whole.shared(some), some.shared(whole)):
+        assert 0 < shared.error < 0.1
+        assert shared.value == pytest.approx(6000, rel=5 * shared.error)
+
+
+def test_the_order_of_more_values_than_are_counted_is_not_told(tmp_path, monkeypatch):
+    """Of 80 where 50 are counted: they come in one part, and are told to be too many only at the end."""
+    monkeypatch.setattr(values_of, "SAMPLE", 20)
+    records = [example({"x": ("int64", [number])}) for number in range(80)]
+    assert profiled(file_of(tmp_path / "x", records)).features[False, "x"].order.pairs == 79
+    monkeypatch.setattr(profile, "MOST_DISTINCT", 50)
+    assert profiled(file_of(tmp_path / "x", records)).features[False, "x"].order is None

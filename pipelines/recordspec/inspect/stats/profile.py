@@ -1,9 +1,8 @@
-"""Reads records twice, and counts each of their features.
+"""Reads records, and counts each of their features.
 
-What has a feature, and its numbers, are counted in NumPy; how many values differ, and how often each of few
-is there, by DuckDB. It gets the values of all columns end to end, with the number of their column: to count
-those of a thousand columns takes no longer than as many of one. The second reading decodes only the columns
-of which more is asked.
+How often each value is there is counted while few differ. The bounds below which numbers are counted, and
+which of many values may be frequent, are known only at the end: a second reading, which decodes only the
+columns that need it, counts these.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec._duckdb import connected, errors_of, reader_of
 from recordspec.errors import Problem
 from recordspec.inspect.columns import keys_of
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
@@ -33,9 +30,9 @@ from recordspec.inspect.scan import (
     decoded,
     map_together,
     scan,
-    size_of,
 )
 from recordspec.inspect.stats.content import ContentTypes
+from recordspec.inspect.stats.distinct import SmallestHashes, ValueCounts, counted_pairs
 from recordspec.inspect.stats.sizes import SizeCounts
 from recordspec.inspect.stats.values import (
     SHARES,
@@ -51,7 +48,6 @@ from recordspec.inspect.stats.values import (
 from recordspec.progress import Progress
 from recordspec.wire.arrays import (
     ArrowArray,
-    binary_array,
     bytes_in,
     counts_of,
     flat_of,
@@ -64,40 +60,30 @@ from recordspec.wire.arrays import (
     sizes_of,
     storage_of,
     string_scalar,
+    strings_array,
     take,
-    to_binary,
     to_numpy,
     truth_array,
     values_array,
 )
 from recordspec.wire.columns import Kind
-from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
-from recordspec.wire.hashes import Words, of_strings, of_values
+from recordspec.wire.hashes import Words, of_parts, of_strings
 from recordspec.wire.record_batch import RecordBatch
 
 # The largest number of features whose values are counted.
 MOST_FEATURES = 1000
 MOST_PROBLEMS = 10
-# Of so many different values of a column, each is counted, and up to twice as many strings are.
+# Of so many different values of a column, each is counted; of a label, of as many as it has classes.
 MOST_DISTINCT = 1 << 12
 MOST_STRINGS = 1 << 12
-# Rows up to which duplicates are counted; beyond, they are estimated. 32 MB.
+# Rows up to which duplicates are counted; beyond, they are estimated. 64 MB.
 MOST_ROWS = 1 << 22
 # The first bytes of a value that are kept; one more shows whether the value is longer.
 SHOWN = 64
 # The most frequent values that are named, of those that are not all counted.
 TOP = 20
-# Hashes of values that are counted for an estimate: a standard error of 1.6 %.
-_HASHES = 1 << 12
-_WORDS = 1 << 64
-# DuckDB's estimate of the number of different values has a standard error of 13 % up to 1.4 and of 3 % in
-# 2.0, measured: it decides what is counted, and is not shown.
-_MARGIN = 1.5
-# The first values of a column, which tell whether they repeat.
-_FIRST = 1 << 13
 # With at least this share of different values, none can be frequent enough to be named.
 _DIFFERENT = 0.9
-_NO_HASHES = np.zeros(0, np.uint64)
 
 # What reads the records, of blocks only these keys, as often as they are needed.
 Reading = Callable[[Collection[str] | None], Iterable[RowBatch | UnreadableRecord]]
@@ -160,36 +146,14 @@ class AdjacentValues:
         self._last: ArrowArray | None = None
 
     def add(self, values: ArrowArray) -> None:
-        """Values that follow those that were added before."""
+        """Values that follow those that were added before, at least one."""
+        equal = arrow().compute.equal
         if self._last is not None:
-            values = arrow().concat_arrays([self._last, values])
-        if len(values):
-            self.pairs += len(values) - 1
-            self.same += arrow().compute.equal(values[1:], values[:-1]).true_count
-            self._last = values[-1:]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowHashes:
-    """The hashes of rows below a limit.
-
-    Attributes:
-        hashes: rising, with those of duplicates.
-        limit: 2^64 if they are those of all rows.
-    """
-
-    hashes: Words
-    limit: int = _WORDS
-
-    @property
-    def copies(self) -> EstimatedCount:
-        """The number of rows that equal an earlier row."""
-        return _of_all(int(np.count_nonzero(self.hashes[1:] == self.hashes[:-1])), self.limit)
-
-    def shared(self, other: RowHashes) -> EstimatedCount:
-        """The number of different rows that are in both."""
-        limit, common = min(self.limit, other.limit), np.intersect1d(self.hashes, other.hashes)
-        return _of_all(int(np.count_nonzero(common <= np.uint64(limit - 1))), limit)
+            self.pairs += 1
+            self.same += equal(self._last, values[:1]).true_count
+        self.pairs += len(values) - 1
+        self.same += equal(values[1:], values[:-1]).true_count
+        self._last = take(values, np.array([len(values) - 1]))  # a copy, which keeps no other memory
 
 
 class Profile:
@@ -198,7 +162,7 @@ class Profile:
     Attributes:
         rows: the number of counted rows. A block has many.
         sizes: the sizes of records, in bytes.
-        hashes: the hashes of rows.
+        hashes: of rows.
         broken: the number of records that are corrupt, or of another type.
         problems: the first problems of these.
         unknown_fields: the number of rows with fields that no Example has, which may be other messages.
@@ -211,7 +175,7 @@ class Profile:
     def __init__(self) -> None:
         self.rows = self.broken = self.unknown_fields = self.conflicts = 0
         self.sizes = SizeCounts()
-        self.hashes = RowHashes(hashes=np.zeros(0, np.uint64))
+        self.hashes = SmallestHashes(MOST_ROWS)
         self.problems: list[Problem] = []
         self.repeated: Counter[str] = Counter()
         self.features: dict[FeatureKey, FeatureCounts] = {}
@@ -269,21 +233,6 @@ def _arrays(records: RecordBatch) -> Iterator[tuple[FeatureKey, Sequence[ArrowAr
         yield (True, name), arrays
 
 
-# The fields of the table that DuckDB reads, beside the number `k` of a column: integers and strings that may
-# repeat; those that hardly do; rows, or the hashes of those of blocks.
-_FIELDS = {
-    "i": "int64",
-    "b": "large_binary",
-    "n": "int64",
-    "m": "large_binary",
-    "r": "large_binary",
-    "h": "uint64",
-}
-_FIELD_OF: dict[Kind, str] = {"int64": "i", "bytes": "b"}
-_ROWS = -1  # the number of the column of rows
-
-# The values of a column in some rows: its number, their field, and they.
-Part = tuple[int, str, ArrowArray]
 ColumnKey = tuple[FeatureKey, Kind]
 
 
@@ -294,12 +243,12 @@ class _Chunk:
     Attributes:
         batches: the rows.
         records: what is decoded of them.
-        compared: the rows to compare, or their hashes, where `r` or `h` is the field.
+        hashes: of the rows that can be read; none in the second reading.
     """
 
     batches: Sequence[RowBatch]
     records: RecordBatch
-    compared: Sequence[tuple[str, ArrowArray]]
+    hashes: Words | None
 
     @property
     def bytes(self) -> int:
@@ -309,34 +258,29 @@ class _Chunk:
 class _Counted:
     """The values of a kind under a key, and what is known of them.
 
+    Args:
+        number: of the column, from which samples are drawn.
+        most: of so many different values each is counted; of floats only of as many as the sample has.
+
     Attributes:
-        number: of the column, for DuckDB.
-        field: in which DuckDB gets it first; empty of floats.
-        repeats: whether its first values are so few that all may be.
         numbers: the counts of numbers.
         sizes, forms: of strings.
         sample: of the values; of strings, as they are told apart.
-        is_kept, is_few: whether each value is counted: here, as there are few; or by DuckDB, as few differ.
+        counts: of integers and strings; and `order`, None once many of these differ.
         values, times: those that are counted, and how often each is there.
-        limit: of the hashes that are kept; 0 of columns without.
-        distinct: the number of different values, or about how many.
-        order: of labels.
+        is_counted: whether these are all.
     """
 
-    def __init__(self, number: int, kind: Kind, first: Any, *, has_classes: bool) -> None:
-        some = values_array(first)[:_FIRST]
-        self.number, self.kind = number, kind
-        self.repeats = has_classes or len(some.unique()) < _DIFFERENT * len(some)
-        fields = {"int64": "in", "bytes": "bm", "float32": ("", "")}[kind]
-        self.field = fields[0] if self.repeats else fields[1]
+    def __init__(self, number: int, kind: Kind, most: int) -> None:
+        self.kind = kind
         self.numbers = None if kind == "bytes" else NumberCounter(kind, number)
         self.sample = self.numbers.sample if self.numbers else Sample(MOST_STRINGS, number)
         self.sizes, self.forms = SizeCounts(), ContentTypes()
-        self.is_kept = self.is_few = False
-        self.limit, self._hashes = 0, [_NO_HASHES]
-        self.values, self.times = some[:0], np.zeros(0, np.int64)
-        self.distinct = EstimatedCount(value=0)
-        self.order: AdjacentValues | None = None
+        self.counts = None if kind == "float32" else ValueCounts(most)
+        self.order: AdjacentValues | None = AdjacentValues() if self.counts else None
+        self.is_counted = False
+        self.values = strings_array([]) if kind == "bytes" else numbers_array(np.zeros(0, kind))
+        self.times = np.zeros(0, np.int64)
 
     @property
     def count(self) -> int:
@@ -344,17 +288,11 @@ class _Counted:
         return self.sizes.count if self.numbers is None else self.numbers.count
 
     @property
-    def is_counted(self) -> bool:
-        return self.is_kept or self.is_few
-
-    @property
     def is_read_again(self) -> bool:
-        if self.order is not None or self.is_few:
-            return True
-        return not self.is_kept and bool(self.numbers or self.limit or len(self.values))
+        return self.count > 0 and not self.is_counted and bool(self.numbers or len(self.values))
 
-    def look_at(self, values: Any) -> ArrowArray:
-        """Counts what DuckDB is not asked, in the first reading. Returns what it may be asked."""
+    def add(self, values: Any) -> None:
+        """Counts values, in the first reading."""
         told_apart = self.told_apart(values)
         if self.numbers is not None:
             self.numbers.add(values)
@@ -362,10 +300,14 @@ class _Counted:
             self.sizes.add(sizes_of(values))
             self.forms.add(values)
             self.sample.add(told_apart)
-        return told_apart
+        if self.counts is not None:
+            self.counts.add(told_apart)
+        if self.order is not None:
+            self.order.add(told_apart)
+            self.order = self.order if self.counts and self.counts.are_few else None
 
     def told_apart(self, values: Any) -> ArrowArray:
-        """What DuckDB gets of integers and strings: of long ones the beginning and a hash."""
+        """Values in Arrow; of long strings the beginning and a hash."""
         if self.kind == "bytes" and (sizes := sizes_of(values)).max(initial=0) > SHOWN:
             some = take(values, np.flatnonzero(sizes > SHOWN))
             ends = rows_array(of_strings(some).view(np.uint8).reshape(-1, 8))
@@ -373,33 +315,32 @@ class _Counted:
             return arrow().compute.replace_with_mask(values, truth_array(sizes > SHOWN), cut)
         return values_array(values)
 
-    def count_sample(self) -> None:
-        """Counts the values of the sample: all there are, or those that may be the most frequent ones."""
-        if self.numbers is not None and not self.numbers.count:
-            return
-        counted = values_array(self.sample.values).value_counts()
-        values, times = counted.field(0), to_numpy(counted.field(1))
-        if not self.is_kept:
+    def choose(self, shares: Sequence[float]) -> None:
+        """Takes the values that are counted; else those that may be frequent, and what numbers are bounds,
+        for the second reading."""
+        pairs = self.counts.pairs if self.counts else None
+        self.order = self.order if pairs else None
+        if pairs is None and self.sample.is_whole and self.count:
+            pairs = counted_pairs(values_array(self.sample.values))
+        if pairs is not None:
+            self.values, self.times = pairs
+            self.is_counted = True
+        elif self.counts is not None and self.counts.distinct.value < _DIFFERENT * self.count:
+            values, times = counted_pairs(values_array(self.sample.values))
             some = np.flatnonzero(times > 1)
             some = some[np.argsort(-times[some], kind="stable")[: 2 * TOP]]
-            values, times = take(values, some), np.zeros(len(some), np.int64)
-        self.values, self.times = values, times
+            self.values, self.times = take(values, some), np.zeros(len(some), np.int64)
+        if self.numbers is not None and not self.is_counted and self.count:
+            self.numbers.find_bounds(shares)
 
-    def count_again(self, values: ArrowArray) -> None:
-        """Counts values that may be frequent, and about how many differ, in the second reading."""
+    def count_again(self, values: Any) -> None:
+        """Counts values that may be frequent, and numbers below bounds, in the second reading."""
         if len(self.values):
-            places = arrow().compute.index_in(values, value_set=self.values).drop_null()
+            told_apart = self.told_apart(values)
+            places = arrow().compute.index_in(told_apart, value_set=self.values).drop_null()
             self.times += np.bincount(to_numpy(places), minlength=len(self.times))
-        if self.limit:
-            hashes = of_values(values)
-            self._hashes.append(np.unique(hashes[hashes < np.uint64(self.limit)]))
-            if sum(map(len, self._hashes)) > 4 * _HASHES:  # to join them each time takes 0.4 ms
-                self._hashes = [self.hashes]
-
-    @property
-    def hashes(self) -> Words:
-        """The different ones below `limit`, of columns of which not all values are counted."""
-        return np.unique(np.concatenate(self._hashes))
+        if self.numbers is not None:
+            self.numbers.count_below(values)
 
     @property
     def summary(self) -> KindValues:
@@ -413,19 +354,19 @@ class _Counted:
             order = np.argsort(to_numpy(self.values))
             made = counted_numbers(to_numpy(self.values)[order], self.times[order])
         else:
-            made = numbers.summary(self._frequent if self.field else None)
+            made = numbers.summary(self._frequent if self.counts else None)
         count = made.count + numbers.nans + numbers.infinite
         return replace(made, count=count, nans=numbers.nans, infinite=numbers.infinite, lowest=numbers.lowest)
 
     @property
     def _frequent(self) -> Frequencies:
+        assert self.counts is not None
         pairs = arrow().Table.from_arrays([self.values, numbers_array(self.times)], names=["value", "times"])
         pairs = pairs.sort_by([("times", "descending"), ("value", "ascending")])
         pairs = pairs if self.is_counted else pairs.slice(0, TOP)
         values, times = (_whole(pairs[name]) for name in ("value", "times"))
-        distinct = EstimatedCount(value=len(values)) if self.is_counted else self.distinct
         return Frequencies(
-            distinct=_of_all(len(self.hashes), self.limit) if self.limit else distinct,
+            distinct=EstimatedCount(value=len(values)) if self.is_counted else self.counts.distinct,
             values=bytes_in(values) if self.kind == "bytes" else to_numpy(values).tolist(),
             times=to_numpy(times).tolist(),
             whole=self.is_counted,
@@ -435,7 +376,6 @@ class _Counted:
 def profile(
     read: Reading,
     *,
-    size: int = 0,
     as_records: bool = False,
     classes: Mapping[FeatureKey, int] | None = None,
     shares: Sequence[float] = SHARES,
@@ -446,7 +386,6 @@ def profile(
 
     Args:
         read: reads them.
-        size: about how many bytes the files have.
         as_records: whether the rows of blocks are compared as records, since there are others.
         classes: of labels with named classes, how many there are: each is counted.
         shares: the shares of quantiles.
@@ -455,10 +394,8 @@ def profile(
 
     Raises StoreError if a file cannot be opened. Records that cannot be read are counted.
     """
-    threads = threads or len(os.sched_getaffinity(0))
-    with connected(threads=threads) as connection:
-        profiler = _Profiler(connection, read, as_records, classes or {}, tuple(shares), threads)
-        return profiler.run(size, progress or Progress(show=False))
+    profiler = _Profiler(read, as_records, classes or {}, threads or len(os.sched_getaffinity(0)))
+    return profiler.run(shares, progress or Progress(show=False))
 
 
 def profile_splits(
@@ -497,7 +434,6 @@ def _profile(
     names = FeatureNames.of(scanner.schema)
     return profile(
         partial(_read, files),
-        size=sum(size_of(file.path) for file in files),
         as_records=len({scanner.has_blocks(path) for path in scanner.paths}) > 1,
         classes={key: len(classes) for key, classes in names.classes.items()},
         shares=shares,
@@ -512,134 +448,46 @@ def _read(files: Iterable[FileRange], keys: Collection[str] | None) -> Iterator[
 
 
 class _Profiler:
-    """Reads records as often as needed; see `profile`.
-
-    Attributes:
-        failure: the error that a reading ended with, of which DuckDB tells only the text.
-    """
+    """Reads records as often as needed; see `profile`."""
 
     def __init__(
-        self,
-        connection: Any,
-        read: Reading,
-        as_records: bool,
-        classes: Mapping[FeatureKey, int],
-        shares: tuple[float, ...],
-        threads: int,
+        self, read: Reading, as_records: bool, classes: Mapping[FeatureKey, int], threads: int
     ) -> None:
-        self._connection, self._read, self._as_records = connection, read, as_records
-        self._classes, self._shares, self._threads = classes, shares, threads
+        self._read, self._as_records, self._classes, self._threads = read, as_records, classes, threads
         self._columns: dict[ColumnKey, _Counted] = {}
         self._profile = Profile()
-        self.failure: BaseException | None = None
 
-    def run(self, size: int, progress: Progress) -> Profile:
-        self._summarize(size, progress)
+    def run(self, shares: Sequence[float], progress: Progress) -> Profile:
+        for chunk in self._chunks(None):
+            progress.advance(chunk.records.rows, chunk.bytes)
+            self._add(chunk)
         features = self._profile.features = self._profile.used_features
-        self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
-        for (key, kind), column in self._columns.items():
-            few = _MARGIN * max(MOST_DISTINCT, self._classes.get(key, 0))
-            distinct = column.distinct.value
-            column.is_kept = column.sample.is_whole
-            column.is_few = not column.is_kept and column.repeats and 0 < distinct <= few
-            is_varied = not column.field or distinct >= _DIFFERENT * column.count
-            if column.is_kept or not (column.is_few or is_varied):
-                column.count_sample()
-            if not column.is_counted and column.field and column.repeats:
-                column.limit = min(_WORDS - 1, _HASHES * _WORDS // distinct)
-            if column.numbers is not None and not column.is_counted:
-                column.numbers.find_bounds(self._shares)
-            if kind != "float32" and column.is_counted and features[key].is_single:
-                features[key].order = column.order = AdjacentValues()
-        self._read_again()
-        for (key, kind), column in self._columns.items():
+        columns = self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
+        for column in columns.values():
+            column.choose(shares)
+        some = {place: column for place, column in columns.items() if column.is_read_again}
+        for chunk in self._chunks({key for (_, key), _ in some}) if some else ():
+            for place, flat in flat_values(chunk.records):
+                if place in some:
+                    some[place].count_again(flat)
+        for (key, kind), column in columns.items():
             features[key].of[kind] = column.summary
+            if column.order is not None and features[key].is_single:
+                features[key].order = column.order
         return self._profile
 
-    def _summarize(self, size: int, progress: Progress) -> None:
-        """Reads all records, and asks DuckDB about how many values differ."""
-        chunks = self._chunks(None)
-        first = next(chunks, None)
-        rows = first.records.rows if first else 0
-        if first:  # about how many rows there are
-            frames = (HEADER_BYTES + FOOTER_BYTES) * sum(len(batch.sizes) for batch in first.batches)
-            rows = max(rows, size * rows // max(1, first.bytes + frames))
-        below = {"values": 2 * _HASHES, "rows": MOST_ROWS}
-        below = {name: min(_WORDS, most * _WORDS // max(rows, 1)) - 1 for name, most in below.items()}
-        made = self._asked(
-            f"""SELECT k, approx_count_distinct(i) + approx_count_distinct(b) AS about,
-                list(hash(n)) FILTER (n IS NOT NULL AND hash(n) <= {below["values"]}) AS hashes_n,
-                list(m) FILTER (m <= {below["values"]}) AS hashes_m,
-                list(r) FILTER (r <= {below["rows"]}) AS hashes_r,
-                list(h) FILTER (h <= {below["rows"]}) AS hashes_h
-            FROM (SELECT k, i, b, n, h, {_hash_of("m")}, {_hash_of("r")} FROM t) GROUP BY k""",
-            self._all_parts(chain([first] if first else (), chunks), progress),
-        )
-        columns = {column.number: column for column in self._columns.values()}
-        for row, number in enumerate(made["k"].to_pylist()):
-            lists = [made[f"hashes_{field}"][row].values for field in "nmrh"]
-            kept = np.concatenate([to_numpy(one) for one in lists if one is not None] or [_NO_HASHES])
-            if number == _ROWS:
-                self._profile.hashes = RowHashes(hashes=np.sort(kept), limit=below["rows"] + 1)
-            elif columns[number].repeats:
-                columns[number].distinct = EstimatedCount(value=made["about"][row].as_py())
-            else:
-                columns[number].distinct = _of_all(len(np.unique(kept)), below["values"] + 1)
-
-    def _all_parts(self, chunks: Iterable[_Chunk], progress: Progress) -> Iterator[list[Part]]:
-        """The values of all columns, and the rows. What DuckDB is not asked is counted on the way."""
-        for chunk in chunks:
-            self._profile.add(chunk.batches, chunk.records)
-            progress.advance(chunk.records.rows, chunk.bytes)
-            parts: list[Part] = [(_ROWS, field, rows) for field, rows in chunk.compared]
-            for place, flat in flat_values(chunk.records):
-                if place[0] not in self._profile.features:
-                    continue
-                if place not in self._columns:
-                    number, has_classes = len(self._columns), place[0] in self._classes
-                    self._columns[place] = _Counted(number, place[1], flat, has_classes=has_classes)
-                column = self._columns[place]
-                values = column.look_at(flat)
-                if column.field:
-                    parts.append((column.number, column.field, values))
-            yield parts
-
-    def _read_again(self) -> None:
-        """Counts the values of columns of which few differ, and what is asked of others."""
-        columns = {place: column for place, column in self._columns.items() if column.is_read_again}
-
-        def parts() -> Iterator[list[Part]]:
-            for pieces in self._pieces(columns):
-                some: list[Part] = []
-                for column, values in pieces:
-                    if column.order is not None:
-                        column.order.add(values)
-                    if column.is_few:
-                        some.append((column.number, _FIELD_OF[column.kind], values))
-                    if column.is_counted:
-                        continue
-                    column.count_again(values)
-                    if column.numbers is not None:
-                        column.numbers.count_below(to_numpy(values))
-                yield some
-
-        made = self._asked("SELECT k, i, b, count(*) AS times FROM t GROUP BY ALL", parts())
-        numbers = to_numpy(_whole(made["k"]))
-        for column in columns.values():
-            if column.is_few:
-                some = made.take(np.flatnonzero(numbers == column.number))
-                values = _whole(some[_FIELD_OF[column.kind]])
-                column.values = to_binary(values) if column.kind == "bytes" else values
-                column.times = to_numpy(_whole(some["times"]))
-
-    def _pieces(self, columns: Mapping[ColumnKey, _Counted]) -> Iterator[list[tuple[_Counted, ArrowArray]]]:
-        """The values of these columns, of some rows after others."""
-        for chunk in self._chunks({key for (_, key), _ in columns}) if columns else ():
-            yield [
-                (columns[place], columns[place].told_apart(flat))
-                for place, flat in flat_values(chunk.records)
-                if place in columns
-            ]
+    def _add(self, chunk: _Chunk) -> None:
+        """Counts rows, in the first reading."""
+        self._profile.add(chunk.batches, chunk.records)
+        if chunk.hashes is not None:
+            self._profile.hashes.add(chunk.hashes)
+        for place, flat in flat_values(chunk.records):
+            if place[0] not in self._profile.features:
+                continue
+            if place not in self._columns:
+                most = max(MOST_DISTINCT, self._classes.get(place[0], 0))
+                self._columns[place] = _Counted(len(self._columns), place[1], most)
+            self._columns[place].add(flat)
 
     def _chunks(self, keys: Collection[str] | None) -> Iterator[_Chunk]:
         """The rows that can be read, with what is decoded of them; of all keys, also what cannot be read is
@@ -647,8 +495,8 @@ class _Profiler:
 
         def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
             records = decoded(rows, keys)
-            compared = [] if keys is not None else [self._compared(rows, records)]
-            return _Chunk(batches=batches, records=records, compared=compared)
+            hashes = self._hashes(rows, records) if keys is None else None
+            return _Chunk(batches=batches, records=records, hashes=hashes)
 
         for made in map_together(decode, self._read(keys), self._threads):
             if isinstance(made, _Chunk):
@@ -656,73 +504,14 @@ class _Profiler:
             elif keys is None:
                 self._profile.add_unreadable(made)
 
-    def _compared(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> tuple[str, ArrowArray]:
-        """The rows that can be read: the hashes of those of blocks, else records, null between them."""
+    def _hashes(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> Words:
+        """The hashes of the rows that can be read: of the values of those of blocks, else of the records."""
         if isinstance(rows, UnpackedRows):
             if not self._as_records:
-                return "h", numbers_array(rows.hashes)
+                return rows.hashes
             rows = rows.records
-        places = np.stack([rows.starts, rows.stops], 1).reshape(-1)
-        present = np.arange(len(places)) % 2 == 0
-        present[[2 * row for row in records.broken]] = False
-        return "r", binary_array(rows.buffer, places, present[:-1])
-
-    def _asked(self, sql: str, parts: Iterator[list[Part]]) -> Any:
-        """What DuckDB tells of a table `t` of these parts, an Arrow table."""
-        pyarrow = arrow()
-        schema = pyarrow.schema([("k", pyarrow.int32()), *_field_types().items()])
-
-        def batches() -> Iterator[Any]:
-            try:
-                for some in parts:
-                    if some:
-                        yield _record_batch(some, schema)
-            except Exception as error:
-                self.failure = error
-                raise
-
-        with errors_of(sql, {}, [self]):
-            self._connection.register("t", pyarrow.RecordBatchReader.from_batches(schema, batches()))
-            return reader_of(self._connection.sql(sql)).read_all()
-
-
-def _hash_of(field: str) -> str:
-    """The hash of strings, in SQL; NULL of NULL.
-
-    DuckDB's alone has 256 numbers for 16,384 strings that differ in their bytes 7 and 15: the last byte of
-    each 8 changes few bits of it. In the second hash that byte is the fourth of 8.
-    """
-    hashed = f"xor(hash({field}), hash('1234'::BLOB || {field}))"
-    return f"CASE WHEN {field} IS NOT NULL THEN {hashed} END AS {field}"
-
-
-def _field_types() -> dict[str, Any]:
-    """The type of each field."""
-    pyarrow = arrow()
-    return {
-        name: pyarrow.large_binary() if kind == "large_binary" else pyarrow.type_for_alias(kind)
-        for name, kind in _FIELDS.items()
-    }
-
-
-def _record_batch(parts: list[Part], schema: Any) -> Any:
-    """The parts one below the other, each in its field; the others are null there."""
-    pyarrow = arrow()
-    parts = sorted(parts, key=lambda part: part[1])  # long runs of null take no time
-    counts = [len(values) for _, _, values in parts]
-    arrays = [numbers_array(np.repeat(np.array([number for number, _, _ in parts], np.int32), counts))]
-    for name, kind in zip(schema.names[1:], schema.types[1:], strict=True):
-        pieces, missing = [], 0
-        for _, field, values in parts:
-            if field != name:
-                missing += len(values)
-                continue
-            pieces += [pyarrow.nulls(missing, kind), values] if missing else [values]
-            missing = 0
-        if missing or not pieces:
-            pieces.append(pyarrow.nulls(missing, kind))
-        arrays.append(pieces[0] if len(pieces) == 1 else pyarrow.concat_arrays(pieces))
-    return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+        broken = list(records.broken)
+        return of_parts(rows.buffer, np.delete(rows.starts, broken), np.delete(rows.stops, broken))
 
 
 def flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
@@ -738,10 +527,3 @@ def flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
 def _whole(column: Any) -> ArrowArray:
     """A column of a table as one array. Its `combine_chunks` imports pandas, which takes 0.2 s."""
     return arrow().concat_arrays(column.chunks) if column.num_chunks else arrow().nulls(0, column.type)
-
-
-def _of_all(count: int, limit: int) -> EstimatedCount:
-    """How many there are, of which so many have a hash below a limit."""
-    if limit >= _WORDS:
-        return EstimatedCount(value=count)
-    return EstimatedCount(value=round(count * _WORDS / limit), error=1 / max(count, 1) ** 0.5)

@@ -257,7 +257,7 @@ class Sample:
             some = self._random.binomial(len(values), 1 / self._step)
             values = _take(values, self._random.integers(0, len(values), some))
         else:
-            values = _take(values, np.arange(len(values)))  # a copy, which keeps no other memory
+            values = _copied(values)  # which keeps no other memory
         self._parts.append(values)
         while sum(map(len, self._parts)) > 2 * self._size:
             whole = self.values
@@ -267,6 +267,10 @@ class Sample:
 
 def _take(values: Any, places: Ints) -> Any:
     return take(values, places) if is_arrow_array(values) else values[places]
+
+
+def _copied(values: Any) -> Any:
+    return arrow().concat_arrays([values, values[:0]]) if is_arrow_array(values) else values.copy()
 
 
 class NumberCounter:
