@@ -24,6 +24,7 @@ LAYERS = [
     {"interop"},
     {"writing", "reading", "inspect"},
     {"config", "pipeline", "spark", "inferring", "language", "testing", "kinds"},
+    {"viewer"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}

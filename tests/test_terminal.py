@@ -73,6 +73,7 @@ RUNS = {
     "info": ("info data", "info cut-{evil}", "info {evil}"),
     "init": ("init {evil}", "init {evil}"),
     "language": ("language",),
+    "view": ("view {evil}", "view data --spec {evil}"),
     "leaks": ("leaks data", "leaks data moved=data", "leaks data --columns {evil}s --json", "leaks {evil}")
     + ("leaks cut-{evil}",),
     "lint": ("lint config.yaml schema.yaml broken.yaml {evil}",),

@@ -49,6 +49,7 @@ _MODULES = {
     "stats": "stats",
     "sweep": "integrity",
     "verify": "integrity",
+    "view": "view",
     "which": "records",
 }
 # Commands whose exit code says what they found, or that they did something; which is not so before they end.
@@ -84,6 +85,7 @@ PAGES = {
     "stats": "statistics",
     "sweep": "stores",
     "verify": "integrity",
+    "view": "viewing",
     "which": "reading",
 }
 

@@ -71,7 +71,7 @@ class RecordViewer:
     def head(self, count: int) -> Iterator[Shown]:
         """Yields the first records that match the query."""
         shown = (
-            self._shown(batch, row)
+            self.shown(batch, row)
             for batch in self._query.batches(self._scanner)
             for row in range(len(batch))
         )
@@ -80,7 +80,7 @@ class RecordViewer:
     def show(self, number: int) -> Shown:
         """Returns a record by its number, counted from 0 across all files; SpecError if it is too large."""
         (batch,) = self._scanner.pick([number])
-        return self._shown(batch, 0)
+        return self.shown(batch, 0)
 
     def sample(self, count: int, seed: int) -> Iterator[Shown]:
         """A random sample of the records that match the query, in their order, each equally likely.
@@ -91,7 +91,7 @@ class RecordViewer:
         known = range(total) if self._query.where is None else array("q", self._matching())
         numbers = random.Random(seed).sample(known, min(count, len(known)))
         for batch in self._scanner.pick(sorted(numbers)):
-            yield self._shown(batch, 0)
+            yield self.shown(batch, 0)
 
     def _matching(self) -> Iterator[int]:
         """The numbers of all records that match the query, counted through all the files."""
@@ -102,7 +102,8 @@ class RecordViewer:
         for batch in self._query.batches(self._scanner):
             yield from (batch.numbers + starts[batch.path]).tolist()
 
-    def _shown(self, batch: RowBatch, row: int) -> Shown:
+    def shown(self, batch: RowBatch, row: int) -> Shown:
+        """One of the rows."""
         number = "record" if batch.block_rows is None else "row"
         return {"file": str(batch.path), number: int(batch.numbers[row])} | self._content(batch.data(row))
 

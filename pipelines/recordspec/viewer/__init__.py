@@ -1,0 +1,1 @@
+"""A page in the browser that shows the records of files."""

@@ -1,0 +1,131 @@
+"""Values as JSON that tells the page how each is drawn.
+
+A number, a text or a truth value stands for itself. Everything else is an object, whose `is` says what it is:
+`missing`, `label`, `number` (as text, where JSON has none such), `text` that is cut, `bytes`, `image`,
+`sound`, `list`, `numbers` or `fields`. Images and sounds have only their measures: the page asks for each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.inspect.columns import shortest
+from recordspec.inspect.media import media_info
+from recordspec.wire.arrays import to_numpy
+from recordspec.wire.file_types import printable, type_name
+
+# Characters of a text, bytes in hexadecimal, items of a list, and numbers of which a curve is drawn.
+_CHARACTERS, _BYTES, _ITEMS, _NUMBERS = 300, 16, 8, 256
+# Integers beyond this are rounded by JavaScript.
+_EXACT = 1 << 53
+_MISSING = {"is": "missing"}
+
+Cell = Any
+
+
+def cell(value: Any, *, is_picture: bool = False, whole: bool = False) -> Cell:
+    """A value, a `pyarrow.Scalar`.
+
+    Args:
+        is_picture: whether lists of numbers are the pixels of an image.
+        whole: whether texts and lists are not cut.
+    """
+    types, kind = arrow().types, value.type
+    if not value.is_valid:
+        return _MISSING
+    if types.is_dictionary(kind):
+        return {"is": "label", "text": str(value.as_py())}
+    if types.is_struct(kind):
+        return {"is": "fields", "fields": [[name, cell(value[name], whole=whole)] for name in value]}
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return bytes_cell(value.as_buffer().to_pybytes(), whole=whole)
+    if is_list(kind):
+        return _list(value.values, is_picture=is_picture, whole=whole)
+    if types.is_boolean(kind):
+        return value.as_py()
+    if types.is_integer(kind) or types.is_floating(kind):
+        return _number(value.as_py(), is_single=types.is_float32(kind))
+    if types.is_temporal(kind):  # Python has no nanoseconds, and no year 10000
+        return value.cast("string").as_py()
+    return _text(str(value.as_py()), whole=whole)
+
+
+def bytes_cell(data: bytes, *, whole: bool = False) -> Cell:
+    """A string: an image or a sound by its header, text if it is UTF-8, else its first bytes."""
+    form = type_name(data) or ""
+    info = media_info(data, form)
+    if info is not None:
+        kind = "sound" if "seconds" in info.measures else "image"
+        return {"is": kind, "form": form, "size": len(data), **info.measures}
+    text = printable(data)
+    if text is not None:
+        return _text(text, whole=whole)
+    shown = data if whole else data[:_BYTES]
+    return {"is": "bytes", "form": form, "size": len(data), "hex": shown[: 1 << 12].hex(" ")}
+
+
+def _text(text: str, *, whole: bool) -> Cell:
+    if whole or len(text) <= _CHARACTERS:
+        return text
+    return {"is": "text", "text": text[:_CHARACTERS], "length": len(text)}
+
+
+def _number(number: Any, *, is_single: bool) -> Cell:
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            return {"is": "number", "text": str(number)}
+        return shortest(np.array([number], np.float32))[0] if is_single else number
+    return number if abs(number) < _EXACT else {"is": "number", "text": str(number)}
+
+
+def _list(values: Any, *, is_picture: bool, whole: bool) -> Cell:
+    leaves, shape = leaves_of(values)
+    types = arrow().types
+    has_numbers = types.is_integer(leaves.type) or types.is_floating(leaves.type)
+    if is_picture and is_image_shape(shape) and not leaves.null_count:
+        return {"is": "image", "form": str(leaves.type), "size": leaves.nbytes} | dict(
+            zip(("height", "width"), shape, strict=False)
+        )
+    if has_numbers and None not in shape and not leaves.null_count and (len(shape) > 1 or len(leaves) > 1):
+        numbers = to_numpy(leaves)
+        some = numbers if whole and len(numbers) <= 1 << 14 else numbers[:: -(-len(numbers) // _NUMBERS) or 1]
+        return {
+            "is": "numbers",
+            "type": str(leaves.type),
+            "shape": shape,
+            "some": [_number(one, is_single=numbers.dtype == np.float32) for one in some.tolist()],
+        }
+    count = len(values) if whole else min(len(values), _ITEMS)
+    return {"is": "list", "length": len(values), "items": [cell(one, whole=whole) for one in values[:count]]}
+
+
+def leaves_of(values: Any) -> tuple[Any, list[int | None]]:
+    """The innermost items of lists in lists, and the sizes of these; None where they differ."""
+    shape: list[int | None] = [len(values)]
+    while is_list(values.type):
+        sizes = arrow().compute.unique(arrow().compute.list_value_length(values))
+        shape.append(sizes[0].as_py() if len(sizes) == 1 else None)
+        values = values.flatten()
+    return values, shape
+
+
+def is_image_shape(shape: list[int | None]) -> bool:
+    return None not in shape and len(shape) == 3 and shape[2] in (1, 3, 4) and 0 not in shape
+
+
+def item_at(value: Any, place: list[int]) -> Any:
+    """The item of a value at a place: the number of an item of each list. Raises IndexError."""
+    for number in place:
+        if not value.is_valid or not is_list(value.type) or not 0 <= number < len(value.values):
+            raise IndexError(number)
+        value = value.values[number]
+    return value
+
+
+def is_list(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))

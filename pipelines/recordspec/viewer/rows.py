@@ -1,0 +1,138 @@
+"""Rows of files by their number, for a page that shows some of them: what lies before is passed only once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import itemgetter
+
+import numpy as np
+
+from recordspec.errors import RecordError
+from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, scan
+from recordspec.store.index import Indices, find_records
+from recordspec.wire.file_types import compression_of
+from recordspec.wire.tfrecord import RecordRange
+
+# Rows between places in a file from which it is read again.
+_APART = 1 << 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedRows:
+    """Rows that follow each other, or a record that cannot be read and counts as one.
+
+    Attributes:
+        first: the number of the first among all rows.
+        item: the rows; an unreadable record may have been a block of many.
+    """
+
+    first: int
+    item: RowBatch | UnreadableRecord
+
+    def __len__(self) -> int:
+        return len(self.item) if isinstance(self.item, RowBatch) else 1
+
+    def part(self, start: int, stop: int) -> PlacedRows:
+        """Those from one number to another."""
+        first, last = max(start, self.first), min(stop, self.first + len(self))
+        if isinstance(self.item, UnreadableRecord) or last - first == len(self):
+            return self
+        return PlacedRows(first=first, item=self.item.take(np.arange(first - self.first, last - self.first)))
+
+
+class NumberedRows:
+    """The rows of files, counted through all of them.
+
+    Args:
+        scanner: of the files.
+        split: only of the files of this split.
+    """
+
+    def __init__(self, scanner: Scanner, split: str | None = None) -> None:
+        indices = Indices(scanner.manifests)
+        rows = {} if scanner.manifest is None else {s.file: s.rows for s in scanner.manifest.all_shards}
+        block = scanner.manifest.block if scanner.manifest else None
+        self._files = [
+            _FileRows(file, indices, rows.get(file.path.name), block)
+            for file in scanner.files
+            if split in (None, file.split)
+        ]
+
+    @property
+    def total(self) -> int | None:
+        """The number of rows, if it is known."""
+        counts = [file.count for file in self._files]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def passed(self) -> int:
+        """The number of rows that were found so far."""
+        return sum(file.passed for file in self._files)
+
+    def page(self, first: int, count: int) -> list[PlacedRows]:
+        """The rows from a number on, at most `count`. Raises StoreError if a file cannot be opened."""
+        page: list[PlacedRows] = []
+        start = 0  # of a file
+        for file in self._files:
+            if file.count is None or first < start + file.count:
+                for rows in file.rows(max(first - start, 0)):
+                    placed = replace(rows, first=start + rows.first)
+                    stop = placed.first + len(placed)
+                    if stop > first:
+                        page.append(placed.part(first, first + count))
+                    if stop >= first + count:
+                        return page
+            start += file.count or 0  # known now
+        return page
+
+
+class _FileRows:
+    """The rows of a file, and places in it from which it can be read.
+
+    Attributes:
+        count: the number of rows, if it is known.
+        passed: how many were found so far.
+    """
+
+    def __init__(self, file: FileRange, indices: Indices, count: int | None, block: int | None) -> None:
+        self._file, self._block = file, block if file.blocks is not None else 1
+        self._index = indices.of(file.path) if self._is_plain else None
+        if count is None and self._index is not None and file.blocks is None:
+            count = self._index.records
+        self.count, self.passed = count, count or 0
+        self._places = [(0, 0, 0)]  # a row, and the record that it is or begins, with its offset
+
+    def rows(self, first: int) -> Iterator[PlacedRows]:
+        """The rows from one on that is not after this one."""
+        row, record, offset = self._place(first)
+        part = self._file
+        if offset:
+            part = replace(part, records=RecordRange(record, offset, part.path.stat().st_size))
+        for item in scan(part):
+            rows = PlacedRows(first=row, item=item)
+            row += len(rows)
+            self.passed = max(self.passed, row)
+            if item.end is not None and self._is_plain and row >= self._places[-1][0] + _APART:
+                self._places.append((row, *item.end))
+            yield rows
+        self.count = self.passed = row
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether it can be read from any record on."""
+        with suppress(RecordError):
+            return compression_of(self._file.path) == "none"
+        return False
+
+    def _place(self, first: int) -> tuple[int, int, int]:
+        """The last place that is known at or before a row."""
+        if self._index is not None and self._block and first:
+            record = first // self._block
+            with suppress(RecordError):
+                for found in find_records(self._file.path, [record], self._index):
+                    return record * self._block, record, found.start
+        return self._places[bisect_right(self._places, first, key=itemgetter(0)) - 1]

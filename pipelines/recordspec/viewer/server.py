@@ -1,0 +1,199 @@
+"""The server of the page: on 127.0.0.1, for those who have its token, and of no files that were not named."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from recordspec.errors import RecordspecError, missing_package, system_errors
+from recordspec.viewer.files import MOST_ROWS, ViewedFiles
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+HOST = "127.0.0.1"
+# Beyond it JavaScript has not every integer.
+_LARGEST = 1 << 53
+_REFUSED = b"the URL that `recordspec view` printed is needed\n"
+_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:;"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Answers 403 to requests without the token, or for another host: a page of another site knows no token,
+    and a name of that site, which may lead here, is not this host.
+
+    The first request has the token in its URL, and is given a cookie with it, so that the page can leave it
+    out of the URLs that it shows.
+    """
+
+    def __init__(self, app: Any, token: str, port: int) -> None:
+        self._app, self._token = app, token
+        self._hosts = {f"{HOST}:{port}", f"localhost:{port}"}
+        self._cookie = f"recordspec-{port}"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        in_url = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
+        in_cookie = self._in_cookie(headers.get("cookie", ""))
+        is_known = self._is_token(in_url) or self._is_token(in_cookie)
+        is_allowed = is_known and headers.get("host") in self._hosts
+        added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+        if is_allowed and in_url:
+            kept = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+            added.append((b"set-cookie", kept.encode()))
+
+        async def send_more(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        if is_allowed:
+            await self._app(scope, receive, send_more)
+            return
+        head = [(b"content-type", b"text/plain; charset=utf-8")]
+        await send_more({"type": "http.response.start", "status": 403, "headers": head})
+        await send({"type": "http.response.body", "body": _REFUSED})
+
+    def _is_token(self, token: str) -> bool:
+        return secrets.compare_digest(token.encode(), self._token.encode())
+
+    def _in_cookie(self, header: str) -> str:
+        try:
+            kept = SimpleCookie(header).get(self._cookie)
+        except CookieError:
+            return ""
+        return kept.value if kept else ""
+
+
+class Routes:
+    """The routes of the page. Raises MissingExtra without Starlette."""
+
+    def __init__(self, viewed: ViewedFiles) -> None:
+        try:
+            from starlette import applications, responses, routing
+        except ImportError as error:
+            raise missing_package("starlette", "the viewer", "recordspec[view]", error) from None
+        self._viewed, self._responses = viewed, responses
+        answers = {
+            "/": lambda _: self._part("index.html"),
+            "/page/{name:path}": lambda request: self._part(request.path_params["name"]),
+            "/api/files": lambda _: viewed.described(),
+            "/api/rows": self._rows,
+            "/api/record": self._record,
+            "/api/medium": self._medium,
+        }
+        routes = [routing.Route(path, self._answered(make)) for path, make in answers.items()]
+        self.application = applications.Starlette(routes=routes)
+
+    def _answered(self, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Answers with JSON; 404 for what is not there, 400 for what no page asks, 422 for bad data."""
+
+        def answer(request: Request) -> Any:
+            try:
+                made = make(request)
+            except RecordspecError as error:
+                return self._refusal(422, map(str, error.problems))
+            except ValueError as error:
+                return self._refusal(400, [str(error)])
+            except LookupError as error:
+                return self._refusal(404, [f"there is no {error}"])
+            except Exception as error:  # records may have any fault, and the other rows are still right
+                return self._refusal(500, [f"{type(error).__name__}: {error}"])
+            return made if isinstance(made, self._responses.Response) else self._responses.JSONResponse(made)
+
+        return answer
+
+    def _refusal(self, status: int, problems: Iterable[str]) -> Response:
+        return self._responses.JSONResponse({"problems": list(problems)}, status)
+
+    def _part(self, name: str) -> Response:
+        return self._responses.Response(_parts()[name], media_type=_TYPES[name.rpartition(".")[2]])
+
+    def _rows(self, request: Request) -> Any:
+        asked = request.query_params
+        count = _number(asked, "count", MOST_ROWS)
+        return self._viewed.page(asked.get("split"), _number(asked, "first"), count)
+
+    def _record(self, request: Request) -> Any:
+        return self._viewed.record(request.query_params.get("split"), _number(request.query_params, "row"))
+
+    def _medium(self, request: Request) -> Any:
+        asked = request.query_params
+        place = [int(number) for number in asked.get("place", "").split(".") if number]
+        row, column = _number(asked, "row"), asked["column"]
+        made = self._viewed.medium(asked.get("split"), row, column, place, large="large" in asked)
+        return self._responses.Response(made.data, media_type=made.type)
+
+
+def _number(asked: Any, name: str, default: int | None = None) -> int:
+    text = asked.get(name, default)
+    number = int(text if text is not None else "")
+    if not 0 <= number < _LARGEST:
+        raise ValueError(f"{name}: expected a number from 0 to 2^53, got {number}")
+    return number
+
+
+def _parts() -> dict[str, bytes]:
+    """The parts of the page by name."""
+    folder = files("recordspec.viewer").joinpath("page")
+    found = {part.name: part for part in folder.iterdir() if part.is_file()}
+    found |= {f"vendor/{part.name}": part for part in folder.joinpath("vendor").iterdir()}
+    return {name: part.read_bytes() for name, part in found.items() if name.rpartition(".")[2] in _TYPES}
+
+
+def serve(viewed: ViewedFiles, *, port: int = 0, browser: bool = True) -> None:
+    """Serves the page until it is interrupted, and prints its URL, alone on a line.
+
+    Args:
+        viewed: the files.
+        port: on which it listens; 0 for any that is free.
+        browser: whether the page is opened in a browser.
+
+    Raises MissingExtra without Starlette or uvicorn, StoreError for a port that is taken.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise missing_package("uvicorn", "the viewer", "recordspec[view]", error) from None
+    app = Routes(viewed).application
+    with system_errors("listen", f"{HOST}:{port}"):
+        listening = socket.create_server((HOST, port))
+    with listening:
+        port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
+        url = f"http://{HOST}:{port}/?token={token}"
+        print(url, flush=True)
+        if browser and sys.stdout.isatty():
+            webbrowser.open(url)
+        config = uvicorn.Config(
+            Guard(app, token, port),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+        )
+        with suppress(KeyboardInterrupt):  # which is how it ends
+            uvicorn.Server(config).run(sockets=[listening])

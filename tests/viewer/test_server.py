@@ -1,0 +1,172 @@
+"""The server of `cli.view` answers those who have its token, under its own name, and opens nothing else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+
+import recordspec as rs
+
+SCHEMA = """
+schema: s
+features:
+  n: int64
+  text: {dtype: string, default: ""}
+  side: {kind: label, names: [left, right]}
+"""
+PATHS = (
+    "/",
+    "/page/view.js",
+    "/api/files",
+    "/api/rows?first=0",
+    "/api/record?row=0",
+    "/api/medium?row=0&column=n",
+)
+
+
+class Server:
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.port, self.token = parts.port, parts.query.removeprefix("token=")
+
+    def ask(self, path, *, method="GET", token=True, **headers):
+        """The status, the headers and the body of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        path += f"{'&' if '?' in path else '?'}token={self.token}" if token is True else ""
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+    def json(self, path):
+        status, _, body = self.ask(path)
+        assert status == 200, body
+        return json.loads(body)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("viewed")
+    rows = [{"n": row, "text": f"<b>{row}", "side": row % 2} for row in range(250)]
+    rs.write(rs.Schema.loads(SCHEMA), rows, folder / "data", shuffle=None, split={"train": 80, "test": 20})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    command = [sys.executable, "-m", "recordspec", "view", "data", "--no-browser"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        yield Server(process.stdout.readline().rstrip("\n"))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) in (0, 130)
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+
+
+def test_the_url_answers_itself_and_keeps_its_token_in_a_cookie(server):
+    status, headers, body = server.ask("/")
+    assert status == 200
+    assert b"/page/view.js" in body
+    cookie, *attributes = headers["set-cookie"].split("; ")
+    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    for path in PATHS[:-1]:
+        assert server.ask(path, token=None, cookie=f"other=1; {cookie}")[0] == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_without_the_token_or_under_another_name_nothing_is_answered(server, path):
+    of_token = f"recordspec-{server.port}={server.token}"
+    asked = (
+        {"token": None},
+        {"token": None, "cookie": f"recordspec-{server.port}={server.token[:-1]}"},
+        {"token": None, "cookie": "recordspec-1=\x01"},
+        {"host": "evil.example"},
+        {"host": f"evil.example:{server.port}"},
+        {"token": None, "cookie": of_token, "host": "127.0.0.1.evil.example"},
+    )
+    for given in asked:
+        status, headers, body = server.ask(path, **given)
+        assert (status, body) == (403, b"the URL that `recordspec view` printed is needed\n")
+        assert "set-cookie" not in headers
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(server):
+    for path, token in ((PATHS[0], True), (PATHS[3], True), ("/none", True), ("/", None)):
+        _, headers, _ = server.ask(path, token=token)
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/page/../server.py", 404),
+        ("/page/%2e%2e%2fserver.py", 404),
+        ("/page//etc/passwd", 404),
+        ("/page/vendor/htm.LICENSE", 404),
+        ("/api/rows?first=-1", 400),
+        ("/api/rows?first=x", 400),
+        ("/api/rows?first=99999999999999999999", 400),
+        ("/api/rows", 400),
+        ("/api/rows?first=0&split=none", 404),
+        ("/api/record?row=250", 404),
+        ("/api/medium?row=0&column=none", 404),
+        ("/api/medium?row=0&column=n&place=1.x", 400),
+        ("/api/medium?row=0&column=n&place=1", 404),
+        ("/api/medium?row=0&column=text", 422),
+        ("/api/medium?row=0&column=n", 422),
+    ],
+)
+def test_what_no_page_asks_for_is_refused(server, path, status):
+    answered, _, body = server.ask(path)
+    assert answered == status
+    assert "Traceback" not in body.decode()
+
+
+def test_only_reading_is_allowed(server):
+    assert [server.ask("/api/files", method=method)[0] for method in ("POST", "PUT", "DELETE")] == [405] * 3
+
+
+def test_rows_and_records(server, folder):
+    described = server.json("/api/files")
+    assert [column["name"] for column in described["columns"]] == ["n", "text", "side"]
+    assert (described["splits"], described["total"]) == (["test", "train"], 250)
+    page = server.json("/api/rows?first=200&count=100")
+    assert [row["row"] for row in page["rows"]] == list(range(200, 250))
+    assert (len(server.json("/api/rows?first=0&count=1000")["rows"]), page["total"]) == (100, 250)
+    record = server.json("/api/record?row=3&split=train")
+    n, text, side = record["cells"]
+    assert (text, side) == (f"<b>{n}", {"is": "label", "text": ["left", "right"][n % 2]})
+    assert record["stored"]["features"] == {"n": n, "text": text, "side": side["text"]}
+    data = (folder / record["file"]).read_bytes()[record["offset"] :]
+    assert int.from_bytes(data[:8], "little") == record["length"]
+    assert data[12 : 12 + record["length"]].hex() == record["bytes"]
+    assert data[12 + record["length"] :][:4] == bytes.fromhex(record["crc"])[::-1]
+    shown = subprocess.run(
+        [sys.executable, "-m", *record["command"].split()], cwd=folder, capture_output=True, text=True
+    )
+    assert json.loads(shown.stdout)["features"] == record["stored"]["features"]
+
+
+def test_a_port_that_is_taken_and_files_that_are_missing_are_told(server, folder):
+    for arguments, said in (
+        (
+            ["data", "--port", str(server.port)],
+            f"127.0.0.1:{server.port}: cannot listen: address already in use\n",
+        ),
+        (["none"], "`none` does not exist"),
+    ):
+        command = [sys.executable, "-m", "recordspec", "view", *arguments, "--no-browser"]
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert run.returncode
+        assert run.stderr.startswith(said)
