@@ -142,7 +142,7 @@ class ViewedFiles:
         }
 
     def medium(self, split: str | None, row: int, column: str, place: list[int], *, large: bool) -> Media:
-        """An image or a sound of a row, encoded anew.
+        """An image or a sound of a row, re-encoded.
 
         Raises KeyError, IndexError without it, RecordError if it cannot be decoded.
         """

@@ -1,4 +1,4 @@
-"""Images and sounds for the page, encoded anew: bytes of a record are never sent as what they claim to be."""
+"""Images and sounds for the page, re-encoded: bytes of a record are never sent as what they claim to be."""
 
 from __future__ import annotations
 
