@@ -57,7 +57,7 @@ class ViewedFiles:
         return RecordViewer(self._files, Query(spec=self.scanner.schema), style="full")
 
     def described(self) -> dict[str, Any]:
-        """What the page is told first."""
+        """The files, their splits and their columns; and how many rows there are, if that is known."""
         return {
             "files": [str(path) for path in self.scanner.paths[:MOST_ROWS]],
             "count": len(self.scanner.paths),

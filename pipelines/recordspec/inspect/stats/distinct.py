@@ -29,7 +29,7 @@ class SmallestHashes:
         self._most, self._limit = most, _WORDS
         self._hashes, self._times = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         self._waiting: list[Words] = []
-        self._count = 0
+        self._count = 0  # of those that wait: as many as are kept, so that to join them is seldom needed
 
     def add(self, hashes: Words) -> None:
         """Adds hashes, uint64 `[n]`."""
@@ -76,7 +76,7 @@ class SmallestHashes:
         if len(hashes) > self._most:
             self._limit = int(hashes[self._most // 2])
             hashes, times = hashes[: self._most // 2], times[: self._most // 2]
-        self._hashes, self._times, self._waiting, self._count = hashes.copy(), times.copy(), [], len(hashes)
+        self._hashes, self._times, self._waiting, self._count = hashes.copy(), times.copy(), [], 0
 
     @staticmethod
     def _of_all(count: int, limit: int) -> EstimatedCount:

@@ -76,7 +76,7 @@ MOST_PROBLEMS = 10
 # Of so many different values of a column, each is counted; of a label, of as many as it has classes.
 MOST_DISTINCT = 1 << 12
 MOST_STRINGS = 1 << 12
-# Rows up to which duplicates are counted; beyond, they are estimated. 64 MB.
+# Rows up to which duplicates are counted; beyond, they are estimated. 96 MB.
 MOST_ROWS = 1 << 22
 # The first bytes of a value that are kept; one more shows whether the value is longer.
 SHOWN = 64
