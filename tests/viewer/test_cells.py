@@ -13,6 +13,7 @@ from instances import CASES
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec.viewer.cells import cell, item_at
 from recordspec.viewer.files import ViewedFiles
+from recordspec.viewer.selection import Choice
 
 PNG, WAV = image_bytes(photo(), "png"), sound_bytes(tone(0.5), 8000)
 CELLS = {
@@ -101,7 +102,7 @@ def test_values_of_every_kind_are_cells(tmp_path, section):
         folder = tmp_path / str(number)
         rs.write(case.schema, case.rows[:4], folder, shuffle=None, progress=False)
         viewed = ViewedFiles(folder, case.schema)
-        page = viewed.page(None, 0, 100)
+        page = viewed.page(None, Choice(), 0, 100)
         assert [row for row in page["rows"] if "problems" in row] == []
         assert len(page["rows"]) == 4
         json.dumps([page, viewed.record(None, 0), viewed.described()], allow_nan=False)

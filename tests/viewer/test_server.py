@@ -26,6 +26,9 @@ PATHS = (
     "/api/files",
     "/api/rows?first=0",
     "/api/record?row=0",
+    "/api/statistics",
+    "/api/problems",
+    "/api/compare?old=train&new=test",
     "/api/medium?row=0&column=n",
 )
 
@@ -170,3 +173,39 @@ def test_a_port_that_is_taken_and_files_that_are_missing_are_told(server, folder
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert run.returncode
         assert run.stderr.startswith(said)
+
+
+def polled(server, path):
+    """The answer when it is done, asked again with the version that was seen."""
+    answer, value = {"done": False, "version": 0}, None
+    while not answer["done"]:
+        answer = server.json(f"{path}{'&' if '?' in path else '?'}seen={answer['version']}")
+        value = answer.get("value") or value
+    return {**answer, "value": value}
+
+
+def test_rows_that_are_chosen_are_found_and_sorted(server):
+    path = "/api/rows?first=1&count=2&where=n+%25+2+%3D+0+AND+side+%3D+%27left%27&sort=n&descending="
+    answer = polled(server, path)
+    assert (answer["total"], answer["skipped"], answer["ends"]) == (125, 0, "")
+    assert [row["cells"][0] for row in answer["rows"]] == [246, 244]
+    assert answer["rows"][0]["cells"][1:] == ["<b>246", {"is": "label", "text": "left"}]
+    assert polled(server, "/api/rows?first=0&count=5&text=%3CB%3E17")["total"] == 11
+    assert polled(server, "/api/rows?split=test&first=0&count=0&sort=n")["rows"] == []
+    status, _, body = server.ask("/api/rows?first=0&where=n+%3D")
+    assert status == 422
+    assert json.loads(body) == {
+        "problems": ["where: expected a condition in SQL, got `n =` (syntax error at its end)"]
+    }
+    assert server.ask("/api/rows?first=0&sort=m")[0] == 422
+
+
+def test_statistics_problems_and_comparisons_are_read_to_their_end(server):
+    statistics = polled(server, "/api/statistics")["value"]
+    assert [split["rows"] for split in statistics["splits"]] == [52, 198]
+    assert {feature["name"] for feature in statistics["features"]} == {"n", "text", "side"}
+    assert polled(server, "/api/problems")["value"] == {"count": 0, "problems": [], "checked": True}
+    compared = polled(server, "/api/compare?old=train&new=test")["value"]
+    assert [split["name"] for split in compared["splits"]] == ["train", "test"]
+    assert server.ask("/api/compare?old=train&new=elsewhere")[0] == 404
+    assert server.ask("/api/compare?old=train")[0] == 404

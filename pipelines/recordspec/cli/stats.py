@@ -54,7 +54,7 @@ def stats(
     with Progress() as progress:
         report = stats_of(files, schema, jobs=jobs, progress=progress)
     if html is not None:
-        from recordspec.inspect.stats.page import page
+        from recordspec.viewer.offline import page
 
         with output_file(html, force=True) as fresh:
             fresh.write_text(page(report, " ".join(paths)), encoding="utf-8")

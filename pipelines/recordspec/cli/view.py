@@ -11,14 +11,18 @@ from recordspec.locations import Location
 @click.command(short_help="Show records on a page in the browser.")
 @click.argument("files", nargs=-1, required=True, type=PATTERN)
 @spec_option
+@click.option("--against", type=PATTERN, help="Other files, with which these may be compared.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="[default: any that is free]")
 @click.option("--browser/--no-browser", default=True, help="Whether the page is opened.")
-def view(files: tuple[str, ...], spec: Location | None, port: int, browser: bool) -> None:
+def view(
+    files: tuple[str, ...], spec: Location | None, against: str | None, port: int, browser: bool
+) -> None:
     """Show the records of FILES (files, patterns, folders, or a config) on a page in the browser.
 
     \b
       recordspec view data/digits
       recordspec view exported/*.tfrecord --spec schemas/digits.yaml
+      recordspec view configs/digits.yaml
 
     Prints the URL of the page, which only this machine can open, and only with the token in it. Ctrl-C ends
     it. Needs the extra `view`.
@@ -27,4 +31,6 @@ def view(files: tuple[str, ...], spec: Location | None, port: int, browser: bool
     from recordspec.viewer.files import ViewedFiles
     from recordspec.viewer.server import serve
 
-    serve(ViewedFiles(*to_read(files, spec)), port=port, browser=browser)
+    other = None if against is None else ViewedFiles(*to_read((against,), spec))
+    viewed = ViewedFiles(*to_read(files, spec), other=other)
+    serve(viewed, port=port, browser=browser)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec._arrow import arrow
+from recordspec.errors import show_shape
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -140,3 +142,35 @@ def shortest(numbers: npt.NDArray[np.float32]) -> list[float]:
     compute = arrow().compute
     digits = compute.cast(numbers_array(numbers), "string")
     return list(to_numpy(compute.cast(digits, "float64")).tolist())
+
+
+def is_list_type(kind: Any) -> bool:
+    """Whether a type of Arrow is one of lists."""
+    types = arrow().types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def leaves_of(values: Any) -> tuple[Any, list[int | None]]:
+    """The innermost items of lists in lists, and the sizes of these; None where they differ."""
+    shape: list[int | None] = [len(values)]
+    while is_list_type(values.type):
+        sizes = arrow().compute.unique(arrow().compute.list_value_length(values))
+        shape.append(sizes[0].as_py() if len(sizes) == 1 else None)
+        values = values.flatten()
+    return values, shape
+
+
+def is_image_shape(shape: list[int | None]) -> bool:
+    """Whether lists of these sizes may be the pixels of an image."""
+    return None not in shape and len(shape) == 3 and shape[2] in (1, 3, 4) and 0 not in shape
+
+
+def type_text(type_: Any) -> str:
+    """The text of a type: `string`, `uint8 [null, 4]` for lists."""
+    types, sizes = arrow().types, list[int | None]()
+    while is_list_type(type_):
+        sizes.append(type_.list_size if types.is_fixed_size_list(type_) else None)
+        type_ = type_.value_type
+    named = types.is_struct(type_) or types.is_dictionary(type_)
+    name = ("struct" if types.is_struct(type_) else "dictionary") if named else str(type_)
+    return f"{name.removeprefix('large_')}{f' {show_shape(sizes)}' if sizes else ''}"

@@ -47,6 +47,18 @@ class Keyed:
     manifest: Manifest
     blocks: Schema | None
 
+    @classmethod
+    def of(cls, scanner: Scanner) -> Keyed | None:
+        """The dataset, if these are all of its files, and its rows have keys."""
+        manifest = scanner.manifest
+        if manifest is None:
+            return None
+        if manifest.files != {path.name for path in scanner.paths}:
+            return None
+        blocks = None if manifest.block is None else scanner.schema
+        keyed = cls(folder=scanner.paths[0].parent, manifest=manifest, blocks=blocks)
+        return keyed if keyed.whole else None
+
     @property
     def rows(self) -> int:
         return sum(map(self.manifest.rows, self.manifest.splits))
@@ -154,7 +166,7 @@ def diff(
     scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)
     known = [scanner.schema for scanner in scanners]
     changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()
-    keyed = [_keyed(scanner) for scanner in scanners]
+    keyed = [Keyed.of(scanner) for scanner in scanners]
     if keys is not False and keyed[0] is not None and keyed[1] is not None:
         return Difference(schema=changed, keys=by_key(keyed[0], keyed[1]))
     if keys:
@@ -168,18 +180,6 @@ def diff(
         progress.begin("reading", None)
     profiles = [_whole(scanner, have_splits, jobs, progress) for scanner in scanners]
     return Difference(schema=changed, measures=tuple(_measures(profiles[0], profiles[1], threshold)))
-
-
-def _keyed(scanner: Scanner) -> Keyed | None:
-    """The dataset, if these are all of its files, and its rows have keys."""
-    manifest = scanner.manifest
-    if manifest is None:
-        return None
-    if manifest.files != {path.name for path in scanner.paths}:
-        return None
-    blocks = None if manifest.block is None else scanner.schema
-    keyed = Keyed(folder=scanner.paths[0].parent, manifest=manifest, blocks=blocks)
-    return keyed if keyed.whole else None
 
 
 def _whole(

@@ -25,7 +25,7 @@ from recordspec.inspect.scan import ALL, RowBatch, Scanner
 from recordspec.inspect.scan_columns import KEY, PLACES, ColumnReader, ScanColumn, all_columns
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
-from recordspec.wire.arrays import Mask
+from recordspec.wire.arrays import Ints, Mask
 
 if TYPE_CHECKING:
     from recordspec.inspect.table import RecordTable
@@ -37,6 +37,8 @@ RECORDS = "records"
 _ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
 # A condition as a query, which its brackets and its last line hold together, whatever it ends in.
 _WHERE = "SELECT 1 FROM records WHERE ({}\n)"
+# the same without: `1) OR (1` is no condition
+_BARE = "SELECT 1 FROM records WHERE {}\n"
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
 
 
@@ -195,15 +197,17 @@ class Condition:
         node, model_node = (parsed["statements"][0]["node"] for parsed in (tree, model))
         if {**node, "where_clause": None} != {**model_node, "where_clause": None}:
             raise _no_condition(f"`{where}`", "a query has more parts: `recordspec query`")
+        if self._parsed(where, _BARE)["error"]:
+            raise _no_condition(f"`{where}`", "a bracket that closes was not open")
         nodes = list(_nodes(node["where_clause"]))
         for kind, got in (("SUBQUERY", "a query in it"), ("STAR", "`*`, which stands for several columns")):
             if any(part.get("class") == kind for part in nodes):
                 raise _no_condition(got, "`recordspec query` takes whole queries")
         return [name for part in nodes for name in part.get("column_names", ())]
 
-    def _parsed(self, where: str) -> Any:
+    def _parsed(self, where: str, query: str = _WHERE) -> Any:
         """The syntax tree of a condition as that of a query."""
-        sql = _WHERE.format(where)
+        sql = query.format(where)
         with errors_of(where, {}, where="where"):
             quoted = sql.replace("'", "''")  # a parameter would import pandas, with DuckDB 1.4
             ((text,),) = self._connection.execute(f"SELECT json_serialize_sql('{quoted}')").fetchall()
@@ -244,24 +248,31 @@ class Condition:
         those before it.
         """
         for group in _together(self._scanner.batches()):
-            counts, made, error = list[int](), list[Any](), None
-            for batch in group:
-                some, error = self._reader.made(batch)
-                made += some
-                counts.append(len(batch) if error is None else error.row or 0)
-                if error is not None:
-                    break
-            chosen, problem = self._chosen(arrow().Table.from_batches(made, self._reader.projected_schema))
-            for batch, count in zip(group, counts, strict=False):
-                rows = np.flatnonzero(chosen[:count])
+            matches, error = self.matches(group)
+            for batch, rows in zip(group, matches, strict=False):
                 if len(rows):
                     yield batch if len(rows) == len(batch) else batch.take(rows)
-                if problem is not None and len(chosen) < count:
-                    problem = replace(problem, where=batch.place(len(chosen)), path=("where",))
-                    raise RecordError(problem, len(chosen))
-                chosen = chosen[count:]
             if error is not None:
                 raise error
+
+    def matches(self, group: Sequence[RowBatch]) -> tuple[list[Ints], RecordError | None]:
+        """Which rows of each batch match, up to the first row that cannot be read, or evaluated, and why."""
+        counts, made, error = list[int](), list[Any](), None
+        for batch in group:
+            some, error = self._reader.made(batch)
+            made += some
+            counts.append(len(batch) if error is None else error.row or 0)
+            if error is not None:
+                break
+        chosen, problem = self._chosen(arrow().Table.from_batches(made, self._reader.projected_schema))
+        matches = []
+        for batch, count in zip(group, counts, strict=False):
+            matches.append(np.flatnonzero(chosen[:count]))
+            if problem is not None and len(chosen) < count:
+                problem = replace(problem, where=batch.place(len(chosen)), path=("where",))
+                return matches, RecordError(problem, len(chosen))
+            chosen = chosen[count:]
+        return matches, error
 
     def _chosen(self, table: Any) -> tuple[Mask, Problem | None]:
         """For which rows the condition is true, up to the first for which it cannot be evaluated, and why."""

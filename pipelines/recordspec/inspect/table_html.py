@@ -13,7 +13,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import MissingExtra, Problem, RecordError, RecordspecError, counted, show_shape
 from recordspec.html import MOST_ROWS, Markup, heading, items, others, paragraph, picture, short_text, sound
 from recordspec.html import table as html_table
-from recordspec.inspect.columns import shortest
+from recordspec.inspect.columns import is_image_shape, is_list_type, leaves_of, shortest, type_text
 from recordspec.inspect.media import describe, media_info
 from recordspec.inspect.scan import RowBatch, Scanner, scan
 from recordspec.inspect.show import shown_value
@@ -124,7 +124,7 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
     yield heading(f"{counted(len(columns), 'column')} of {files}")
     media, shown, read = _Cells(_MOST_BYTES), [*columns.values()][:MOST_COLUMNS], rows.read()
     heads = [
-        Markup(f"{short_text(column.name)}<br><small>{_type_text(column.type)}</small>") for column in shown
+        Markup(f"{short_text(column.name)}<br><small>{type_text(column.type)}</small>") for column in shown
     ]
     cells = [
         (Markup(row), *(media.of(read[column.name][row], is_picture=_is_picture(column)) for column in shown))
@@ -134,25 +134,9 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
     yield from map(paragraph, rows.notes)
     yield items(rows.problems)
     yield others(
-        [f"{column.name}: {_type_text(column.type)}" for column in [*columns.values()][MOST_COLUMNS:]],
+        [f"{column.name}: {type_text(column.type)}" for column in [*columns.values()][MOST_COLUMNS:]],
         "column",
     )
-
-
-def _type_text(type_: Any) -> str:
-    """`string`, `uint8 [null, 4]` for lists."""
-    types, sizes = arrow().types, list[int | None]()
-    while _is_list(type_):
-        sizes.append(type_.list_size if types.is_fixed_size_list(type_) else None)
-        type_ = type_.value_type
-    named = types.is_struct(type_) or types.is_dictionary(type_)
-    name = ("struct" if types.is_struct(type_) else "dictionary") if named else str(type_)
-    return f"{name.removeprefix('large_')}{f' {show_shape(sizes)}' if sizes else ''}"
-
-
-def _is_list(type_: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_large_list(type_) or types.is_fixed_size_list(type_))
 
 
 def _is_picture(column: ScanColumn) -> bool:
@@ -179,7 +163,7 @@ class _Cells:
         if types.is_struct(value.type):
             pairs = (f"{short_text(name)}: {self.of(value[name])}" for name in value)
             return Markup(", ".join(pairs))
-        if _is_list(value.type):
+        if is_list_type(value.type):
             return self._picture(value.values) if is_picture else self._list(value.values)
         if types.is_float32(value.type):
             return short_text(shortest(np.array([value.as_py()], np.float32))[0])
@@ -206,7 +190,7 @@ class _Cells:
 
     def _list(self, values: Any) -> Markup:
         """The first items; of many in lists of lists, their type and number."""
-        leaves, shape = _leaves(values)
+        leaves, shape = leaves_of(values)
         if len(shape) > 1 and len(leaves) > _MOST_ITEMS:
             return short_text(f"{leaves.type} {show_shape(shape)}")
         is_binary = arrow().types.is_large_binary(leaves.type)
@@ -217,32 +201,17 @@ class _Cells:
 
     def _picture(self, values: Any) -> Markup:
         """Lists of pixels, `[height, width, channels]`, as PNG."""
-        leaves, shape = _leaves(values)
-        if None in shape or len(shape) != 3 or shape[2] not in (1, 3, 4) or leaves.null_count:
+        leaves, shape = leaves_of(values)
+        if not is_image_shape(shape) or leaves.null_count:
             return self._list(values)
         alt = f"{leaves.type} {show_shape(shape)}"
-        if not len(leaves) or shape[0] * shape[1] > _MOST_RAW_PIXELS:  # type: ignore[operator]
+        if shape[0] * shape[1] > _MOST_RAW_PIXELS:  # type: ignore[operator]
             return short_text(alt)
         try:
             data = _png(to_numpy(leaves).reshape(shape))
         except MissingExtra:
             return short_text(alt)
         return picture(data, "image/png", alt) if self._takes(len(data)) else short_text(alt)
-
-
-def _leaves(values: Any) -> tuple[Any, list[int | None]]:
-    """The innermost items of lists in lists, and the sizes of these; None where they differ."""
-    shape: list[int | None] = [len(values)]
-    types = arrow().types
-    while (
-        types.is_list(values.type)
-        or types.is_large_list(values.type)
-        or types.is_fixed_size_list(values.type)
-    ):
-        sizes = arrow().compute.unique(arrow().compute.list_value_length(values))
-        shape.append(sizes[0].as_py() if len(sizes) == 1 else None)
-        values = values.flatten()
-    return values, shape
 
 
 def _png(pixels: Any) -> bytes:

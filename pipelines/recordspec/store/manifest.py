@@ -37,6 +37,10 @@ INDEX_FILE = "index.bin"
 REPORT_FILE = "repair.json"
 # The statistics of `fit.encode`, which are taken when they are first needed.
 LAYERS_FILE = "layers.json"
+# The statistics of all rows, which `recordspec view` takes.
+STATISTICS_FILE = "statistics.json"
+# What commands keep in a dataset, and take again when it is gone.
+KEPT_FILES = (LAYERS_FILE, STATISTICS_FILE)
 # The files of a dataset besides its manifest and its shards.
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, INDEX_FILE)
 # After the name of a shard, while its dataset is built: the hashes of the keys of its rows, and its index.
@@ -120,7 +124,7 @@ def _are_texts(value: Any) -> bool:
 
 
 # Names that no sidecar may have.
-_OWN_FILES = (FILE, REPORT_FILE, LAYERS_FILE, *DATASET_FILES)
+_OWN_FILES = (FILE, REPORT_FILE, *KEPT_FILES, *DATASET_FILES)
 # The values that a manifest may have; somebody else may have written or changed it.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": lambda value: value is None or isinstance(value, str),

@@ -48,7 +48,7 @@ from recordspec.store.manifest import (
     DATASET_FILES,
     FILE,
     INDEX_SUFFIXES,
-    LAYERS_FILE,
+    KEPT_FILES,
     REPORT_FILE,
     SCHEMA_FILE,
     Manifest,
@@ -359,7 +359,7 @@ def _check_is_dataset(folder: Path, name: str, *, appends: bool = False) -> None
     known = {
         FILE,
         REPORT_FILE,
-        LAYERS_FILE,
+        *KEPT_FILES,
         *DATASET_FILES,
         OWNER,  # of a writer that died just after it had published
         *shards,

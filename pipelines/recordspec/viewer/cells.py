@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.inspect.columns import shortest
+from recordspec.inspect.columns import is_image_shape, is_list_type, leaves_of, shortest
 from recordspec.inspect.media import media_info
 from recordspec.wire.arrays import to_numpy
 from recordspec.wire.file_types import printable, type_name
@@ -43,7 +43,7 @@ def cell(value: Any, *, is_picture: bool = False, whole: bool = False) -> Cell:
         return {"is": "fields", "fields": [[name, cell(value[name], whole=whole)] for name in value]}
     if types.is_binary(kind) or types.is_large_binary(kind):
         return bytes_cell(value.as_buffer().to_pybytes(), whole=whole)
-    if is_list(kind):
+    if is_list_type(kind):
         return _list(value.values, is_picture=is_picture, whole=whole)
     if types.is_boolean(kind):
         return value.as_py()
@@ -103,29 +103,10 @@ def _list(values: Any, *, is_picture: bool, whole: bool) -> Cell:
     return {"is": "list", "length": len(values), "items": [cell(one, whole=whole) for one in values[:count]]}
 
 
-def leaves_of(values: Any) -> tuple[Any, list[int | None]]:
-    """The innermost items of lists in lists, and the sizes of these; None where they differ."""
-    shape: list[int | None] = [len(values)]
-    while is_list(values.type):
-        sizes = arrow().compute.unique(arrow().compute.list_value_length(values))
-        shape.append(sizes[0].as_py() if len(sizes) == 1 else None)
-        values = values.flatten()
-    return values, shape
-
-
-def is_image_shape(shape: list[int | None]) -> bool:
-    return None not in shape and len(shape) == 3 and shape[2] in (1, 3, 4) and 0 not in shape
-
-
 def item_at(value: Any, place: list[int]) -> Any:
     """The item of a value at a place: the number of an item of each list. Raises IndexError."""
     for number in place:
-        if not value.is_valid or not is_list(value.type) or not 0 <= number < len(value.values):
+        if not value.is_valid or not is_list_type(value.type) or not 0 <= number < len(value.values):
             raise IndexError(number)
         value = value.values[number]
     return value
-
-
-def is_list(kind: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from recordspec.errors import Problem
+from recordspec.errors import Problem, RecordError
+from recordspec.inspect.columns import type_text
 from recordspec.inspect.query import Query
 from recordspec.inspect.scan import Scanner, UnreadableRecord
 from recordspec.inspect.scan_columns import ColumnReader, ScanColumn, columns_of
 from recordspec.inspect.show import RecordViewer
+from recordspec.locations import LocalPath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
+from recordspec.viewer.boxes import BoxesOfImage, boxes_of_images
 from recordspec.viewer.cells import cell, item_at
+from recordspec.viewer.jobs import Job, JobProgress, Jobs
 from recordspec.viewer.media import Media, medium
+from recordspec.viewer.problems import problems
 from recordspec.viewer.rows import NumberedRows, PlacedRows
+from recordspec.viewer.selection import Choice, Selection
+from recordspec.viewer.statistics import Side, compared, statistics
+from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import masked_crc
 
 # Rows of a page.
@@ -32,16 +41,19 @@ class ViewedFiles:
     Args:
         files: paths, folders or patterns.
         schema: of the rows; by default the one beside the files.
+        other: files with which these may be compared.
 
     Raises StoreError without files, or for blocks without a schema.
     """
 
-    def __init__(self, files: Files, schema: Schema | None = None) -> None:
-        self._files = files
+    def __init__(
+        self, files: Files, schema: Schema | None = None, *, other: ViewedFiles | None = None
+    ) -> None:
+        self._files, self._other = files, other
         self.scanner = Scanner.of_rows(files, schema)
         self.splits = list(dict.fromkeys(self.scanner.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
-        self._lock = threading.Lock()
+        self._lock, self._jobs = threading.Lock(), Jobs()
 
     @cached_property
     def columns(self) -> dict[str, ScanColumn]:
@@ -59,12 +71,81 @@ class ViewedFiles:
     def described(self) -> dict[str, Any]:
         """The files, their splits and their columns; and how many rows there are, if that is known."""
         return {
+            "name": self._name,
             "files": [str(path) for path in self.scanner.paths[:MOST_ROWS]],
             "count": len(self.scanner.paths),
             "splits": self.splits,
-            "columns": [_column(name, column) for name, column in self.columns.items()],
+            "columns": [self._described(name, column) for name, column in self.columns.items()],
             "total": self.numbered(None).total,
+            "sides": [*self.sides],
+            "compressed": self._is_compressed,
+            "remote": not isinstance(self.scanner.paths[0], LocalPath),
         }
+
+    @property
+    def _name(self) -> str:
+        """The folder of the files, or how many they are."""
+        folders = {path.parent for path in self.scanner.paths}
+        return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.paths):,} files"
+
+    @property
+    def _is_compressed(self) -> bool:
+        with suppress(RecordError):  # of a file that is none, its rows tell why
+            return compression_of(self.scanner.paths[0]) != "none"
+        return False
+
+    def _described(self, name: str, column: ScanColumn) -> dict[str, Any]:
+        described: dict[str, Any] = {"name": name, "type": type_text(column.type)}
+        if column.features:
+            described["kind"] = column.features[0].feature.kind
+        if name in self._boxes:
+            described["boxes"] = self._boxes[name].image
+        return described
+
+    @cached_property
+    def _boxes(self) -> dict[str, BoxesOfImage]:
+        """The columns of boxes in images of another column."""
+        schema = self.scanner.schema
+        return {} if schema is None else boxes_of_images(schema, self.columns)
+
+    @property
+    def sides(self) -> dict[str, Side]:
+        """What can be compared, by name: the splits, all rows, and the same of the other files."""
+        sides = {}
+        for viewed, of in ((self, ""), (self._other, " of the other files")):
+            if viewed is not None:
+                for split in [*viewed.splits, None] if len(viewed.splits) > 1 else [None]:
+                    name = f"{'all rows' if split is None else split}{of}"
+                    sides[name] = Side(name=name, scanner=viewed.scanner, split=split, columns=viewed.columns)
+        return sides
+
+    def statistics(self, seen: int, *, first: bool) -> dict[str, Any]:
+        """The statistics so far, unless they are of the version that was seen, or only of the first rows; see
+        `statistics`."""
+        job = self._jobs.of(
+            ("statistics", first),
+            lambda progress, publish: statistics(
+                self.scanner, self.columns, progress, None if first else publish
+            ),
+        )
+        return self._answer(job, seen)
+
+    def problems(self) -> dict[str, Any]:
+        """What is wrong with the files, once all are read; see `problems`."""
+        job = self._jobs.of(
+            "problems",
+            lambda progress, _: problems(self._files, self.scanner, self.numbered(None), progress),
+        )
+        return self._answer(job)
+
+    def compared(self, old: str, new: str) -> dict[str, Any]:
+        """How two sides differ, once both are read; see `compared`. Raises KeyError for one that is none."""
+        sides = self.sides[old], self.sides[new]
+        return self._answer(self._jobs.of((old, new), lambda progress, _: compared(sides, progress)))
+
+    def _answer(self, job: Job[dict[str, Any]], seen: int = 0) -> dict[str, Any]:
+        value = job.wait(lambda: job.version > seen)
+        return {"value": value if job.version > seen else None, **job.described()}
 
     def numbered(self, split: str | None) -> NumberedRows:
         """The rows of a split, or of all files. Raises KeyError for a split that is none."""
@@ -74,12 +155,41 @@ class ViewedFiles:
             self._rows[split] = NumberedRows(self.scanner, split)
         return self._rows[split]
 
-    def page(self, split: str | None, first: int, count: int) -> dict[str, Any]:
-        """Rows as cells; of one that cannot be read, why."""
+    def page(self, split: str | None, choice: Choice, first: int, count: int) -> dict[str, Any]:
+        """Rows as cells; of one that cannot be read, why. Of a choice of rows, those that were found so far.
+
+        Raises SpecError for an invalid choice.
+        """
+        count = min(count, MOST_ROWS)
+        rows = self.numbered(split)
+        if not choice:
+            with self._lock:
+                shown = list(self._shown(rows.page(first, count)))
+            return {"first": first, "rows": shown, "total": rows.total, "done": True}
+        job = self._selecting(split, choice)
+        selection = job.wait(lambda: count > 0 and job.value is not None and len(job.value) >= first + count)
+        if selection is None:
+            return {"first": first, "rows": [], "total": None, **job.described()}
+        numbers = selection.numbers(first, count)
         with self._lock:
-            rows = self.numbered(split)
-            shown = list(self._shown(rows.page(first, min(count, MOST_ROWS))))
-        return {"first": first, "rows": shown, "total": rows.total, "passed": rows.passed}
+            shown = list(self._shown(rows.at(numbers)))
+        return {
+            "first": first,
+            "rows": shown,
+            "total": len(selection),
+            "skipped": selection.skipped,
+            "ends": selection.ends,
+            **job.described(),
+        }
+
+    def _selecting(self, split: str | None, choice: Choice) -> Job[Selection]:
+        def select(progress: JobProgress, publish: Callable[[Selection], None]) -> Selection:
+            selection = Selection(choice, self.numbered(split), self.scanner, self.columns)
+            publish(selection)
+            selection.find(progress)
+            return selection
+
+        return self._jobs.of((split, choice), select)
 
     def _shown(self, page: list[PlacedRows]) -> Iterator[dict[str, Any]]:
         for rows in page:
@@ -99,9 +209,12 @@ class ViewedFiles:
                     yield from self._shown([left])
 
     def _cells(self, batch: Any, index: int) -> list[Any]:
+        row = {name: batch.column(place)[index] for place, name in enumerate(self.columns)}
         return [
-            cell(batch.column(place)[index], is_picture=_is_picture(column))
-            for place, column in enumerate(self.columns.values())
+            self._boxes[name].cell(row)
+            if name in self._boxes and value.is_valid
+            else cell(value, is_picture=_is_picture(self.columns[name]))
+            for name, value in row.items()
         ]
 
     def record(self, split: str | None, row: int) -> dict[str, Any]:
@@ -155,14 +268,6 @@ class ViewedFiles:
         if error is not None:
             raise error
         return medium(item_at(made[0].column(0)[0], place), large=large)
-
-
-def _column(name: str, column: ScanColumn) -> dict[str, Any]:
-    described = {"name": name, "type": str(column.type).removeprefix("large_")}
-    if column.features:
-        feature = column.features[0].feature
-        described |= {"kind": feature.kind}
-    return described
 
 
 def _is_picture(column: ScanColumn) -> bool:

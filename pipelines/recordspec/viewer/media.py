@@ -12,9 +12,9 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError
+from recordspec.inspect.columns import is_image_shape, is_list_type, leaves_of
 from recordspec.inspect.media import media_info
 from recordspec.schema.media import images, sounds
-from recordspec.viewer.cells import is_image_shape, is_list, leaves_of
 from recordspec.wire.arrays import to_numpy
 from recordspec.wire.file_types import type_name
 
@@ -38,7 +38,7 @@ def medium(value: Any, *, large: bool) -> Media:
     if not value.is_valid:
         raise RecordError(Problem(expected="an image or a sound", got="a missing value"))
     is_file = types.is_binary(value.type) or types.is_large_binary(value.type)
-    if not is_file and not is_list(value.type):
+    if not is_file and not is_list_type(value.type):
         raise RecordError(Problem(expected="an image or a sound", got=str(value.type)))
     if not is_file:
         leaves, shape = leaves_of(value.values)

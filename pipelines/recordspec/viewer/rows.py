@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,12 +15,13 @@ import numpy as np
 
 from recordspec.errors import RecordError
 from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, scan
+from recordspec.locations import Location
 from recordspec.store.index import Indices, find_records
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.tfrecord import RecordRange
 
-# Rows between places in a file from which it is read again.
-_APART = 1 << 12
+# Bytes between places in a file from which it is read again.
+_APART = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,29 +79,48 @@ class NumberedRows:
     def page(self, first: int, count: int) -> list[PlacedRows]:
         """The rows from a number on, at most `count`. Raises StoreError if a file cannot be opened."""
         page: list[PlacedRows] = []
+        for rows in self.following(first):
+            page.append(rows.part(first, first + count))
+            if rows.first + len(rows) >= first + count:
+                break
+        return page
+
+    def at(self, numbers: Sequence[int]) -> list[PlacedRows]:
+        """The rows with these numbers, in their order. Those that there are not are left out."""
+        return [rows for number in numbers for rows in self.page(number, 1)]
+
+    def following(self, first: int) -> Iterator[PlacedRows]:
+        """All rows from a number on. Raises StoreError if a file cannot be opened."""
         start = 0  # of a file
         for file in self._files:
             if file.count is None or first < start + file.count:
                 for rows in file.rows(max(first - start, 0)):
-                    placed = replace(rows, first=start + rows.first)
-                    stop = placed.first + len(placed)
-                    if stop > first:
-                        page.append(placed.part(first, first + count))
-                    if stop >= first + count:
-                        return page
+                    if start + rows.first + len(rows) > first:
+                        yield replace(rows, first=start + rows.first)
             start += file.count or 0  # known now
-        return page
+
+    def number_of(self, path: Location, record: int) -> int | None:
+        """The number of the first row of a record; None if there is none. Reads files of unknown length."""
+        start = 0
+        for file in self._files:
+            if file.path == path:
+                number = file.number_of(record)
+                return None if number is None else start + number
+            start += file.length()
+        return None
 
 
 class _FileRows:
     """The rows of a file, and places in it from which it can be read.
 
     Attributes:
+        path: the path of the file.
         count: the number of rows, if it is known.
         passed: how many were found so far.
     """
 
     def __init__(self, file: FileRange, indices: Indices, count: int | None, block: int | None) -> None:
+        self.path, self._lock = file.path, threading.Lock()
         self._file, self._block = file, block if file.blocks is not None else 1
         self._index = indices.of(file.path) if self._is_plain else None
         if count is None and self._index is not None and file.blocks is None:
@@ -116,8 +138,9 @@ class _FileRows:
             rows = PlacedRows(first=row, item=item)
             row += len(rows)
             self.passed = max(self.passed, row)
-            if item.end is not None and self._is_plain and row >= self._places[-1][0] + _APART:
-                self._places.append((row, *item.end))
+            with self._lock:
+                if item.end is not None and self._is_plain and item.end[1] >= self._places[-1][2] + _APART:
+                    self._places.append((row, *item.end))
             yield rows
         self.count = self.passed = row
 
@@ -136,3 +159,19 @@ class _FileRows:
                 for found in find_records(self._file.path, [record], self._index):
                     return record * self._block, record, found.start
         return self._places[bisect_right(self._places, first, key=itemgetter(0)) - 1]
+
+    def length(self) -> int:
+        """The number of rows, for which the file is read if it is not known."""
+        if self.count is None:
+            deque(self.rows(0), maxlen=0)
+        return self.count or 0
+
+    def number_of(self, record: int) -> int | None:
+        """The number of the first row of a record."""
+        if self._file.blocks is None:
+            return record
+        for rows in self.rows(0):
+            numbers = rows.item.records if isinstance(rows.item, RowBatch) else np.array([rows.item.number])
+            if record <= numbers[-1]:
+                return rows.first + int(np.searchsorted(numbers, record))
+        return None

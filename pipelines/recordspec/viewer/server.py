@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 from recordspec.errors import RecordspecError, missing_package, system_errors
 from recordspec.viewer.files import MOST_ROWS, ViewedFiles
+from recordspec.viewer.selection import Choice
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -105,6 +106,11 @@ class Routes:
             "/api/rows": self._rows,
             "/api/record": self._record,
             "/api/medium": self._medium,
+            "/api/statistics": self._statistics,
+            "/api/problems": lambda _: viewed.problems(),
+            "/api/compare": lambda request: viewed.compared(
+                request.query_params["old"], request.query_params["new"]
+            ),
         }
         routes = [routing.Route(path, self._answered(make)) for path, make in answers.items()]
         self.application = applications.Starlette(routes=routes)
@@ -135,11 +141,21 @@ class Routes:
 
     def _rows(self, request: Request) -> Any:
         asked = request.query_params
+        choice = Choice(
+            where=asked.get("where", ""),
+            text=asked.get("text", ""),
+            sort=asked.get("sort", ""),
+            descending="descending" in asked,
+        )
         count = _number(asked, "count", MOST_ROWS)
-        return self._viewed.page(asked.get("split"), _number(asked, "first"), count)
+        return self._viewed.page(asked.get("split"), choice, _number(asked, "first"), count)
 
     def _record(self, request: Request) -> Any:
         return self._viewed.record(request.query_params.get("split"), _number(request.query_params, "row"))
+
+    def _statistics(self, request: Request) -> Any:
+        asked = request.query_params
+        return self._viewed.statistics(_number(asked, "seen", 0), first="first" in asked)
 
     def _medium(self, request: Request) -> Any:
         asked = request.query_params

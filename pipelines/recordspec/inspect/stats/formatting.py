@@ -1,10 +1,11 @@
-"""Parts of a summary as short texts: for a table, and for a page."""
+"""Parts of a summary as short texts: for a table, for a page, and for a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from recordspec.errors import counted
+from recordspec.html import MOST_ROWS, Markup, heading, items, listing, others
 from recordspec.inspect.stats.summary import (
     BytesSummary,
     ClassCounts,
@@ -13,10 +14,13 @@ from recordspec.inspect.stats.summary import (
     Scalar,
     SizeSummary,
     SplitSummary,
+    StatsReport,
     TopValues,
 )
 from recordspec.inspect.stats.values import EstimatedCount, Histogram
 
+# Splits that a notebook shows: folds may be many.
+_MOST_SPLITS = 4
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
 
@@ -136,3 +140,39 @@ def of_classes(classes: ClassCounts) -> str:
 def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int) -> str:
     listed = ", ".join(f"{value} {share(times / max(count, 1))}" for value, times in counts[:most])
     return listed + ", ..." * (len(counts) > most)
+
+
+def facts(feature: FeatureSummary, split: SplitSummary) -> Iterator[tuple[str, str]]:
+    """What is known of a feature of a split: of what, and a short text."""
+    yield "records", f"{feature.records:,} ({share(feature.records / max(split.rows, 1))})"
+    if why := of_presence(feature):
+        yield "no value", why
+    for what, spread in (("steps", feature.steps), ("lengths", feature.lengths)):
+        if spread is not None:
+            yield what, of_spread(spread)
+    if feature.numbers is not None:
+        yield "values", of_numbers(feature.numbers)
+        shares = (f"{share:.0%}: {figure(value)}" for share, value in feature.numbers.quantiles.items())
+        yield "quantiles", ", ".join(shares)
+    if feature.strings is not None:
+        yield "values", of_strings(feature.strings)
+    if feature.common is not None:
+        yield "different", estimate(feature.common.distinct)
+    if feature.order is not None:
+        same, chance = share(feature.order.same), share(feature.order.by_chance)
+        yield "neighbours", f"{same} have the same value (shuffled: {chance})"
+
+
+def notebook_parts(report: StatsReport) -> Iterator[Markup]:
+    """What a notebook shows of a report: a table for each of the first splits, and the warnings."""
+    for split in report.splits[:_MOST_SPLITS]:
+        yield heading(title(split))
+        rows = [row(feature) for feature in split.features]
+        names = tuple(rows[0]) if rows else ()
+        yield listing(names, [tuple(row.values()) for row in rows], "feature")
+        yield items(split.problems)
+    yield others([split.split for split in report.splits[_MOST_SPLITS:]], "split")
+    if report.warnings:
+        yield heading("Warnings")
+        yield items(report.warnings[:MOST_ROWS])
+        yield others(report.warnings[MOST_ROWS:], "warning")

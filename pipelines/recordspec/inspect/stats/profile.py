@@ -404,11 +404,16 @@ def profile_splits(
     progress: Progress | None = None,
     *,
     shares: Sequence[float] = SHARES,
+    most: int | None = None,
+    only: str | None = None,
 ) -> dict[str, Profile]:
-    """The profile of each split, in order. Raises what `profile` raises."""
-    files = list(scanner.files)
+    """The profile of each split, in order, or only of one; of its first rows, at most `most`. Raises what
+    `profile` raises."""
+    files = [file for file in scanner.files if only in (None, file.split)]
     return {
-        split: _profile(scanner, [file for file in files if file.split == split], threads, progress, shares)
+        split: _profile(
+            scanner, [file for file in files if file.split == split], threads, progress, shares, most
+        )
         for split in dict.fromkeys(file.split for file in files)
     }
 
@@ -430,10 +435,11 @@ def _profile(
     threads: int | None,
     progress: Progress | None,
     shares: Sequence[float],
+    most: int | None = None,
 ) -> Profile:
     names = FeatureNames.of(scanner.schema)
     return profile(
-        partial(_read, files),
+        partial(_read if most is None else partial(_read_first, most), files),
         as_records=len({scanner.has_blocks(path) for path in scanner.paths}) > 1,
         classes={key: len(classes) for key, classes in names.classes.items()},
         shares=shares,
@@ -445,6 +451,20 @@ def _profile(
 def _read(files: Iterable[FileRange], keys: Collection[str] | None) -> Iterator[RowBatch | UnreadableRecord]:
     for file in files:
         yield from scan(replace(file, keys=keys))
+
+
+def _read_first(
+    most: int, files: Iterable[FileRange], keys: Collection[str] | None
+) -> Iterator[RowBatch | UnreadableRecord]:
+    for item in _read(files, keys):
+        if isinstance(item, RowBatch) and len(item) > most:
+            sizes = item.sizes[:most] if item.block_rows is None else item.sizes
+            yield replace(item.first(most), sizes=sizes)
+        else:
+            yield item
+        most -= len(item) if isinstance(item, RowBatch) else 1
+        if most <= 0:
+            return
 
 
 class _Profiler:

@@ -250,7 +250,7 @@ class StatsReport:
         return show_text(f"{type(self).__name__}({', '.join(splits)})")
 
     def _repr_html_(self) -> str:
-        from recordspec.inspect.stats.page import notebook_parts
+        from recordspec.inspect.stats.formatting import notebook_parts
 
         return html.in_notebook(lambda: notebook_parts(self))
 

@@ -1,0 +1,73 @@
+"""Boxes that are drawn over their image, with the classes beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.inspect.columns import is_list_type
+from recordspec.inspect.scan_columns import ScanColumn
+from recordspec.schema.features.box import Box, corners_of
+from recordspec.schema.schema import Schema
+
+# Boxes of an image that are drawn.
+_MOST = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxesOfImage:
+    """A column of boxes.
+
+    Attributes:
+        column: its name.
+        image: the column of their images.
+        format: the order and the units of their sides; see `Box`.
+        labels: the columns of labels that an image may have one of for each box.
+    """
+
+    column: str
+    image: str
+    format: str
+    labels: tuple[str, ...]
+
+    def cell(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The boxes of a row of `pyarrow.Scalar`s, with the first labels of which there are as many.
+
+        Sides are left, top, right and bottom, in pixels or, if `relative`, as parts of the image.
+        """
+        boxes = np.array(row[self.column].as_py(), np.float64).reshape(-1, 4)
+        low, high = corners_of(boxes[:_MOST], self.format)
+        corners = np.nan_to_num(np.concatenate([low, high], 1)).tolist()
+        made = {"is": "boxes", "corners": corners, "relative": self.format.startswith("rel_")}
+        for name in self.labels:
+            if row[name].is_valid and len(row[name]) == len(boxes):
+                return {**made, "names": [str(label) for label in row[name].as_py()[:_MOST]]}
+        return made
+
+
+def boxes_of_images(schema: Schema, columns: Mapping[str, ScanColumn]) -> dict[str, BoxesOfImage]:
+    """The columns of boxes by name. Those of videos, and of steps, are not drawn."""
+    types = arrow().types
+    images = [
+        name
+        for name, column in columns.items()
+        if len(column.features) == 1 and column.features[0].feature.kind == "image"
+    ]
+    labels = tuple(
+        name
+        for name, column in columns.items()
+        if is_list_type(column.type) and types.is_dictionary(column.type.value_type)
+    )
+    found = {}
+    for name, column in columns.items():
+        feature = column.features[0].feature if len(column.features) == 1 else None
+        if not isinstance(feature, Box) or column.features[0].section == "sequence":
+            continue
+        image = feature.image or (images[0] if len(images) == 1 else None)
+        if image in images:
+            found[name] = BoxesOfImage(column=name, image=image, format=feature.format, labels=labels)
+    return found

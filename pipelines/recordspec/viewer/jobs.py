@@ -1,0 +1,139 @@
+"""Work that takes long, for pages that ask again and again how far it is; when none does, it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+from recordspec.progress import Progress
+
+# Seconds that an answer waits for a change, and after which work of which nobody asks is cancelled.
+_PATIENCE, _FORGOTTEN = 0.7, 10.0
+# Results that are kept.
+_MOST = 8
+
+T = TypeVar("T")
+
+
+class _Cancelled(BaseException):
+    """Work of which nobody asks any more; no error, so that no handler of errors takes it."""
+
+
+class JobProgress(Progress):
+    """The rows of a job so far. Raises in the thread of a job of which nobody asks any more.
+
+    Attributes:
+        stage: the name of what is done.
+        rows, total: the number of rows that are done, and of all; None if that is not known.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(show=False)
+        self.stage, self.rows = "", 0
+        self.total: int | None = None
+        self._asked = time.monotonic()
+
+    def begin(self, stage: str, rows: int | None) -> None:
+        self.stage, self.rows, self.total = stage, 0, rows
+        self.advance(0)
+
+    def advance(self, rows: int, size: int = 0) -> None:
+        self.rows += rows
+        if time.monotonic() - self._asked > _FORGOTTEN:
+            raise _Cancelled
+
+    def ask(self) -> None:
+        """Tells that somebody waits."""
+        self._asked = time.monotonic()
+
+
+class Job(Generic[T]):
+    """A function that runs in a thread of its own.
+
+    Args:
+        work: receives the progress, and a function that it may call with a first part of what it returns.
+
+    Attributes:
+        value: what it returned, or the last part; None without any.
+        version: how many parts there were so far.
+        is_done: whether it ended, also if it failed.
+    """
+
+    def __init__(self, work: Callable[[JobProgress, Callable[[T], None]], T]) -> None:
+        self.progress, self.version = JobProgress(), 0
+        self.is_done = self._is_whole = False
+        self.value: T | None = None
+        self._error: Exception | None = None
+        self._changed = threading.Condition()
+        self._work = work
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        error = None
+        try:
+            self._publish(self._work(self.progress, self._publish))
+            self._is_whole = True
+        except Exception as failure:  # which is raised for those who wait
+            error = failure
+        except _Cancelled:
+            pass
+        with self._changed:
+            self._error, self.is_done = error, True
+            self._changed.notify_all()
+
+    def _publish(self, value: T) -> None:
+        with self._changed:
+            self.value, self.version = value, self.version + 1
+            self._changed.notify_all()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it failed, or was cancelled."""
+        return self.is_done and not self._is_whole
+
+    def wait(self, until: Callable[[], bool]) -> T | None:
+        """Waits for a while, for its end or until something is true, and returns the value so far.
+
+        Raises what the work raised.
+        """
+        self.progress.ask()
+        end = time.monotonic() + _PATIENCE
+        with self._changed:
+            while not self.is_done and not until() and (left := end - time.monotonic()) > 0:
+                self._changed.wait(min(left, 0.05))
+        if self._error is not None:
+            raise self._error
+        return self.value
+
+    def described(self) -> dict[str, Any]:
+        """How far it is, for the page."""
+        progress = self.progress
+        return {
+            "done": self.is_done,
+            "version": self.version,
+            "stage": progress.stage,
+            "read": progress.rows,
+            "of": progress.total,
+        }
+
+
+class Jobs:
+    """The jobs of a viewer by what they are of: each runs once, and the last results are kept."""
+
+    def __init__(self) -> None:
+        self._jobs: OrderedDict[Hashable, Job[Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, key: Hashable, work: Callable[[JobProgress, Callable[[T], None]], T]) -> Job[T]:
+        """The job with this key, which begins now unless it has begun. One that failed begins again."""
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None or job.is_lost:
+                job = self._jobs[key] = Job(work)
+            self._jobs.move_to_end(key)
+            while len(self._jobs) > _MOST:
+                self._jobs.popitem(last=False)
+        return job

@@ -1,0 +1,44 @@
+"""The page as one file with statistics in it: it needs no server, and nothing from outside."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+from recordspec.errors import show_text
+from recordspec.inspect.stats.summary import StatsReport
+from recordspec.viewer.statistics import drawn
+
+# In this order: each uses names of those before it. `index.html` has the same.
+SCRIPTS = ("vendor/htm-preact.js", "cells.js", "charts.js", "rows.js", "view.js")
+
+
+def page(report: StatsReport, title: str) -> str:
+    """The page of a report, as text. It runs its own scripts, known by their hashes, and no others."""
+    folder = files("recordspec.viewer").joinpath("page")
+    style, *scripts = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("view.css", *SCRIPTS))
+    hashes = " ".join(map(_hash, scripts))
+    policy = f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}"
+    data = {"title": show_text(title), "statistics": drawn(report, {})}
+    # of text in records, nothing may end the element
+    text = json.dumps(data).replace("<", "\\u003c")
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(show_text(title))}</title><style>{style}</style></head>",
+            "<body><noscript>This page needs JavaScript.</noscript>",
+            f'<script type="application/json" id="data">{text}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>\n",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,196 @@
+"""Rows that match a condition or a text, or in the order of a column: their numbers, as they are found."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, SpecError
+from recordspec.inspect.columns import is_list_type
+from recordspec.inspect.scan import RowBatch, Scanner, UnreadableRecord
+from recordspec.inspect.scan_columns import ColumnReader, ScanColumn
+from recordspec.inspect.sql import Condition
+from recordspec.viewer.jobs import JobProgress
+from recordspec.viewer.rows import NumberedRows
+from recordspec.wire.arrays import Ints, take
+
+# Rows that match, and bytes of values by which they are sorted: beyond them the selection ends, and says so.
+_MOST_ROWS, _MOST_BYTES = 1 << 24, 1 << 28
+# A row for which a condition cannot be evaluated takes 1 ms: after so many, the selection ends.
+_MOST_SKIPPED = 10_000
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which rows are wanted, and in which order.
+
+    Attributes:
+        where: a condition in SQL; empty for all rows.
+        text: is in a value, in upper or lower case, or is a number; empty for all rows.
+        sort: the column by which they are sorted, if any: bytes by their size, lists by their length, and
+            missing values last.
+        descending: whether the largest are first.
+    """
+
+    where: str = ""
+    text: str = ""
+    sort: str = ""
+    descending: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.where.strip() or self.text or self.sort)
+
+
+class Selection:
+    """The rows that are wanted.
+
+    Args:
+        choice: which.
+        rows: all of them.
+        scanner, columns: of the files.
+
+    Attributes:
+        ends: why not all rows were looked through, if they were not.
+        skipped: the number of rows that cannot be read, or for which the condition has no value.
+
+    Raises SpecError for an invalid condition or an unknown column.
+    """
+
+    def __init__(
+        self, choice: Choice, rows: NumberedRows, scanner: Scanner, columns: Mapping[str, ScanColumn]
+    ) -> None:
+        self._choice, self._rows = choice, rows
+        self._condition = _condition(choice, scanner, columns)
+        if choice.sort and choice.sort not in columns:
+            raise SpecError(Problem(path=("sort",), expected="a column", got=f"`{choice.sort}`"))
+        self._key = ColumnReader([columns[choice.sort]], scanner) if choice.sort else None
+        self._keys: list[Any] = []
+        self._numbers, self._count = np.zeros(1 << 10, np.int64), 0
+        self._is_ordered = not choice.sort
+        self._lock = threading.Lock()
+        self.ends, self.skipped = "", 0
+
+    def __len__(self) -> int:
+        """The number of rows so far; 0 until they are sorted."""
+        return self._count if self._is_ordered else 0
+
+    def numbers(self, first: int, count: int) -> list[int]:
+        """The numbers of some of them."""
+        with self._lock:
+            chosen: list[int] = self._numbers[first : min(first + count, len(self))].tolist()
+        return chosen
+
+    def find(self, progress: JobProgress) -> None:
+        """Looks through all rows."""
+        progress.begin("searching", self._rows.total)
+        size = 0
+        for placed in self._rows.following(0):
+            for numbers, keys in self._matches(placed.item, placed.first):
+                size += 0 if keys is None else keys.nbytes
+                if self._count + len(numbers) > _MOST_ROWS or size > _MOST_BYTES:
+                    self.ends = "there are too many to keep: these are of the first rows"
+                    break
+                self._add(numbers, keys)
+            if self.skipped > _MOST_SKIPPED:
+                self.ends = "too many rows cannot be read, or have no value: these are of the first rows"
+            if self.ends:
+                break
+            progress.advance(len(placed))
+        self._sort()
+
+    def _matches(self, item: RowBatch | UnreadableRecord, first: int) -> Iterator[tuple[Ints, Any]]:
+        """The numbers of rows that match, and the values by which they are sorted."""
+        if isinstance(item, UnreadableRecord):
+            self.skipped += 1
+            return
+        while len(item) and self.skipped <= _MOST_SKIPPED:
+            rows, stop = self._evaluated(item)
+            keys = None
+            if self._key is not None:
+                made, error = self._key.made(item)
+                stop = stop if error is None else min(stop, error.row or 0)
+                rows = rows[rows < stop]
+                if len(rows):
+                    keys = take(_order_of(arrow().Table.from_batches(made)[0]), rows)
+            yield first + rows, keys
+            if stop == len(item):
+                return
+            self.skipped += 1
+            item, first = item.take(np.arange(stop + 1, len(item))), first + stop + 1
+
+    def _evaluated(self, batch: RowBatch) -> tuple[Ints, int]:
+        """The rows that match, before one for which the condition has no value, and the number of that."""
+        if self._condition is None:
+            return np.arange(len(batch)), len(batch)
+        (rows,), error = self._condition.matches([batch])
+        return rows, len(batch) if error is None else error.row or 0
+
+    def _add(self, numbers: Ints, keys: Any) -> None:
+        if keys is not None:
+            self._keys.append(keys)
+        with self._lock:
+            stop = self._count + len(numbers)
+            if stop > len(self._numbers):
+                self._numbers = np.resize(self._numbers, max(stop, 2 * len(self._numbers)))
+            self._numbers[self._count : stop] = numbers
+            self._count = stop
+
+    def _sort(self) -> None:
+        if self._is_ordered:
+            return
+        keys, self._keys = self._keys, []
+        if keys:
+            order = "descending" if self._choice.descending else "ascending"
+            table = arrow().table({"key": arrow().chunked_array(keys), "row": self._numbers[: self._count]})
+            by = [("key", order), ("row", "ascending")]
+            self._numbers = arrow().compute.sort_indices(table, sort_keys=by).to_numpy()
+            self._numbers = table["row"].to_numpy()[self._numbers]
+        self._is_ordered = True
+
+
+def _condition(choice: Choice, scanner: Scanner, columns: Mapping[str, ScanColumn]) -> Condition | None:
+    parts = []
+    if choice.where.strip():
+        Condition(choice.where, scanner)  # which is one alone, and not only beside the other
+        parts.append(f"({choice.where}\n)")
+    if choice.text:
+        text = choice.text.replace("'", "''")
+        tests = [made for name, column in columns.items() if (made := _contains(name, column.type, text))]
+        parts.append(f"({' OR '.join(tests) or 'false'})")
+    return Condition(" AND ".join(parts), scanner) if parts else None
+
+
+def _contains(name: str, kind: Any, text: str) -> str | None:
+    """Whether values of a column have a text in them, in SQL; None for columns that have none."""
+    types = arrow().types
+    quoted = '"' + name.replace('"', '""') + '"'
+    leaf = kind
+    while is_list_type(leaf):
+        leaf = leaf.value_type
+    if types.is_floating(kind) and _NUMBER.fullmatch(text):
+        return f"({quoted} = {text} OR CAST({quoted} AS VARCHAR) = '{text}')"  # as of 0.1, and of 12
+    if types.is_integer(kind) or types.is_temporal(kind):
+        return f"CAST({quoted} AS VARCHAR) = '{text}'"
+    is_text = types.is_large_string(leaf) or types.is_string(leaf) or types.is_dictionary(leaf)
+    if not is_text and not types.is_struct(leaf):
+        return None
+    return f"contains(lower(CAST({quoted} AS VARCHAR)), lower('{text}'))"
+
+
+def _order_of(column: Any) -> Any:
+    """What values are sorted by: they themselves, or the size of bytes and lists."""
+    types, compute, kind = arrow().types, arrow().compute, column.type
+    if types.is_dictionary(kind) or types.is_struct(kind):
+        column = column.cast("large_string") if types.is_dictionary(kind) else compute.is_null(column)
+    elif types.is_binary(kind) or types.is_large_binary(kind):
+        column = compute.binary_length(column)
+    elif is_list_type(kind):
+        column = compute.list_value_length(column)
+    return arrow().concat_arrays(column.chunks)
