@@ -38,6 +38,7 @@ from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import dense
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shards import check_schema
+from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -397,7 +398,27 @@ class Pipeline:
             >>> pipeline.which(epoch=0, step=1)[0]["record"]
             4
         """
-        read, rows = self._read(options), self.open(split)
+        rows, numbers = self._rows_of_step(epoch, step, split, worker=worker, workers=workers, **options)
+        keys = [name for name in self.manifest.key if name in self.schema.names]
+        values = rows.only(keys)[numbers] if keys else {}
+        return [
+            {"file": str(path), "record": record, **({} if rows.block_sizes is None else {"row": row})}
+            | {name: _plain(values[name][place]) for name in keys}
+            for place, (path, record, row) in enumerate(rows.places(numbers))
+        ]
+
+    def _rows_of_step(
+        self,
+        epoch: int,
+        step: int,
+        split: str | Sequence[str],
+        *,
+        worker: int = 0,
+        workers: int = 1,
+        **options: Unpack[DatasetOptions],
+    ) -> tuple[Rows, Ints]:
+        """The rows of a split, and the numbers of those that a step saw, int64 `[n]`: see `which`."""
+        read = self._read(options)
         batch = read.batch or Batch(size=1)
         if read.shuffle is not None and not read.shuffle.global_:
             hint = "with a buffer, a row depends on all before it"
@@ -412,6 +433,7 @@ class Pipeline:
         if read.shuffle is None and workers > 1:
             expected, hint = "1 in the order of the files", "each worker reads files, or ranges, of its own"
             raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
+        rows = self.open(split)
         share = Share(
             rows=len(rows),
             batch=batch.size,
@@ -425,14 +447,7 @@ class Pipeline:
             raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
         seed = None if read.shuffle is None else read.shuffle.seed
         order = epoch_order(len(rows), seed, epoch, rows.block_sizes)
-        numbers = order.rows_at(share.positions(step, step + 1))
-        keys = [name for name in self.manifest.key if name in self.schema.names]
-        values = rows.only(keys)[numbers] if keys else {}
-        return [
-            {"file": str(path), "record": record, **({} if rows.block_sizes is None else {"row": row})}
-            | {name: _plain(values[name][place]) for name in keys}
-            for place, (path, record, row) in enumerate(rows.places(numbers))
-        ]
+        return rows, order.rows_at(share.positions(step, step + 1))
 
     def open(self, split: str | Sequence[str]) -> Rows:
         """Opens a split for random access to its rows by number, without TensorFlow: see `recordspec.open`.

@@ -27,10 +27,16 @@ def view(
     Prints the URL of the page, which only this machine can open, and only with the token in it. Ctrl-C ends
     it. Needs the extra `view`.
     """
-    from recordspec.cli.stats import to_read
+    from recordspec.cli.stats import is_yaml, to_read
     from recordspec.viewer.files import ViewedFiles
     from recordspec.viewer.server import serve
 
+    batches = None
+    if len(files) == 1 and is_yaml(files[0]):
+        from recordspec.pipeline import Pipeline
+        from recordspec.viewer.batches import ModelBatches
+
+        batches = ModelBatches(Pipeline.load(files[0]))
     other = None if against is None else ViewedFiles(*to_read((against,), spec))
-    viewed = ViewedFiles(*to_read(files, spec), other=other)
+    viewed = ViewedFiles(*to_read(files, spec), other=other, batches=batches)
     serve(viewed, port=port, browser=browser)

@@ -61,9 +61,9 @@ def features(schema: Schema) -> list[dict[str, Any]]:
             "stored as": ", ".join(_stored(column, section) for column in feature.columns()),
             "decodes to": ", ".join(_type(specs[output]) for output in feature.outputs),
             "padded with": ", ".join(
-                _padding(feature.padding[output], batches[output].dtype.name)
+                padding_text(feature.padding[output], batches[output].dtype.name)
                 for output in feature.outputs
-                if _is_padded(feature, batches[output])
+                if is_padded(feature, batches[output])
             ),
             "bytes": _bytes(section, feature),
         }
@@ -88,7 +88,7 @@ def _type(spec: Any) -> str:
     return f"{kind} {spec.dtype.name} {str(spec.shape).replace('None', 'null')}"
 
 
-def _is_padded(feature: Feature, batch: Any) -> bool:
+def is_padded(feature: Feature, batch: Any) -> bool:
     """Whether rows of the type `batch` may differ in size, or are filled up to a static one."""
     if type(batch).__name__ != "TensorSpec":
         return True
@@ -96,7 +96,7 @@ def _is_padded(feature: Feature, batch: Any) -> bool:
     return static or None in batch.shape.as_list()[1:]
 
 
-def _padding(pad: Any, dtype: str) -> str:
+def padding_text(pad: Any, dtype: str) -> str:
     if pad is None:
         pad = "" if dtype == "string" else False if dtype == "bool" else 0
     return json.dumps(pad, ensure_ascii=False)

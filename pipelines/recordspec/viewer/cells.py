@@ -91,16 +91,37 @@ def _list(values: Any, *, is_picture: bool, whole: bool) -> Cell:
             zip(("height", "width"), shape, strict=False)
         )
     if has_numbers and None not in shape and not leaves.null_count and (len(shape) > 1 or len(leaves) > 1):
-        numbers = to_numpy(leaves)
-        some = numbers if whole and len(numbers) <= 1 << 14 else numbers[:: -(-len(numbers) // _NUMBERS) or 1]
-        return {
-            "is": "numbers",
-            "type": str(leaves.type),
-            "shape": shape,
-            "some": [_number(one, is_single=numbers.dtype == np.float32) for one in some.tolist()],
-        }
+        return numbers_cell(to_numpy(leaves), shape, form=str(leaves.type), whole=whole)
     count = len(values) if whole else min(len(values), _ITEMS)
     return {"is": "list", "length": len(values), "items": [cell(one, whole=whole) for one in values[:count]]}
+
+
+def numbers_cell(numbers: Any, shape: list[int | None], *, form: str, whole: bool = False) -> Cell:
+    """Some of the numbers of an array, evenly apart, of which a curve is drawn.
+
+    Args:
+        numbers: all of them, NumPy `[n]`.
+        shape: that of the array.
+        form: the name of their type.
+    """
+    some = numbers if whole and len(numbers) <= 1 << 14 else numbers[:: -(-len(numbers) // _NUMBERS) or 1]
+    return {
+        "is": "numbers",
+        "type": form,
+        "shape": shape,
+        "some": [_number(one, is_single=numbers.dtype == np.float32) for one in some.tolist()],
+    }
+
+
+def labels_cell(indices: Any, names: tuple[str, ...]) -> Cell:
+    """Indices of classes, one or lists of them, with the names of these; other numbers, such as a padding,
+    stay numbers."""
+    if isinstance(indices, list):
+        items = [labels_cell(index, names) for index in indices[:_ITEMS]]
+        return {"is": "list", "length": len(indices), "items": items}
+    if 0 <= indices < len(names):
+        return {"is": "label", "text": names[indices], "index": indices}
+    return _number(indices, is_single=False)
 
 
 def item_at(value: Any, place: list[int]) -> Any:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordError
 from recordspec.inspect.columns import type_text
@@ -29,6 +29,9 @@ from recordspec.viewer.statistics import Side, compared, statistics
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import masked_crc
 
+if TYPE_CHECKING:
+    from recordspec.viewer.batches import ModelBatches
+
 # Rows of a page.
 MOST_ROWS = 100
 # Bytes of a record of which the page shows the hexadecimal.
@@ -42,14 +45,20 @@ class ViewedFiles:
         files: paths, folders or patterns.
         schema: of the rows; by default the one beside the files.
         other: files with which these may be compared.
+        batches: those that a config gives a model.
 
     Raises StoreError without files, or for blocks without a schema.
     """
 
     def __init__(
-        self, files: Files, schema: Schema | None = None, *, other: ViewedFiles | None = None
+        self,
+        files: Files,
+        schema: Schema | None = None,
+        *,
+        other: ViewedFiles | None = None,
+        batches: ModelBatches | None = None,
     ) -> None:
-        self._files, self._other = files, other
+        self._files, self._other, self.batches = files, other, batches
         self.scanner = Scanner.of_rows(files, schema)
         self.splits = list(dict.fromkeys(self.scanner.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
@@ -78,6 +87,7 @@ class ViewedFiles:
             "columns": [self._described(name, column) for name, column in self.columns.items()],
             "total": self.numbered(None).total,
             "sides": [*self.sides],
+            "batches": None if self.batches is None else self.batches.described(),
             "compressed": self._is_compressed,
             "remote": not isinstance(self.scanner.paths[0], LocalPath),
         }
@@ -142,6 +152,22 @@ class ViewedFiles:
         """How two sides differ, once both are read; see `compared`. Raises KeyError for one that is none."""
         sides = self.sides[old], self.sides[new]
         return self._answer(self._jobs.of((old, new), lambda progress, _: compared(sides, progress)))
+
+    def batch(self, split: str, epoch: int, step: int) -> dict[str, Any]:
+        """A batch as the model gets it, and what is stored of its rows; see `ModelBatches.batch`.
+
+        Raises KeyError without a config.
+        """
+        if self.batches is None:
+            raise KeyError("batch")
+        batch = self.batches.batch(split, epoch, step)
+        numbers = [row["row"] for row in batch["rows"]]
+        if None not in numbers:
+            with self._lock:
+                stored = list(self._shown(self.numbered(split).at(numbers)))
+            for row, of_row in zip(batch["rows"], stored, strict=True):
+                row["stored"] = of_row
+        return batch
 
     def _answer(self, job: Job[dict[str, Any]], seen: int = 0) -> dict[str, Any]:
         value = job.wait(lambda: job.version > seen)

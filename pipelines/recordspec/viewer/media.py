@@ -44,8 +44,7 @@ def medium(value: Any, *, large: bool) -> Media:
         leaves, shape = leaves_of(value.values)
         if not is_image_shape(shape) or len(leaves) > _MOST_PIXELS:
             raise RecordError(Problem(expected="an image", got=f"{leaves.type} {shape}"))
-        pixels = to_numpy(leaves).reshape(shape)
-        return _image(_drawn(pixels), large=large)
+        return picture(to_numpy(leaves).reshape(shape), large=large)
     data = value.as_buffer().to_pybytes()
     info = media_info(data, type_name(data) or "")
     if info is None:
@@ -65,6 +64,11 @@ def medium(value: Any, *, large: bool) -> Media:
         raise
     except Exception as error:  # Pillow raises many types for bad data
         raise RecordError(Problem(expected="an image or a sound", got=str(error))) from None
+
+
+def picture(pixels: Any, *, large: bool) -> Media:
+    """Pixels, NumPy `[height, width, 1, 3 or 4]`, as an image."""
+    return _image(_drawn(pixels), large=large)
 
 
 def _drawn(pixels: Any) -> Any:

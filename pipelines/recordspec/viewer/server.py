@@ -106,6 +106,7 @@ class Routes:
             "/api/rows": self._rows,
             "/api/record": self._record,
             "/api/medium": self._medium,
+            "/api/batch": self._batch,
             "/api/statistics": self._statistics,
             "/api/problems": lambda _: viewed.problems(),
             "/api/compare": lambda request: viewed.compared(
@@ -153,6 +154,10 @@ class Routes:
     def _record(self, request: Request) -> Any:
         return self._viewed.record(request.query_params.get("split"), _number(request.query_params, "row"))
 
+    def _batch(self, request: Request) -> Any:
+        asked = request.query_params
+        return self._viewed.batch(asked["split"], _number(asked, "epoch", 0), _number(asked, "step", 0))
+
     def _statistics(self, request: Request) -> Any:
         asked = request.query_params
         return self._viewed.statistics(_number(asked, "seen", 0), first="first" in asked)
@@ -160,8 +165,12 @@ class Routes:
     def _medium(self, request: Request) -> Any:
         asked = request.query_params
         place = [int(number) for number in asked.get("place", "").split(".") if number]
-        row, column = _number(asked, "row"), asked["column"]
-        made = self._viewed.medium(asked.get("split"), row, column, place, large="large" in asked)
+        row, large = _number(asked, "row"), "large" in asked
+        if "step" in asked and self._viewed.batches is not None:
+            step = asked["split"], _number(asked, "epoch"), _number(asked, "step")
+            made = self._viewed.batches.medium(*step, _number(asked, "column"), row, place=place, large=large)
+        else:
+            made = self._viewed.medium(asked.get("split"), row, asked["column"], place, large=large)
         return self._responses.Response(made.data, media_type=made.type)
 
 

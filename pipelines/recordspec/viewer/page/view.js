@@ -140,6 +140,58 @@ const byDistance = ({ features, measures }) => {
   return [...features].sort((a, b) => (place.get(a.name) ?? Infinity) - (place.get(b.name) ?? Infinity));
 };
 
+// A batch as the model gets it, beside what is stored of its rows.
+const Batch = ({ files, state, go }) => {
+  const { splits, batch, order } = files.batches;
+  const split = state.split ?? (splits.includes("train") ? "train" : splits[0]);
+  const step = { split, epoch: state.epoch, step: state.step };
+  const answer = useAnswer("batch", step, whole);
+  const apply = (event) => {
+    event.preventDefault();
+    const entered = Object.fromEntries(new FormData(event.target));
+    go({ split: entered.split, epoch: Number(entered.epoch) || 0, step: Number(entered.step) || 0 });
+  };
+  const { value } = answer;
+  const steps = value?.steps ?? Infinity;
+  const orders = { global: "in the global order of the epoch", buffer: "shuffled with a buffer", files: "in the order of the files" };
+  const number = (name) => html`<label>${name} <input type="number" name=${name} min="0" value=${state[name]} /></label>`;
+  return html`<div class="text"><form onSubmit=${apply}><label>split <select name="split">${splits.map((each) => html`<option selected=${each === split}>${each}</option>`)}</select></label>
+      ${number("epoch")} ${number("step")} <button>show</button>
+      <button type="button" onClick=${() => go({ step: state.step - 1 })} disabled=${state.step === 0}>previous</button>
+      <button type="button" onClick=${() => go({ step: state.step + 1 })} disabled=${state.step + 1 >= steps}>next</button></form>
+    <p>${batch === null ? "Rows" : `Batches of ${counted(batch)} rows`}, ${orders[order]}${value?.steps ? `; ${counted(value.steps)} steps an epoch` : ""}.</p>
+    <${Progress} answer=${{ ...answer, stage: "reading the batch" }} />
+    ${value?.note && html`<p class="note">${seen(value.note)}</p>`}
+    ${value?.of > value?.rows.length && html`<p class="note">The first ${counted(value.rows.length)} of ${counted(value.of)} rows.</p>`}
+    ${value && html`<${BatchRows} files=${files} batch=${value} state=${state} go=${go} />`}</div>`;
+};
+
+const BatchRows = ({ files, batch, state, go }) => {
+  const isKnown = batch.rows.every((row) => row.stored);
+  const heads = batch.columns.map(
+    (column) => html`<th scope="col">${seen(column.name)}<small>${column.role}, ${column.type}${column.padding === undefined ? "" : `, padded with ${column.padding}`}</small></th>`,
+  );
+  const stored = isKnown && files.columns.map((column) => html`<th scope="col">${seen(column.name)}<small>${column.kind ?? ""} ${column.type}</small></th>`);
+  const rows = batch.rows.map((row, place) => {
+    const at = { split: batch.split, epoch: batch.epoch, step: batch.step, row: place };
+    const given = row.cells.map((cell, column) => html`<td class=${isNumber(cell) ? "number" : ""}><${Cell} cell=${cell} at=${{ ...at, column }} /></td>`);
+    if (!isKnown) return html`<tr><th scope="row">${place}</th>${given}</tr>`;
+    const of_row = { split: batch.split, row: row.row };
+    const open = (event) => {
+      event.preventDefault();
+      go(of_row);
+    };
+    const head = html`<th scope="row"><a href=${urlOf({ ...state, ...of_row })} onClick=${open}>${counted(row.row)}</a></th>`;
+    const { cells, problems } = row.stored;
+    const kept = problems
+      ? html`<td class="bad" colspan=${files.columns.length}>${seen(problems.join("; "))}</td>`
+      : files.columns.map(({ name }, index) => html`<td class=${isNumber(cells[index]) ? "number" : ""}><${Cell} cell=${cells[index]} at=${{ ...of_row, column: name }} boxes=${boxesOver(files.columns, cells, name)} /></td>`);
+    return html`<tr>${head}${given}${kept}</tr>`;
+  });
+  const groups = isKnown && html`<tr><td></td><th scope="colgroup" colspan=${heads.length}>what the model gets</th><th scope="colgroup" colspan=${files.columns.length}>what is stored</th></tr>`;
+  return html`<table class="batch"><thead>${groups}<tr><th scope="col">row</th>${heads}${stored}</tr></thead><tbody>${rows}</tbody></table>`;
+};
+
 const TABS = { rows: "Rows", columns: "Columns", problems: "Problems", compare: "Compare", batch: "Batch" };
 
 const Tabs = ({ files, state, go }) => {
@@ -190,6 +242,7 @@ const App = () => {
     columns: () => html`<${Columns} files=${described} answer=${statistics} state=${state} go=${go} />`,
     problems: () => html`<${Problems} state=${state} go=${go} />`,
     compare: () => html`<${Compare} files=${described} state=${state} go=${go} />`,
+    batch: () => described.batches && html`<${Batch} files=${described} state=${state} go=${go} />`,
   }[state.tab ?? "rows"];
   return html`<a class="skip" href="#main">to the content</a>
     <header><h1 title=${described.files.join("\n")}>${seen(name)}</h1><${Tabs} files=${described} state=${state} go=${go} />

@@ -1,0 +1,357 @@
+"""The batches that a config's pipeline gives a model: any one of them, by its epoch and its step."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec._tf import tf
+from recordspec.errors import Problem, RecordspecError, SpecError, show_shape
+from recordspec.inspect.columns import is_image_shape
+from recordspec.inspect.explain import is_padded, padding_text
+from recordspec.pipeline import Pipeline
+from recordspec.reading.global_order import whole_numbers
+from recordspec.schema import decoder
+from recordspec.viewer.cells import Cell, cell, item_at, labels_cell, numbers_cell
+from recordspec.viewer.media import Media, medium, picture
+
+# Rows of a batch that are shown.
+MOST_ROWS = 256
+# Batches that are kept, and their bytes, so that each image of one does not read it again.
+_KEPT, _KEPT_BYTES = 4, 256 << 20
+# To begin at an epoch takes TensorFlow 10 ms for each before it.
+_MOST_EPOCHS = 1 << 12
+# The least side of an array that is drawn as an image, though no feature says that it is one.
+_LEAST_SIDE = 8
+_PIXELS = ("uint8", "uint16", "float16", "float32", "float64")
+_ROLES = ("input", "target", "weight")
+
+
+class ModelBatches:
+    """The batches that a config's pipeline gives a model.
+
+    May be used from several threads; one batch at a time is read.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._last: OrderedDict[tuple[str, int, int], _ModelBatch] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def described(self) -> dict[str, Any]:
+        """The splits, the rows of each, the size of a batch, and the order: `global`, `buffer` or `files`.
+
+        Needs no TensorFlow. Raises StoreError if the dataset is not built.
+        """
+        read, manifest = self._pipeline.config.read, self._pipeline.manifest
+        order = "files" if read.shuffle is None else "global" if read.shuffle.global_ else "buffer"
+        return {
+            "splits": list(manifest.splits),
+            "rows": {split: manifest.rows(split) for split in manifest.splits},
+            "batch": None if read.batch is None else read.batch.size,
+            "order": order,
+        }
+
+    def steps(self, split: str) -> int | None:
+        """The batches of an epoch; None if the values of rows decide how many there are.
+
+        Raises StoreError if there is no such split.
+        """
+        try:
+            return self._pipeline.steps(split, repeat=1)
+        except SpecError:
+            return None
+
+    def batch(self, split: str, epoch: int, step: int) -> dict[str, Any]:
+        """The batch that a step of training sees, as cells, and which stored rows it has.
+
+        Raises what `Pipeline.dataset` raises, and SpecError for a step that there is not; RecordError for a
+        record that does not decode.
+        """
+        batch = self._batch(split, epoch, step)
+        return {
+            "split": split,
+            "epoch": epoch,
+            "step": step,
+            "steps": batch.steps,
+            "of": batch.size,
+            "columns": [column.described() for column in batch.columns],
+            "rows": [
+                {**place, "cells": [column.cell(row) for column in batch.columns]}
+                for row, place in enumerate(batch.places)
+            ],
+            "note": batch.note,
+        }
+
+    def medium(
+        self,
+        split: str,
+        epoch: int,
+        step: int,
+        column: int,
+        row: int,
+        *,
+        place: Sequence[int] = (),
+        large: bool = False,
+    ) -> Media:
+        """An image of a batch, or an image or a sound that is still encoded there.
+
+        Args:
+            column, row: their numbers in what `batch` returns.
+            place: of an item of lists: the number of an item of each.
+            large: whether an image is to be seen alone.
+
+        Raises IndexError if there is none, RecordError for a value that is none, and what `batch` raises.
+        """
+        batch = self._batch(split, epoch, step)
+        for number, count in ((column, len(batch.columns)), (row, len(batch.places))):
+            if not 0 <= number < count:
+                raise IndexError(number)
+        return batch.columns[column].medium(row, list(place), large=large)
+
+    def _batch(self, split: str, epoch: int, step: int) -> _ModelBatch:
+        """A batch, one of the last or read again."""
+        key, last = (split, epoch, step), self._last
+        with self._lock:
+            if key not in last:
+                last[key] = _read_batch(self._pipeline, split, epoch, step, self.steps(split))
+            last.move_to_end(key)
+            while len(last) > 1 and (len(last) > _KEPT or sum(map(_bytes_of, last.values())) > _KEPT_BYTES):
+                last.popitem(last=False)
+            return last[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BatchColumn:
+    """A tensor of a batch.
+
+    Attributes:
+        name: that of the feature; of a product of weights their names.
+        role: what it is to the model.
+        values: `[n, ...]`, dense, ragged or sparse.
+        names: the names of the classes that its values are; empty for other values.
+        is_picture: whether the feature is an image.
+        padding: what rows are filled up with to the size of others, as text; None if they are not.
+    """
+
+    name: str
+    role: str
+    values: Any
+    names: tuple[str, ...] = ()
+    is_picture: bool = False
+    padding: str | None = None
+
+    def described(self) -> dict[str, Any]:
+        shape = show_shape(self.values.shape.as_list()[1:]).replace("[]", "")
+        kind = type(self.values).__name__.removesuffix("Tensor").lower()
+        words = (kind if kind in ("ragged", "sparse") else "", self.values.dtype.name, shape)
+        described = {"name": self.name, "role": self.role, "type": " ".join(filter(None, words))}
+        return described if self.padding is None else {**described, "padding": self.padding}
+
+    def cell(self, row: int) -> Cell:
+        """A row as the page draws it."""
+        value = self._row(row)
+        if self.names and not isinstance(value, dict):
+            return labels_cell(value.tolist() if isinstance(value, np.ndarray) else value, self.names)
+        is_numeric = isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
+        if not is_numeric or (value.ndim < 2 and value.size < 2):
+            return cell(self._arrow(value))
+        shape: list[int | None] = [*value.shape]
+        if self._is_image(value):
+            measures = {"height": value.shape[0], "width": value.shape[1], "size": value.nbytes}
+            return {"is": "image", "form": value.dtype.name, **measures}
+        return numbers_cell(value.reshape(-1), shape, form=value.dtype.name)
+
+    def medium(self, row: int, place: list[int], *, large: bool) -> Media:
+        """The image, or the file of one or of a sound, in a row."""
+        value = self._row(row)
+        if isinstance(value, np.ndarray) and self._is_image(value):
+            return picture(value, large=large)
+        return medium(item_at(self._arrow(value), place), large=large)
+
+    def _is_image(self, value: Any) -> bool:
+        is_like = value.dtype.name in _PIXELS and min(value.shape[:2], default=0) >= _LEAST_SIDE
+        return is_image_shape([*value.shape]) and (self.is_picture or is_like)
+
+    def _row(self, row: int) -> Any:
+        """A row: an array; lists if its own rows differ in length; a dict of the parts of a sparse one."""
+        if isinstance(self.values, tf.sparse.SparseTensor):
+            own = self.values.indices.numpy()[:, 0] == row
+            indices = self.values.indices.numpy()[own, 1:]
+            return {
+                "indices": indices[:, 0] if indices.shape[1] == 1 else indices,
+                "values": self.values.values.numpy()[own],
+            }
+        value = self.values[row]
+        if not isinstance(value, tf.RaggedTensor):
+            is_text = value.dtype == tf.string  # of NumPy they would end before zeros
+            return np.asarray(value.numpy(), object if is_text else None)
+        filled = value.to_tensor()
+        return filled.numpy() if tf.size(filled) == tf.size(value.flat_values) else value.to_list()
+
+    def _arrow(self, value: Any) -> Any:
+        """A row as a `pyarrow.Scalar`."""
+        if isinstance(value, dict):
+            fields = {name: _array(part, part.dtype, part.ndim) for name, part in value.items()}
+            return arrow().StructArray.from_arrays(list(fields.values()), list(fields))[0]
+        depth = value.ndim if isinstance(value, np.ndarray) else self.values.shape.rank - 1
+        return _array(value, np.dtype(self.values.dtype.as_numpy_dtype), depth)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ModelBatch:
+    """The first rows of a batch.
+
+    Attributes:
+        columns: its tensors.
+        places: which stored row each row is, and where; None if that is not known.
+        size: the number of all its rows.
+        steps: the batches of an epoch, if that is known.
+        note: what is to be told of it.
+    """
+
+    columns: list[_BatchColumn]
+    places: list[dict[str, Any]]
+    size: int
+    steps: int | None
+    note: str | None
+
+
+def _array(value: Any, dtype: np.dtype[Any], depth: int) -> Any:
+    """An array of Arrow with one value: lists of this depth of numbers, truth values or bytes."""
+    types = arrow()
+    kind = types.large_binary() if dtype.kind in "OSU" else types.from_numpy_dtype(dtype)
+    for _ in range(depth):
+        kind = types.large_list(kind)
+    return types.array([value.tolist() if isinstance(value, np.ndarray) else value], kind)
+
+
+def _read_batch(pipeline: Pipeline, split: str, epoch: int, step: int, steps: int | None) -> _ModelBatch:
+    """Reads a batch: of the rows before it only what a shuffle needs."""
+    _check(epoch, step, steps)
+    shuffle = pipeline.config.read.shuffle
+    # With a cache, files are read in one order in all epochs. That of a folder would be written.
+    cache = "none" if shuffle is None or pipeline.config.read.cache == "none" else "memory"
+    with pipeline.locating(split):
+        dataset = pipeline.dataset(split, start=(epoch, step), repeat=1, prefetch=None, cache=cache)
+        element = next(iter(dataset.take(1)), None)
+    if element is None:
+        raise SpecError(Problem(path=("step",), expected="a batch of the epoch", got=str(step)))
+    whole = list(_columns(pipeline, element))
+    size = int(_rows_of(whole[0].values))
+    columns = [replace(column, values=_first(column.values)) for column in whole]
+    places, note = _places(pipeline, split, epoch, step, min(size, MOST_ROWS))
+    return _ModelBatch(columns=columns, places=places, size=size, steps=steps, note=note)
+
+
+def _check(epoch: int, step: int, steps: int | None) -> None:
+    """Raises SpecError for a step that there is not, as `Pipeline.which` does, and for a very late epoch."""
+    epoch, step = whole_numbers(epoch=(epoch, 0), step=(step, 0))
+    if epoch >= _MOST_EPOCHS:
+        raise SpecError(Problem(path=("epoch",), expected=f"a number below {_MOST_EPOCHS}", got=str(epoch)))
+    if steps is not None and step >= steps:
+        expected = f"a number below {steps}, the batches of an epoch"
+        raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
+
+
+def _columns(pipeline: Pipeline, element: Any) -> Iterator[_BatchColumn]:
+    """The tensors of what a model is given, with the names of their features."""
+    schema, fit = pipeline.schema, pipeline.config.fit
+    specs, is_batch = decoder.batch_spec(schema), pipeline.config.read.batch is not None
+    encoded = {} if fit is None else fit.encode
+    for name, role, tensor in _tensors(element, fit.parts if fit is not None else ("",)):
+        values = _shown(tensor if is_batch else _as_batch(tensor))
+        feature = None if name in encoded else schema.names.get(name)
+        if feature is None:
+            yield _BatchColumn(name=name, role=role, values=values)
+            continue
+        was_padded = isinstance(values, tf.Tensor) and is_batch and is_padded(feature, specs[name])
+        yield _BatchColumn(
+            name=name,
+            role=role,
+            values=values,
+            names=feature.class_names if values.dtype.is_integer else (),
+            is_picture=feature.pictures is not None,
+            padding=padding_text(schema.padding.get(name), values.dtype.name) if was_padded else None,
+        )
+
+
+def _tensors(element: Any, parts: Sequence[Any]) -> Iterator[tuple[str, str, Any]]:
+    """The tensors of what a model is given, each with its name and role.
+
+    Args:
+        parts: the names of inputs, targets and weights, as `Fit.parts` has them.
+    """
+    for part, names, role in zip(element if len(parts) > 1 else [element], parts, _ROLES, strict=False):
+        if isinstance(part, Mapping):
+            yield from ((name, role, tensor) for name, tensor in part.items())
+        else:
+            yield " * ".join(_flat(names)), role, part
+
+
+def _flat(names: Any) -> Iterator[str]:
+    """The names of features: of one, of several, or by target."""
+    if isinstance(names, str):
+        yield names
+        return
+    for some in names.values() if isinstance(names, Mapping) else names:
+        yield from _flat(some)
+
+
+def _as_batch(tensor: Any) -> Any:
+    """A single row as a batch of one."""
+    return (tf.sparse if isinstance(tensor, tf.sparse.SparseTensor) else tf).expand_dims(tensor, 0)
+
+
+def _shown(tensor: Any) -> Any:
+    """A tensor of a type that Arrow has: complex numbers are texts."""
+    if tensor.dtype.is_complex:
+        return tf.strings.as_string(tensor)
+    return tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor
+
+
+def _rows_of(tensor: Any) -> Any:
+    if isinstance(tensor, tf.RaggedTensor):
+        return tensor.nrows()
+    return tensor.dense_shape[0] if isinstance(tensor, tf.sparse.SparseTensor) else tensor.shape[0]
+
+
+def _first(tensor: Any) -> Any:
+    """The first rows of a tensor, as many as are shown."""
+    if isinstance(tensor, tf.sparse.SparseTensor):
+        size = tf.concat([[MOST_ROWS], tensor.dense_shape[1:]], 0)
+        return tf.sparse.slice(tensor, tf.zeros_like(size), size)
+    return tensor if _rows_of(tensor) <= MOST_ROWS else tensor[:MOST_ROWS]
+
+
+def _bytes_of(batch: _ModelBatch) -> int:
+    """The memory of the tensors of a batch, about: of a string at least 16 bytes."""
+    tensors = [
+        part for column in batch.columns for part in tf.nest.flatten(column.values, expand_composites=True)
+    ]
+    return sum(int(tf.size(tensor)) * (tensor.dtype.size or 16) for tensor in tensors)
+
+
+def _places(
+    pipeline: Pipeline, split: str, epoch: int, step: int, count: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Which stored row each of the first rows of a batch is; or none, and why that is not known."""
+    try:
+        rows, numbers = pipeline._rows_of_step(epoch, step, split)
+    except RecordspecError as error:  # of options with which it is not known, or files that have no numbers
+        note = f"which stored rows these are is not known: {error.problems[0]}"
+        if step and pipeline.config.read.shuffle is not None:
+            note += "; to show this step, the rows before it in the epoch were read"
+        return [{"row": None, "file": None, "record": None}] * count, note
+    placed = zip(numbers[:count].tolist(), rows.places(numbers[:count]), strict=True)
+    return [
+        {"row": number, "file": str(path), "record": record}
+        | ({} if rows.block_sizes is None else {"row_of_block": within})
+        for number, (path, record, within) in placed
+    ], None
