@@ -106,3 +106,10 @@ def test_values_of_every_kind_are_cells(tmp_path, section):
         assert [row for row in page["rows"] if "problems" in row] == []
         assert len(page["rows"]) == 4
         json.dumps([page, viewed.record(None, 0), viewed.described()], allow_nan=False)
+
+
+def test_of_very_long_values_only_the_beginning_is_looked_at(monkeypatch):
+    text, data = "né" * (1 << 20), b"\xff\xd8\xff" * (1 << 25)
+    assert cell(pa.scalar(text)) == {"is": "text", "text": text[:300], "size": 3 << 20}
+    made = cell(pa.scalar(data, pa.large_binary()))
+    assert made == {"is": "bytes", "form": "JPEG image", "size": 3 << 25, "hex": data[:16].hex(" ")}

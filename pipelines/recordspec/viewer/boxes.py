@@ -40,13 +40,33 @@ class BoxesOfImage:
         Sides are left, top, right and bottom, in pixels or, if `relative`, as parts of the image.
         """
         boxes = np.array(row[self.column].as_py(), np.float64).reshape(-1, 4)
-        low, high = corners_of(boxes[:_MOST], self.format)
-        corners = np.nan_to_num(np.concatenate([low, high], 1)).tolist()
-        made = {"is": "boxes", "corners": corners, "relative": self.format.startswith("rel_")}
+        made = self._drawn(boxes)
         for name in self.labels:
             if row[name].is_valid and len(row[name]) == len(boxes):
                 return {**made, "names": [str(label) for label in row[name].as_py()[:_MOST]]}
         return made
+
+    def of_batch(self, cells: Mapping[str, Any]) -> Any:
+        """The cell of decoded boxes, from the cells of a row of a batch: without those of zeros, which are
+        padding. Boxes of which some are not in the cell stay numbers."""
+        decoded = cells[self.column]
+        shape: list[int | None] = decoded.get("shape", []) if isinstance(decoded, dict) else []
+        if shape[1:] != [4] or len(decoded["some"]) != 4 * (shape[0] or 0):
+            return decoded
+        boxes = np.array(decoded["some"], np.float64).reshape(-1, 4)
+        boxes = boxes[boxes.any(axis=1)]
+        made = self._drawn(boxes)
+        for name in self.labels:
+            items = cells[name]["items"] if name in cells and "items" in cells[name] else ()
+            named = [item["text"] for item in items if isinstance(item, dict) and item["is"] == "label"]
+            if len(named) == len(boxes):
+                return {**made, "names": named}
+        return made
+
+    def _drawn(self, boxes: Any) -> dict[str, Any]:
+        low, high = corners_of(boxes[:_MOST], self.format)
+        corners = np.nan_to_num(np.concatenate([low, high], 1)).tolist()
+        return {"is": "boxes", "corners": corners, "relative": self.format.startswith("rel_")}
 
 
 def boxes_of_images(schema: Schema, columns: Mapping[str, ScanColumn]) -> dict[str, BoxesOfImage]:

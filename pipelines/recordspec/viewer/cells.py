@@ -20,6 +20,10 @@ from recordspec.wire.file_types import printable, type_name
 
 # Characters of a text, bytes in hexadecimal, items of a list, and numbers of which a curve is drawn.
 _CHARACTERS, _BYTES, _ITEMS, _NUMBERS = 300, 16, 8, 256
+# Items of a list in a record alone.
+_ALL_ITEMS = 1000
+# Bytes of texts, and of strings, of which only the beginning is looked at.
+_LONG_TEXT, _LONG_BYTES = 1 << 20, 1 << 26
 # Integers beyond this are rounded by JavaScript.
 _EXACT = 1 << 53
 _MISSING = {"is": "missing"}
@@ -32,7 +36,7 @@ def cell(value: Any, *, is_picture: bool = False, whole: bool = False) -> Cell:
 
     Args:
         is_picture: whether lists of numbers are the pixels of an image.
-        whole: whether texts and lists are not cut.
+        whole: whether texts and lists are not cut, unless they are very long.
     """
     types, kind = arrow().types, value.type
     if not value.is_valid:
@@ -42,7 +46,9 @@ def cell(value: Any, *, is_picture: bool = False, whole: bool = False) -> Cell:
     if types.is_struct(kind):
         return {"is": "fields", "fields": [[name, cell(value[name], whole=whole)] for name in value]}
     if types.is_binary(kind) or types.is_large_binary(kind):
-        return bytes_cell(value.as_buffer().to_pybytes(), whole=whole)
+        return _bytes(value.as_buffer(), whole=whole)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _text_of(value.as_buffer(), whole=whole)
     if is_list_type(kind):
         return _list(value.values, is_picture=is_picture, whole=whole)
     if types.is_boolean(kind):
@@ -52,6 +58,22 @@ def cell(value: Any, *, is_picture: bool = False, whole: bool = False) -> Cell:
     if types.is_temporal(kind):  # Python has no nanoseconds, and no year 10000
         return value.cast("string").as_py()
     return _text(str(value.as_py()), whole=whole)
+
+
+def _text_of(data: Any, *, whole: bool) -> Cell:
+    """A text, a buffer; of so many bytes that all would take too much memory, its beginning."""
+    if data.size <= _LONG_TEXT:
+        return _text(data.to_pybytes().decode(), whole=whole)
+    start = data.slice(0, 4 * _CHARACTERS).to_pybytes().decode(errors="ignore")
+    return {"is": "text", "text": start[:_CHARACTERS], "size": data.size}
+
+
+def _bytes(data: Any, *, whole: bool) -> Cell:
+    """A string, a buffer; of one of very many bytes, its first."""
+    if data.size <= _LONG_BYTES:
+        return bytes_cell(data.to_pybytes(), whole=whole)
+    start = data.slice(0, 1 << 12).to_pybytes()
+    return _hex(start if whole else start[:_BYTES], type_name(start) or "", data.size)
 
 
 def bytes_cell(data: bytes, *, whole: bool = False) -> Cell:
@@ -64,8 +86,11 @@ def bytes_cell(data: bytes, *, whole: bool = False) -> Cell:
     text = printable(data)
     if text is not None:
         return _text(text, whole=whole)
-    shown = data if whole else data[:_BYTES]
-    return {"is": "bytes", "form": form, "size": len(data), "hex": shown[: 1 << 12].hex(" ")}
+    return _hex(data if whole else data[:_BYTES], form, len(data))
+
+
+def _hex(data: bytes, form: str, size: int) -> Cell:
+    return {"is": "bytes", "form": form, "size": size, "hex": data[: 1 << 12].hex(" ")}
 
 
 def _text(text: str, *, whole: bool) -> Cell:
@@ -92,7 +117,7 @@ def _list(values: Any, *, is_picture: bool, whole: bool) -> Cell:
         )
     if has_numbers and None not in shape and not leaves.null_count and (len(shape) > 1 or len(leaves) > 1):
         return numbers_cell(to_numpy(leaves), shape, form=str(leaves.type), whole=whole)
-    count = len(values) if whole else min(len(values), _ITEMS)
+    count = min(len(values), _ALL_ITEMS if whole else _ITEMS)
     return {"is": "list", "length": len(values), "items": [cell(one, whole=whole) for one in values[:count]]}
 
 

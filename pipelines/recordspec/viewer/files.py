@@ -6,13 +6,14 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordError
 from recordspec.inspect.columns import type_text
 from recordspec.inspect.query import Query
-from recordspec.inspect.scan import Scanner, UnreadableRecord
+from recordspec.inspect.scan import RowBatch, Scanner, UnreadableRecord
 from recordspec.inspect.scan_columns import ColumnReader, ScanColumn, columns_of
 from recordspec.inspect.show import RecordViewer
 from recordspec.locations import LocalPath
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 # Rows of a page.
 MOST_ROWS = 100
+# Bytes of rows that are kept in memory after they were shown.
+_MOST_RECENT = 64 << 20
+# Bytes of a record of which all is shown as it is stored; of a larger one, the beginnings of values.
+_MOST_STORED = 1 << 18
 # Bytes of a record of which the page shows the hexadecimal.
 _RAW = 1 << 12
 
@@ -62,7 +67,9 @@ class ViewedFiles:
         self.scanner = Scanner.of_rows(files, schema)
         self.splits = list(dict.fromkeys(self.scanner.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
-        self._lock, self._jobs = threading.Lock(), Jobs()
+        self._lock = threading.Lock()
+        self._jobs, self._pages = Jobs(), Jobs()
+        self._recent: tuple[str | None, list[PlacedRows]] = (None, [])
 
     @cached_property
     def columns(self) -> dict[str, ScanColumn]:
@@ -74,8 +81,10 @@ class ViewedFiles:
         return ColumnReader(list(self.columns.values()), self.scanner)
 
     @cached_property
-    def _viewer(self) -> RecordViewer:
-        return RecordViewer(self._files, Query(spec=self.scanner.schema), style="full")
+    def _viewers(self) -> dict[str, RecordViewer]:
+        """What shows the records as they are stored, by style."""
+        query = Query(spec=self.scanner.schema)
+        return {style: RecordViewer(self._files, query, style=style) for style in ("full", "short")}
 
     def described(self) -> dict[str, Any]:
         """The files, their splits and their columns; and how many rows there are, if that is known."""
@@ -161,10 +170,17 @@ class ViewedFiles:
         if self.batches is None:
             raise KeyError("batch")
         batch = self.batches.batch(split, epoch, step)
+        names = [column["name"] for column in batch["columns"]]
+        for place, name in enumerate(names):
+            if name in self._boxes and self._boxes[name].image in names:
+                batch["columns"][place]["boxes"] = self._boxes[name].image
+                for row in batch["rows"]:
+                    row["cells"][place] = self._boxes[name].of_batch(
+                        dict(zip(names, row["cells"], strict=True))
+                    )
         numbers = [row["row"] for row in batch["rows"]]
         if None not in numbers:
-            with self._lock:
-                stored = list(self._shown(self.numbered(split).at(numbers)))
+            stored = self._read(split, self.numbered(split).at(numbers))
             for row, of_row in zip(batch["rows"], stored, strict=True):
                 row["stored"] = of_row
         return batch
@@ -177,9 +193,10 @@ class ViewedFiles:
         """The rows of a split, or of all files. Raises KeyError for a split that is none."""
         if split not in (None, *self.splits):
             raise KeyError(split)
-        if split not in self._rows:
-            self._rows[split] = NumberedRows(self.scanner, split)
-        return self._rows[split]
+        with self._lock:
+            if split not in self._rows:
+                self._rows[split] = NumberedRows(self.scanner, split)
+            return self._rows[split]
 
     def page(self, split: str | None, choice: Choice, first: int, count: int) -> dict[str, Any]:
         """Rows as cells; of one that cannot be read, why. Of a choice of rows, those that were found so far.
@@ -189,24 +206,52 @@ class ViewedFiles:
         count = min(count, MOST_ROWS)
         rows = self.numbered(split)
         if not choice:
-            with self._lock:
-                shown = list(self._shown(rows.page(first, count)))
-            return {"first": first, "rows": shown, "total": rows.total, "done": True}
-        job = self._selecting(split, choice)
-        selection = job.wait(lambda: count > 0 and job.value is not None and len(job.value) >= first + count)
+            job = self._pages.of(
+                (split, first, count),
+                lambda progress, _: list(self._read(split, rows.page(first, count, progress))),
+            )
+            shown = job.wait(lambda: False)
+            return {"first": first, "rows": shown or [], "total": rows.total, **job.described()}
+        searching = self._selecting(split, choice)
+        selection = searching.wait(
+            lambda: count > 0 and searching.value is not None and len(searching.value) >= first + count
+        )
         if selection is None:
-            return {"first": first, "rows": [], "total": None, **job.described()}
+            return {"first": first, "rows": [], "total": None, **searching.described()}
         numbers = selection.numbers(first, count)
-        with self._lock:
-            shown = list(self._shown(rows.at(numbers)))
+        reading = self._pages.of(
+            (split, *numbers), lambda progress, _: list(self._read(split, rows.at(numbers, progress)))
+        )
+        shown, is_done = reading.wait(lambda: False), searching.is_done
         return {
             "first": first,
-            "rows": shown,
+            "rows": shown or [],
             "total": len(selection),
             "skipped": selection.skipped,
             "ends": selection.ends,
-            **job.described(),
+            **(searching if reading.is_done else reading).described(),
+            "done": is_done and reading.is_done,
         }
+
+    def _read(self, split: str | None, page: list[PlacedRows]) -> Iterator[dict[str, Any]]:
+        """Rows as cells. They are remembered, since the page asks for their images."""
+        if sum(rows.item.bytes for rows in page if isinstance(rows.item, RowBatch)) <= _MOST_RECENT:
+            kept = [
+                replace(rows, item=rows.item.kept()) if isinstance(rows.item, RowBatch) else rows
+                for rows in page
+            ]
+            self._recent = (split, kept)
+        return self._shown(page)
+
+    def _row(self, split: str | None, number: int) -> RowBatch | UnreadableRecord:
+        """A row, one of the last that were shown or read again. Raises IndexError without it."""
+        of_split, recent = self._recent
+        page = [
+            rows for rows in recent if split == of_split and rows.first <= number < rows.first + len(rows)
+        ]
+        for rows in page or self.numbered(split).page(number, 1):
+            return rows.part(number, number + 1).item
+        raise IndexError(number)
 
     def _selecting(self, split: str | None, choice: Choice) -> Job[Selection]:
         def select(progress: JobProgress, publish: Callable[[Selection], None]) -> Selection:
@@ -234,22 +279,18 @@ class ViewedFiles:
                 if number + 1 < rows.first + len(rows):
                     yield from self._shown([left])
 
-    def _cells(self, batch: Any, index: int) -> list[Any]:
+    def _cells(self, batch: Any, index: int, *, whole: bool = False) -> list[Any]:
         row = {name: batch.column(place)[index] for place, name in enumerate(self.columns)}
         return [
             self._boxes[name].cell(row)
             if name in self._boxes and value.is_valid
-            else cell(value, is_picture=_is_picture(self.columns[name]))
+            else cell(value, is_picture=_is_picture(self.columns[name]), whole=whole)
             for name, value in row.items()
         ]
 
     def record(self, split: str | None, row: int) -> dict[str, Any]:
         """A row on its own: all its features, its place, and its bytes. Raises IndexError without it."""
-        with self._lock:
-            page = self.numbered(split).page(row, 1)
-        if not page:
-            raise IndexError(row)
-        item = page[0].item
+        item = self._row(split, row)
         if isinstance(item, UnreadableRecord):
             return {
                 "row": row,
@@ -258,6 +299,7 @@ class ViewedFiles:
                 "record": item.number,
             }
         data = item.data(0)
+        viewer = self._viewers["full" if len(data) <= _MOST_STORED else "short"]
         made, error = self._reader.made(item)
         number = int(item.numbers[0])
         return {
@@ -269,11 +311,11 @@ class ViewedFiles:
             "offset": int(item.offsets[0]),
             "length": int(item.sizes[0]) if len(item.sizes) == 1 else len(data),
             "crc": f"{masked_crc([data]):08x}",
-            "cells": self._cells(made[0], 0) if made else None,
+            "cells": self._cells(made[0], 0, whole=True) if made else None,
             "problems": [] if error is None else _texts(error.problems),
             "stored": {
                 name: value
-                for name, value in self._viewer.shown(item, 0).items()
+                for name, value in viewer.shown(item, 0).items()
                 if name not in ("file", "record", "row")
             },
             "bytes": bytes(data[:_RAW]).hex(),
@@ -285,12 +327,10 @@ class ViewedFiles:
 
         Raises KeyError, IndexError without it, RecordError if it cannot be decoded.
         """
-        chosen = self.columns[column]
-        with self._lock:
-            page = self.numbered(split).page(row, 1)
-        if not page or isinstance(page[0].item, UnreadableRecord):
+        chosen, item = self.columns[column], self._row(split, row)
+        if isinstance(item, UnreadableRecord):
             raise IndexError(row)
-        made, error = ColumnReader([chosen], self.scanner).made(page[0].item)
+        made, error = ColumnReader([chosen], self.scanner).made(item)
         if error is not None:
             raise error
         return medium(item_at(made[0].column(0)[0], place), large=large)

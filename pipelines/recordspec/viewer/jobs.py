@@ -134,6 +134,7 @@ class Jobs:
             if job is None or job.is_lost:
                 job = self._jobs[key] = Job(work)
             self._jobs.move_to_end(key)
-            while len(self._jobs) > _MOST:
-                self._jobs.popitem(last=False)
+            ended = [known for known, other in self._jobs.items() if other.is_done and known != key]
+            for known in ended[: max(len(self._jobs) - _MOST, 0)]:
+                del self._jobs[known]
         return job

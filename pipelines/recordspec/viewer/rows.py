@@ -16,6 +16,7 @@ import numpy as np
 from recordspec.errors import RecordError
 from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, scan
 from recordspec.locations import Location
+from recordspec.progress import Progress
 from recordspec.store.index import Indices, find_records
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.tfrecord import RecordRange
@@ -71,33 +72,50 @@ class NumberedRows:
         counts = [file.count for file in self._files]
         return None if None in counts else sum(count for count in counts if count is not None)
 
-    @property
-    def passed(self) -> int:
-        """The number of rows that were found so far."""
-        return sum(file.passed for file in self._files)
-
-    def page(self, first: int, count: int) -> list[PlacedRows]:
+    def page(self, first: int, count: int, progress: Progress | None = None) -> list[PlacedRows]:
         """The rows from a number on, at most `count`. Raises StoreError if a file cannot be opened."""
         page: list[PlacedRows] = []
-        for rows in self.following(first):
+        for rows in self.following(first, progress):
             page.append(rows.part(first, first + count))
             if rows.first + len(rows) >= first + count:
                 break
         return page
 
-    def at(self, numbers: Sequence[int]) -> list[PlacedRows]:
+    def at(self, numbers: Sequence[int], progress: Progress | None = None) -> list[PlacedRows]:
         """The rows with these numbers, in their order. Those that there are not are left out."""
-        return [rows for number in numbers for rows in self.page(number, 1)]
+        found: dict[int, PlacedRows] = {}
+        rows: PlacedRows | None = None
+        ahead: Iterator[PlacedRows] | None = None
+        for number in sorted(set(numbers)):
+            if rows is None or number >= rows.first + len(rows):
+                if ahead is None or self._are_plain:
+                    ahead = self.following(number, progress)
+                rows = next((each for each in ahead if number < each.first + len(each)), None)
+                if rows is None:
+                    break
+            found[number] = rows.part(number, number + 1)
+        return [found[number] for number in numbers if number in found]
 
-    def following(self, first: int) -> Iterator[PlacedRows]:
-        """All rows from a number on. Raises StoreError if a file cannot be opened."""
+    def following(self, first: int, progress: Progress | None = None) -> Iterator[PlacedRows]:
+        """All rows from a number on. Raises StoreError if a file cannot be opened.
+
+        Args:
+            progress: receives the number of rows that are read, also of those before.
+        """
         start = 0  # of a file
         for file in self._files:
             if file.count is None or first < start + file.count:
                 for rows in file.rows(max(first - start, 0)):
+                    if progress is not None:
+                        progress.advance(len(rows))
                     if start + rows.first + len(rows) > first:
                         yield replace(rows, first=start + rows.first)
             start += file.count or 0  # known now
+
+    @cached_property
+    def _are_plain(self) -> bool:
+        """Whether all can be read from any record on."""
+        return all(file.is_plain for file in self._files)
 
     def number_of(self, path: Location, record: int) -> int | None:
         """The number of the first row of a record; None if there is none. Reads files of unknown length."""
@@ -116,16 +134,15 @@ class _FileRows:
     Attributes:
         path: the path of the file.
         count: the number of rows, if it is known.
-        passed: how many were found so far.
     """
 
     def __init__(self, file: FileRange, indices: Indices, count: int | None, block: int | None) -> None:
         self.path, self._lock = file.path, threading.Lock()
         self._file, self._block = file, block if file.blocks is not None else 1
-        self._index = indices.of(file.path) if self._is_plain else None
+        self._index = indices.of(file.path) if self.is_plain else None
         if count is None and self._index is not None and file.blocks is None:
             count = self._index.records
-        self.count, self.passed = count, count or 0
+        self.count = count
         self._places = [(0, 0, 0)]  # a row, and the record that it is or begins, with its offset
 
     def rows(self, first: int) -> Iterator[PlacedRows]:
@@ -137,15 +154,14 @@ class _FileRows:
         for item in scan(part):
             rows = PlacedRows(first=row, item=item)
             row += len(rows)
-            self.passed = max(self.passed, row)
             with self._lock:
-                if item.end is not None and self._is_plain and item.end[1] >= self._places[-1][2] + _APART:
+                if item.end is not None and self.is_plain and item.end[1] >= self._places[-1][2] + _APART:
                     self._places.append((row, *item.end))
             yield rows
-        self.count = self.passed = row
+        self.count = row
 
     @cached_property
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether it can be read from any record on."""
         with suppress(RecordError):
             return compression_of(self._file.path) == "none"

@@ -91,7 +91,7 @@ class Selection:
         """Looks through all rows."""
         progress.begin("searching", self._rows.total)
         size = 0
-        for placed in self._rows.following(0):
+        for placed in self._rows.following(0, progress):
             for numbers, keys in self._matches(placed.item, placed.first):
                 size += 0 if keys is None else keys.nbytes
                 if self._count + len(numbers) > _MOST_ROWS or size > _MOST_BYTES:
@@ -102,7 +102,6 @@ class Selection:
                 self.ends = "too many rows cannot be read, or have no value: these are of the first rows"
             if self.ends:
                 break
-            progress.advance(len(placed))
         self._sort()
 
     def _matches(self, item: RowBatch | UnreadableRecord, first: int) -> Iterator[tuple[Ints, Any]]:

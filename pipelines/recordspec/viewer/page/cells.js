@@ -15,13 +15,13 @@ const counted = (count) => count.toLocaleString("en");
 const sizeText = (size) => (size < 1024 ? `${size} bytes` : `${counted(Math.round(size / 1024))} KiB`);
 
 // Boxes over an image of so many pixels, with their classes.
-const Boxes = ({ boxes, width, height }) => html`<svg viewBox=${`0 0 ${width} ${height}`} class="boxes" aria-hidden="true">
+const Boxes = ({ boxes, width, height, large }) => html`<svg viewBox=${`0 0 ${width} ${height}`} class="boxes" aria-hidden="true">
   ${boxes.map((cell) => {
     const [across, down] = cell.relative ? [width, height] : [1, 1];
     return cell.corners.map(([left, top, right, bottom], place) => {
       const name = cell.names?.[place];
       return html`<rect x=${left * across} y=${top * down} width=${(right - left) * across} height=${(bottom - top) * down} />
-        ${name !== undefined && html`<text x=${left * across} y=${top * down} font-size=${height / 12}>${seen(name)}</text>`}`;
+        ${name !== undefined && html`<text x=${left * across} y=${top * down} font-size=${height / (large ? 20 : 8)}>${seen(name)}</text>`}`;
     });
   })}</svg>`;
 
@@ -33,8 +33,8 @@ const Medium = ({ cell, at, large, boxes }) => {
     const drawn = boxes?.flatMap((each) => each.names ?? each.corners.map(() => "a box")) ?? [];
     const over = drawn.length ? `, with ${drawn.map(seen).join(", ")}` : "";
     const alt = `${cell.form}, ${cell.width} x ${cell.height}, ${sizeText(cell.size)}${over}`;
-    return html`<span class="image"><img src=${url} alt=${alt} title=${alt} loading="lazy" />
-      ${drawn.length > 0 && html`<${Boxes} boxes=${boxes} width=${cell.width} height=${cell.height} />`}</span>`;
+    return html`<span class="image"><img class=${cell.width < 256 ? "little" : ""} src=${url} alt=${alt} title=${alt} loading="lazy" />
+      ${drawn.length > 0 && html`<${Boxes} boxes=${boxes} width=${cell.width} height=${cell.height} large=${large} />`}</span>`;
   }
   const text = `${cell.form}, ${cell.seconds.toFixed(2)} s, ${sizeText(cell.size)}`;
   return html`<figure class="sound"><audio controls preload="none" src=${url} aria-label=${text}></audio>
@@ -113,7 +113,7 @@ const Cell = ({ cell, at, large, boxes }) => {
     case "number":
       return html`${cell.text}`;
     case "text":
-      return html`${seen(cell.text)}... <small>${counted(cell.length)} characters</small>`;
+      return html`${seen(cell.text)}... <small>${cell.length === undefined ? sizeText(cell.size) : `${counted(cell.length)} characters`}</small>`;
     case "bytes":
       return html`<span class="hex">${cell.hex}</span> <small>${cell.form} ${sizeText(cell.size)}</small>`;
     case "image":

@@ -46,7 +46,7 @@ const asking = async (name, asked, signal) => {
 
 // What the server answers, again when what is asked changes; the request before is cancelled. An answer that is
 // not `done` is asked for again: `merged` joins it with the one before, and says what is asked next.
-const useAnswer = (name, asked, merged = (_, answer) => [answer, {}]) => {
+const useAnswer = (name, asked, merged = (_, value) => [{ value }, {}]) => {
   const [answer, setAnswer] = useState({});
   useEffect(() => {
     if (asked === null) {
@@ -77,8 +77,6 @@ const filling = (before, answer) => {
   const rows = before.rows?.length >= PAGE ? before.rows : answer.rows;
   return [{ ...answer, rows, waits: !answer.done }, rows.length >= PAGE ? { count: 0 } : {}];
 };
-
-const whole = (_, answer) => [{ value: answer }, {}];
 
 // ---- the parts of the page ----
 
@@ -145,7 +143,7 @@ const Batch = ({ files, state, go }) => {
   const { splits, batch, order } = files.batches;
   const split = state.split ?? (splits.includes("train") ? "train" : splits[0]);
   const step = { split, epoch: state.epoch, step: state.step };
-  const answer = useAnswer("batch", step, whole);
+  const answer = useAnswer("batch", step);
   const apply = (event) => {
     event.preventDefault();
     const entered = Object.fromEntries(new FormData(event.target));
@@ -174,7 +172,7 @@ const BatchRows = ({ files, batch, state, go }) => {
   const stored = isKnown && files.columns.map((column) => html`<th scope="col">${seen(column.name)}<small>${column.kind ?? ""} ${column.type}</small></th>`);
   const rows = batch.rows.map((row, place) => {
     const at = { split: batch.split, epoch: batch.epoch, step: batch.step, row: place };
-    const given = row.cells.map((cell, column) => html`<td class=${isNumber(cell) ? "number" : ""}><${Cell} cell=${cell} at=${{ ...at, column }} /></td>`);
+    const given = row.cells.map((cell, column) => html`<td class=${isNumber(cell) ? "number" : ""}><${Cell} cell=${cell} at=${{ ...at, column }} boxes=${boxesOver(batch.columns, row.cells, batch.columns[column].name)} /></td>`);
     if (!isKnown) return html`<tr><th scope="row">${place}</th>${given}</tr>`;
     const of_row = { split: batch.split, row: row.row };
     const open = (event) => {
@@ -208,7 +206,7 @@ const Tabs = ({ files, state, go }) => {
 
 const App = () => {
   const [state, setState] = useState(readState);
-  const files = useAnswer("files", {}, whole);
+  const files = useAnswer("files", {});
   const described = files.value;
   const isRows = (state.tab ?? "rows") === "rows";
   const choice = { where: state.where, text: state.text, sort: state.sort, descending: state.descending };
