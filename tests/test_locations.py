@@ -455,6 +455,8 @@ def test_code_seldom_asks_where_a_path_is():
         "inspect/adopt.py: isinstance(path, RemotePath)",  # to what there are no links
         "inspect/adopt.py: isinstance(path, LocalPath)",  # whose lengths are read alone
         "inspect/adopt.py: isinstance(home, RemotePath)",  # how it is published
+        "viewer/files.py: isinstance(self.scanner.paths[0], LocalPath)",  # to read a store costs requests
+        "viewer/statistics.py: isinstance(folder, LocalPath)",  # nothing is kept in a store by looking at it
         "inspect/verify.py: isinstance(folder, LocalPath)",  # a store keeps the shards of replaced datasets
         "reading/plan.py: isinstance(self.path, RemotePath)",  # what is staged
         "reading/staging.py: str(path).startswith('gs://')",  # what TensorFlow reads itself
@@ -585,7 +587,7 @@ TRIED_ELSEWHERE = {
     *("locations:location_problem:path", "locations:absolute:path", "locations:text_of:path"),
     *("locations:in_store:path", "locations:below:folder", "locations:open_file:path"),
     *("locations:read_bytes:path", "locations:read_text:path", "locations:output_file:path"),
-    "viewer.files:ViewedFiles.__init__:files",
+    *("viewer.files:ViewedFiles.__init__:files", "viewer.problems:problems:files"),
     *("wire.hashes:sha256_of:path", "writing.sources.base:FileSource.open:folder"),
     *("writing.sources.tfrecord:TFRecords.open:folder",),
     *("inspect.adopt:adopt:files", "inspect.adopt:adopt:out"),  # tests/inspect/test_adopt.py, and the command
@@ -1106,7 +1108,7 @@ OPENERS = {
     "viewer/server.py: part.read_bytes": "the same",
     "viewer/server.py: webbrowser.open": "a URL in a browser",
     "viewer/media.py: images.pillow('images').open": "bytes in memory",
-    "inspect/stats/page.py: files('recordspec.inspect.stats').joinpath('page.css').read_text": "the same",
+    "viewer/offline.py: folder.joinpath(name).read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",
     "schema/media/images.py: library.open": "bytes in memory",
@@ -1153,6 +1155,7 @@ def test_files_are_opened_for_reading_in_one_place():
 # What may write files other than by `output_file` and `atomic_write`, and why.
 WRITERS = {
     "inspect/diff.py: path.open": "in a temporary folder",
+    "viewer/statistics.py: file.write_text": "in `output_file`",
     "inspect/repair.py: (transaction.partial / REPORT_FILE).open": "in the partial folder",
     "inspect/repair.py: (target / name).open": "the same",
     "locations.py: path.open": "flushes a file",

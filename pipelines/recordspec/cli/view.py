@@ -21,7 +21,6 @@ def view(
 
     \b
       recordspec view data/digits
-      recordspec view exported/*.tfrecord --spec schemas/digits.yaml
       recordspec view configs/digits.yaml
 
     Prints the URL of the page, which only this machine can open, and only with the token in it. Ctrl-C ends

@@ -82,12 +82,12 @@ def boxes_of_images(schema: Schema, columns: Mapping[str, ScanColumn]) -> dict[s
         for name, column in columns.items()
         if is_list_type(column.type) and types.is_dictionary(column.type.value_type)
     )
-    found = {}
+    made = {}
     for name, column in columns.items():
         feature = column.features[0].feature if len(column.features) == 1 else None
         if not isinstance(feature, Box) or column.features[0].section == "sequence":
             continue
         image = feature.image or (images[0] if len(images) == 1 else None)
         if image in images:
-            found[name] = BoxesOfImage(column=name, image=image, format=feature.format, labels=labels)
-    return found
+            made[name] = BoxesOfImage(column=name, image=image, format=feature.format, labels=labels)
+    return made

@@ -45,10 +45,10 @@ def problems(files: Files, scanner: Scanner, rows: NumberedRows, progress: JobPr
     return {"count": count, "problems": listed, "checked": scanner.schema is not None}
 
 
-Place = tuple["Location | None", "int | None", Problem]
+FoundProblem = tuple["Location | None", "int | None", Problem]
 
 
-def _corrupt(files: Files, progress: JobProgress) -> Iterator[Place]:
+def _corrupt(files: Files, progress: JobProgress) -> Iterator[FoundProblem]:
     for file in verify(files, progress):
         for problem in file.problems:
             yield None, None, problem
@@ -56,7 +56,7 @@ def _corrupt(files: Files, progress: JobProgress) -> Iterator[Place]:
             yield from ((file.integrity.path, loss.record, loss.problem) for loss in file.integrity.losses)
 
 
-def _invalid(scanner: Scanner, progress: JobProgress) -> Iterator[Place]:
+def _invalid(scanner: Scanner, progress: JobProgress) -> Iterator[FoundProblem]:
     """Violations of the schema, if there is one."""
     if scanner.schema is None:
         return

@@ -83,7 +83,7 @@ class NumberedRows:
 
     def at(self, numbers: Sequence[int], progress: Progress | None = None) -> list[PlacedRows]:
         """The rows with these numbers, in their order. Those that there are not are left out."""
-        found: dict[int, PlacedRows] = {}
+        by_number: dict[int, PlacedRows] = {}
         rows: PlacedRows | None = None
         ahead: Iterator[PlacedRows] | None = None
         for number in sorted(set(numbers)):
@@ -93,8 +93,8 @@ class NumberedRows:
                 rows = next((each for each in ahead if number < each.first + len(each)), None)
                 if rows is None:
                     break
-            found[number] = rows.part(number, number + 1)
-        return [found[number] for number in numbers if number in found]
+            by_number[number] = rows.part(number, number + 1)
+        return [by_number[number] for number in numbers if number in by_number]
 
     def following(self, first: int, progress: Progress | None = None) -> Iterator[PlacedRows]:
         """All rows from a number on. Raises StoreError if a file cannot be opened.

@@ -33,12 +33,11 @@ _FIRST_ROWS = 2000
 _MOST_BYTES = 64 << 20
 
 Bar = tuple[str, int, "str | None"]
-Columns = Mapping[str, ScanColumn]
 
 
 def statistics(
     scanner: Scanner,
-    columns: Columns,
+    columns: Mapping[str, ScanColumn],
     progress: JobProgress,
     publish: Callable[[dict[str, Any]], None] | None,
 ) -> dict[str, Any]:
@@ -79,7 +78,7 @@ class Side:
     name: str
     scanner: Scanner
     split: str | None
-    columns: Columns
+    columns: Mapping[str, ScanColumn]
 
 
 def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
@@ -168,7 +167,7 @@ class _Kept:
             file.write_text(json.dumps({"of": self.of, "statistics": made}), encoding="utf-8")
 
 
-def drawn(report: StatsReport, columns: Columns) -> dict[str, Any]:
+def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, Any]:
     """A report for the page.
 
     Args:
