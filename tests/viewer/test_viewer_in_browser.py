@@ -1,5 +1,6 @@
-"""The page in Chromium: rows, records, images, sounds; with the keyboard alone; and hostile records as what they
-are. Nothing is fetched from outside, and the console is empty."""
+"""The page in Chromium: rows, records, images, sounds, filters, statistics, problems, comparisons and batches; with
+the keyboard alone; hostile records as what they are. Nothing is fetched from outside, the console is empty, and axe
+finds nothing that keeps anyone out."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from some_records import example, write
@@ -16,6 +18,7 @@ from media import image_bytes, photo, sound_bytes, tone
 
 pytestmark = [pytest.mark.services, pytest.mark.newest]
 
+DATA = Path(__file__).parents[3] / "shared/data"
 SCHEMA = """
 schema: shown
 features:
@@ -166,3 +169,181 @@ def test_hostile_records_are_what_they_are(browser, tmp_path):
             page.goto(f"{page.url.partition('?')[0]}?row={number}")
             page.wait_for_selector("dialog dd, dialog .bad")
         assert page.locator("tbody script, tbody svg[onload], dialog script").count() == 0
+
+
+def axe(page):
+    """What axe finds: of accessibility, also the contrast of colours."""
+    axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe_playwright.Axe().run(page)
+    return [
+        (each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found.response["violations"]
+    ]
+
+
+def test_rows_are_filtered_by_a_click_by_sql_and_by_a_text_and_sorted(browser, data):
+    with opened(browser, data) as page:
+        page.locator("thead th").filter(has_text="side").locator("svg .bar").first.click()
+        page.wait_for_url("**/?where=**")
+        assert page.get_by_label("where").input_value() == "\"side\" = 'left'"
+        page.get_by_text("of 125", exact=True).wait_for()
+        assert {*page.locator("tbody .label").all_inner_texts()} == {"left"}
+        page.get_by_label("where").fill("n >= 10 AND n < 20")
+        page.keyboard.press("Enter")
+        page.get_by_text("of 10", exact=True).wait_for()
+        page.get_by_role("button", name="n", exact=True).click()
+        page.locator("th[aria-sort=ascending]").get_by_role("button").click()
+        page.locator("th[aria-sort=descending]").wait_for()
+        page.locator("tbody tr").first.get_by_text("19", exact=True).wait_for()
+        numbers = [int(row.locator("td").first.inner_text()) for row in page.locator("tbody tr").all()]
+        assert numbers == list(range(19, 9, -1))
+        page.reload()  # all of it is in the URL
+        page.get_by_text("of 10", exact=True).wait_for()
+        assert page.locator("tbody td").first.inner_text() == "19"
+        page.locator("tbody a").nth(1).click()
+        page.wait_for_selector("dialog img")
+        page.keyboard.press("ArrowRight")  # to the row after it in this order
+        page.locator("dialog dd").first.get_by_text("17", exact=True).wait_for()
+        page.keyboard.press("Escape")
+        page.get_by_label("text").fill("right")
+        page.keyboard.press("Enter")
+        page.get_by_text("of 5", exact=True).wait_for()
+        page.get_by_label("columns").fill("sid")
+        page.keyboard.press("Enter")
+        page.locator("tbody tr td:nth-child(2):last-child").first.wait_for()
+        page.get_by_label("where").fill("n >")
+        page.keyboard.press("Enter")
+        page.get_by_text("syntax error at its end").wait_for()
+        page.get_by_role("button", name="clear").click()
+        page.get_by_text("of 250", exact=True).wait_for()
+
+
+def test_a_bar_of_a_column_leads_to_its_rows(browser, data):
+    with opened(browser, data) as page:
+        page.get_by_role("link", name="Columns").click()
+        page.wait_for_url("**/?tab=columns")
+        page.get_by_label("columns").fill("side")
+        card = page.locator("article")
+        assert card.count() == 1
+        assert card.locator("h3").all_inner_texts() == ["test", "train"]
+        table = page.get_by_label("classes of side in train")
+        count = table.locator("tbody td").first.inner_text()
+        table.get_by_role("button", name="left").press("Enter")
+        page.wait_for_url("**/?split=train**")
+        page.get_by_text(f"of {count}", exact=True).wait_for()
+        page.go_back()
+        page.get_by_role("heading", name="side").wait_for()
+        assert (data / "statistics.json").exists()
+
+
+def test_problems_are_found_and_lead_to_their_rows(browser, tmp_path):
+    schema = tmp_path / "s.yaml"
+    schema.write_text("{schema: s, features: {n: int64}}")
+    path = write(tmp_path / "x", *(example(n=[1] * (2 if row == 7 else 1)) for row in range(20)))
+    with opened(browser, path, "--spec", schema) as page:
+        page.get_by_role("link", name="Problems").click()
+        page.get_by_role("button", name="verify and check").click()
+        page.get_by_role("heading", name="1 problem").wait_for()
+        page.get_by_role("link", name="row 7").click()
+        page.get_by_role("heading", name="Row 7").wait_for()
+        page.locator("dialog .bad").get_by_text("expected 1 int64, got 2").wait_for()
+
+
+def test_splits_and_other_files_are_compared(browser, data, tmp_path):
+    rs.write(rs.Schema.loads("{schema: s, features: {n: int64}}"), {"n": list(range(99))}, tmp_path / "other")
+    with opened(browser, data, "--against", tmp_path / "other") as page:
+        page.get_by_role("link", name="Compare").click()
+        page.locator("select[name=old]").select_option("train")
+        page.locator("select[name=new]").select_option("test")
+        page.get_by_role("button", name="compare").click()
+        page.locator("article").first.wait_for()
+        assert page.locator("article h2").count() == 5
+        page.locator("select[name=new]").select_option("all rows of the other files")
+        page.get_by_role("button", name="compare").click()
+        page.get_by_text("numbers: ").first.wait_for()
+
+
+def test_a_batch_is_shown_as_the_model_gets_it_beside_what_is_stored(browser, tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        """
+schema: s
+features:
+  picture: {kind: image, shape: [null, null, 3], encoding: png, resize: {size: [16, 20]}}
+  boxes: {kind: box, format: xyxy}
+  side: {kind: label, names: [left, right]}
+"""
+    )
+    (tmp_path / "c.yaml").write_text(
+        "{schema: s.yaml, data: data, fit: {inputs: picture, targets: [boxes, side]},"
+        " read: {batch: 4, shuffle: {global: true, seed: 1}}}"
+    )
+    rows = [{"picture": photo(), "boxes": [[4, 6, 20, 18]], "side": row % 2} for row in range(10)]
+    rs.Pipeline.load(tmp_path / "c.yaml").build(rows)
+    steps = rs.Pipeline.load(tmp_path / "c.yaml").which(1, 2)
+    with opened(browser, tmp_path / "c.yaml") as page:
+        page.goto(f"{page.url.partition('?')[0]}?tab=batch&epoch=1&step=2")
+        table = page.locator("table.batch")
+        table.wait_for(timeout=60_000)
+        heads = [int(text) for text in table.locator("tbody th").all_inner_texts()]
+        assert heads == [step["record"] for step in steps]
+        pictures = table.locator("tbody tr").first.locator(".image")
+        # resized from 30 x 40 to 16 x 20, and the box with it
+        assert [image.get_attribute("alt").split(", ")[1] for image in pictures.locator("img").all()] == [
+            "20 x 16",
+            "40 x 30",
+        ]
+        boxes = [
+            [float(box.get_attribute(side)) for side in ("x", "width")]
+            for box in pictures.locator("rect").all()
+        ]
+        assert boxes == [[2, 8], [4, 16]]
+        assert page.get_by_role("button", name="next").is_disabled()
+
+
+def test_the_page_of_statistics_is_one_file_that_works_offline(browser, data, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "recordspec", "stats", data, "--html", tmp_path / "page.html"],
+        capture_output=True,
+    )
+    assert done.returncode == 0
+    page, said = browser.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.append(request.url) if request.url.startswith("http") else None)
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator("article h2").count() == 5
+    page.get_by_label("columns").fill("sid")
+    page.get_by_label("classes of side in train").get_by_text("left").wait_for()
+    assert page.locator("article").count() == 1
+    assert page.get_by_role("button").count() == 0
+    assert axe(page) == []
+    page.close()
+    assert said == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nobody_is_kept_out(browser, data, scheme):
+    with opened(browser, data, color_scheme=scheme) as page:
+        base = page.url.partition("?")[0]
+        found = {}
+        for state, ready in {
+            "": "tbody td",
+            "?row=3": "dialog img",
+            "?tab=columns": "article",
+            "?tab=problems&run=1": "h2",
+            "?tab=compare&old=train&new=test": "article",
+        }.items():
+            page.goto(base + state)
+            page.wait_for_selector(ready)
+            found[state] = axe(page)
+        assert {state: violations for state, violations in found.items() if violations} == {}
+
+
+@pytest.mark.parametrize("folder", ["hostile", "mnist", "sequence", "taxi"])
+def test_data_that_others_wrote_is_shown(browser, folder):
+    if not (DATA / folder).exists():
+        pytest.skip("the data of others is not here")
+    for path in sorted((DATA / folder).rglob("*")):
+        if not path.is_file() or path.suffix in (".md", ".csv", ".py", ".json", ".txt", ".yaml"):
+            continue
+        with opened(browser, path) as page:
+            page.locator("tbody tr").first.wait_for()

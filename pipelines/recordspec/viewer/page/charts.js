@@ -25,7 +25,7 @@ const SmallChart = ({ chart, filter }) => {
 // A bar that filters is a button; others are text.
 const Bar = ({ bar, filter, children, ...rest }) => {
   const where = bar[2];
-  if (!where || !filter) return html`<span ...${rest}>${children}</span>`;
+  if (!where || !filter) return html`<span role=${rest["aria-label"] && "img"} ...${rest}>${children}</span>`;
   return html`<button ...${rest} onClick=${() => filter(where)}>${children}</button>`;
 };
 
@@ -57,7 +57,7 @@ const Warnings = ({ warnings }) => warnings.length > 0 && html`<ul class="bad">$
 
 const ofSplit = (feature, split, rows, filter) => {
   const { facts, charts, warnings } = feature.splits[split];
-  return html`<section class="split" key=${split}><h4>${seen(split)}</h4>
+  return html`<section class="split" key=${split}><h3>${seen(split)}</h3>
     ${charts.map((chart) => {
       const label = `${chart.of} of ${seen(feature.name)} in ${seen(split)}`;
       return chart.is === "counts"
@@ -72,11 +72,11 @@ const Features = ({ statistics, names, filter, notes }) => {
   const wanted = statistics.features.filter((feature) => feature.name.toLowerCase().includes((names ?? "").toLowerCase()));
   const cards = wanted.map((feature) => {
     const splits = statistics.splits.filter((split) => feature.splits[split.name]);
-    return html`<article key=${feature.about + feature.name}><h3>${seen(feature.name)} <small>${seen(feature.about)}</small></h3>
+    return html`<article key=${feature.about + feature.name}><h2>${seen(feature.name)} <small>${seen(feature.about)}</small></h2>
       ${notes?.[feature.name]}
       <div class="splits">${splits.map((split) => ofSplit(feature, split.name, split.rows, filter && ((where) => filter(split.name, where))))}</div></article>`;
   });
-  return html`<section aria-label="columns">${cards}${cards.length === 0 && html`<p>No column has this name.</p>`}</section>`;
+  return html`<section aria-label="statistics">${cards}${cards.length === 0 && html`<p>No column has this name.</p>`}</section>`;
 };
 
 const Statistics = ({ statistics, names, filter }) => html`<ul class="plain">${statistics.splits.map((split) => html`<li>${seen(split.title)}${split.copies > 0 && html`; ${counted(split.copies)} copies of earlier rows`}</li>`)}</ul>

@@ -146,7 +146,7 @@ const Record = ({ files, order, state, go }) => {
     ${answer.error && html`<p class="bad" role="alert">${seen(answer.error)}</p>`}
     ${record?.problems?.map((problem) => html`<p class="bad">${seen(problem)}</p>`)}
     ${cells && html`<dl>${cells}</dl>`}
-    ${facts && html`<h3>Where it is</h3><${Facts} facts=${facts} />`}
+    ${facts && html`<h2>Where it is</h2><${Facts} facts=${facts} />`}
     ${record?.stored && html`<details><summary>as it is stored</summary><pre>${seen(JSON.stringify(record.stored, null, 2))}</pre></details>`}
     ${record?.bytes && html`<details><summary>its first bytes</summary><pre class="hex">${hexLines(record.bytes)}</pre></details>`}
   </dialog>`;

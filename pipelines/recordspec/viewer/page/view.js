@@ -39,8 +39,8 @@ const asking = async (name, asked, signal) => {
     if (error.name === "AbortError") throw error;
     throw new Error("the server does not answer: `recordspec view` has ended");
   }
-  const answer = await response.json().catch(() => ({ problems: [`the server answers ${response.status}`] }));
-  if (!response.ok) throw new Error(answer.problems.join("; "));
+  const answer = await response.json().catch(() => ({ error: `the server answers ${response.status}` }));
+  if (answer.error) throw new Error(answer.error);
   return answer;
 };
 
@@ -115,17 +115,19 @@ const Problems = ({ state, go }) => {
 const Compare = ({ files, state, go }) => {
   const asked = state.old && state.new ? { old: state.old, new: state.new } : null;
   const answer = useAnswer("compare", asked, newest);
+  const [chosen, setChosen] = useState({ old: state.old ?? files.sides[0], new: state.new ?? files.sides.at(-1) });
   const apply = (event) => {
     event.preventDefault();
-    go(Object.fromEntries(new FormData(event.target)));
+    go(chosen);
   };
-  const choice = (name, text, usual) => html`<label>${text} <select name=${name}>${files.sides.map((side) => html`<option selected=${side === (state[name] ?? usual)}>${side}</option>`)}</select></label>`;
+  const choice = (name, text) => html`<label>${text} <select name=${name} value=${chosen[name]} onChange=${(event) => setChosen({ ...chosen, [name]: event.target.value })}>
+    ${files.sides.map((side) => html`<option value=${side}>${seen(side)}</option>`)}</select></label>`;
   const { value } = answer;
   const notes = {};
   for (const { feature, of, distance, at, different } of value?.measures ?? []) {
     if (distance > 0) notes[feature] = [notes[feature], html`<div class=${different ? "bad" : ""}>${of}: ${share(distance, 1)} apart${at && `, most at ${seen(at)}`}</div>`];
   }
-  return html`<div class="text"><form onSubmit=${apply}>${choice("old", "compare", files.sides[0])} ${choice("new", "with", files.sides.at(-1))} <button>compare</button></form>
+  return html`<div class="text"><form onSubmit=${apply}>${choice("old", "compare")} ${choice("new", "with")} <button>compare</button></form>
     <p>By distribution: how far apart the shares of values are, at most. ${files.sides.length < 2 && "These files have one split: `recordspec view FILES --against OTHERS` compares with others."}</p>
     <${Progress} answer=${answer} />
     ${value?.keys && html`<h2>By key</h2><p>${counted(value.keys.added)} rows added, ${counted(value.keys.removed)} removed, ${counted(value.keys.moved)} in another split${value.keys.changed === null ? "" : `, ${counted(value.keys.changed)} changed`}.</p>`}
@@ -147,13 +149,13 @@ const Batch = ({ files, state, go }) => {
   const apply = (event) => {
     event.preventDefault();
     const entered = Object.fromEntries(new FormData(event.target));
-    go({ split: entered.split, epoch: Number(entered.epoch) || 0, step: Number(entered.step) || 0 });
+    go({ epoch: Number(entered.epoch) || 0, step: Number(entered.step) || 0 });
   };
   const { value } = answer;
   const steps = value?.steps ?? Infinity;
   const orders = { global: "in the global order of the epoch", buffer: "shuffled with a buffer", files: "in the order of the files" };
   const number = (name) => html`<label>${name} <input type="number" name=${name} min="0" value=${state[name]} /></label>`;
-  return html`<div class="text"><form onSubmit=${apply}><label>split <select name="split">${splits.map((each) => html`<option selected=${each === split}>${each}</option>`)}</select></label>
+  return html`<div class="text"><form onSubmit=${apply}><label>split <select value=${split} onChange=${(event) => go({ split: event.target.value, step: 0 })}>${splits.map((each) => html`<option value=${each}>${seen(each)}</option>`)}</select></label>
       ${number("epoch")} ${number("step")} <button>show</button>
       <button type="button" onClick=${() => go({ step: state.step - 1 })} disabled=${state.step === 0}>previous</button>
       <button type="button" onClick=${() => go({ step: state.step + 1 })} disabled=${state.step + 1 >= steps}>next</button></form>
