@@ -27,7 +27,7 @@ PYTEST := -m pytest -n 3 --dist worksteal
 SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-edges clean
+.PHONY: environments docs screenshots docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -70,6 +70,9 @@ test-io test-docs-io test-services-io:
 endif
 
 # The site, in build/site; warnings are errors.
+screenshots: $(LATEST)/ready
+	$(LATEST)/bin/python docs/extensions/screenshots.py
+
 docs: $(LATEST)/ready
 	$(LATEST)/bin/python -m sphinx -W --keep-going -q -E -a -b html docs build/site
 

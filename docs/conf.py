@@ -26,6 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "generated",
+    "screenshots",
 ]
 exclude_patterns = ["extensions"]
 

@@ -117,8 +117,11 @@ class Routes:
         self.application = applications.Starlette(routes=routes)
 
     def _answered(self, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Answers with JSON; 404 for what is not there, 400 for what no page asks. What is wrong with the data,
-        or with a condition, is an answer, too: browsers would log another status as a fault of the page."""
+        """Answers with JSON; 404 for what is not there, 400 for what no page asks.
+
+        What is wrong with the data, or with a condition, is an answer, too: browsers would log another status
+        as a fault of the page.
+        """
 
         def answer(request: Request) -> Any:
             try:
