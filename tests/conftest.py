@@ -46,6 +46,20 @@ def codec(request) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, driven by Playwright; without it, tests are skipped with the reason."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
+        pytest.skip("there is no Chromium")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        yield browser
+        browser.close()
+
+
 @pytest.fixture
 def root() -> Path:
     """The project's folder."""

@@ -4,7 +4,6 @@ finds nothing that keeps anyone out."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from some_records import example, write
 
+import raw
 import recordspec as rs
 from media import image_bytes, photo, sound_bytes, tone
 
@@ -29,20 +29,6 @@ features:
   matrix: {dtype: float32, shape: [8, 8]}
 """
 EVIL = "<img src=x onerror=alert(1)>\u202e<script>alert(2)</script>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        pytest.skip("there is no Chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        yield browser
-        browser.close()
 
 
 @contextmanager
@@ -338,12 +324,51 @@ def test_nobody_is_kept_out(browser, data, scheme):
         assert {state: violations for state, violations in found.items() if violations} == {}
 
 
+GALLERY = {
+    "digits": lambda folder: raw.digits(folder / "raw/digits", 50),
+    "photos": lambda folder: raw.photos(folder / "raw/photos", 20),
+    "sounds": lambda folder: raw.sounds(folder / "raw/sounds", 40),
+    "docstrings": lambda folder: raw.docstrings(folder / "raw/docstrings", 150),
+    "code_tokens": lambda _: list(raw.code_tokens(100)),
+    "scattered_digits": lambda _: list(raw.scattered_digits(50)),
+    "moments": lambda _: list(raw.moments(20)),
+    "tagged_sentences": lambda _: [
+        {"length": row, "tokens": list(range(row)), "labels": [0] * row} for row in range(1, 40)
+    ],
+    "movie_ratings": lambda _: [
+        {"Age": row, "Movie": ["a", "b"][: row % 3], "Movie Ratings": [9.0] * (row % 3)}
+        | {"Suggestion": "c", "Suggestion Purchased": 1.0, "Purchase Price": 9.9}
+        for row in range(40)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_each_dataset_of_the_gallery_is_shown(browser, home, name):
+    rows = GALLERY[name](home)
+    pipeline = rs.Pipeline.load(home / f"configs/{name}.yaml")
+    pipeline.build() if isinstance(rows, int) else pipeline.build(rows)
+    total = sum(pipeline.manifest.rows(split) for split in pipeline.manifest.splits)
+    with opened(browser, home / f"configs/{name}.yaml") as page:
+        page.get_by_text(f"of {total:,}", exact=True).wait_for()
+        assert page.locator("tbody tr").count() == min(total, 100)
+        assert page.locator("tbody .bad").count() == 0
+        assert page.locator("thead th").count() >= 1 + len(pipeline.schema.names)
+        page.locator("thead svg.small").first.wait_for()
+        page.get_by_role("link", name="Columns").click()
+        page.locator("article").first.wait_for()
+        page.go_back()
+        page.locator("tbody a").first.press("Enter")
+        page.locator("dialog dd").first.wait_for()
+
+
 @pytest.mark.parametrize("folder", ["hostile", "mnist", "sequence", "taxi"])
 def test_data_that_others_wrote_is_shown(browser, folder):
     if not (DATA / folder).exists():
         pytest.skip("the data of others is not here")
-    for path in sorted((DATA / folder).rglob("*")):
-        if not path.is_file() or path.suffix in (".md", ".csv", ".py", ".json", ".txt", ".yaml"):
-            continue
-        with opened(browser, path) as page:
-            page.locator("tbody tr").first.wait_for()
+    others = (".md", ".csv", ".yaml", ".pbtxt")
+    files = [
+        path for path in sorted((DATA / folder).rglob("*")) if path.is_file() and path.suffix not in others
+    ]
+    with opened(browser, *files) as page:
+        page.locator("thead svg.small, tbody .bad").first.wait_for()

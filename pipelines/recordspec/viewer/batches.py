@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -235,6 +236,8 @@ def _array(value: Any, dtype: np.dtype[Any], depth: int) -> Any:
 def _read_batch(pipeline: Pipeline, split: str, epoch: int, step: int, steps: int | None) -> _ModelBatch:
     """Reads a batch: of the rows before it only what a shuffle needs."""
     _check(epoch, step, steps)
+    with suppress(RuntimeError):  # where TensorFlow has begun, it has taken what memory it wants
+        tf.config.set_visible_devices([], "GPU")
     shuffle = pipeline.config.read.shuffle
     # With a cache, files are read in one order in all epochs. That of a folder would be written.
     cache = "none" if shuffle is None or pipeline.config.read.cache == "none" else "memory"
