@@ -35,6 +35,8 @@ from recordspec.wire.record_batch import RecordBatch
 CONTENT = "content"
 # Files whose first records tell the columns, of those without a schema: some from the first to the last.
 _SAMPLED_FILES = 16
+# Of large records fewer are looked at: so many bytes of all files take 0.1 s.
+_SAMPLED_BYTES = 1 << 27
 # Columns that tell where a row is, and whether its bytes are those of another, of those who ask by name.
 PLACES = ("file", "record", "split", CONTENT)
 KEY = "key"
@@ -398,14 +400,14 @@ def places_of_rows(
     return places
 
 
-def _first(file: FileRange) -> Iterator[RowBatch]:
-    """The first readable rows of a file. Reading the table reports the others."""
+def _first(file: FileRange, size: int) -> Iterator[RowBatch]:
+    """The first readable rows of a file, up to some bytes. Reading the table reports the others."""
     left = FIRST
     for item in scan_file(file):
         if isinstance(item, RowBatch):
             yield item.first(left)
-            left -= len(item)
-            if left <= 0:
+            left, size = left - len(item), size - item.bytes
+            if left <= 0 or size <= 0:
                 return
 
 
@@ -434,7 +436,7 @@ def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> d
     files = list(scanner.files)
     places = np.unique(np.linspace(0, len(files) - 1, _SAMPLED_FILES).astype(int)).tolist()
     for file in (files[place] for place in places):
-        for batch in _first(file):
+        for batch in _first(file, _SAMPLED_BYTES // len(places)):
             records = decoded(batch.rows, wanted)
             for key in keys_of(records):
                 for array in values_by_kind(records, key):
