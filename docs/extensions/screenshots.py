@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+BUFFER = "{buffer: 1000, seed: 17}"
 ROOT = Path(__file__).parents[2]
 # By the name of the picture: the config, the state of the page in its URL, and what must be there.
 PICTURES = {
@@ -35,7 +36,9 @@ def viewed(folder: Path, name: str) -> Iterator[str]:
         shutil.copytree(ROOT / part, folder / part, dirs_exist_ok=True)
     config = folder / "configs" / f"{name}.yaml"
     # of a shuffle buffer, it is not known which rows a batch has
-    config.write_text(config.read_text().replace("{buffer: 1000, seed: 17}", "{global: true, seed: 17}"))
+    text = config.read_text()
+    assert "global: true" in text or text.count(BUFFER) == 1, f"{config} has another shuffle"
+    config.write_text(text.replace(BUFFER, "{global: true, seed: 17}"))
     rs.Pipeline.load(config).build(getattr(raw, name)(), force=True, progress=False)
     command = [sys.executable, "-m", "recordspec", "view", f"configs/{name}.yaml", "--no-browser"]
     own = {**os.environ, "PYTHONPATH": str(ROOT / "pipelines")}

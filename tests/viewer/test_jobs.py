@@ -87,10 +87,9 @@ def test_a_job_of_which_nobody_asks_is_cancelled_and_begins_again(monkeypatch):
     assert made.of("a", work) is not job
 
 
-def test_the_last_results_are_kept(monkeypatch):
-    monkeypatch.setattr(jobs, "_MOST", 3)
-    made = Jobs()
+def test_the_last_results_are_kept():
+    made = Jobs(most=3)
     first = made.of(0, lambda *_: 0)
-    for key in range(1, 4):
-        made.of(key, lambda *_: 0)
+    for key in range(5):
+        waited(made.of(key, lambda *_: 0))
     assert made.of(0, lambda *_: 0) is not first

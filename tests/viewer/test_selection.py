@@ -31,7 +31,7 @@ ROWS = [
         "text": ("Zebra", "ant", "it's 5")[row % 3] + str(row),
         "side": row % 3,
         "few": list(range(row % 4)),
-        "tags": ["Red", "blue"][: row % 3],
+        "tags": ["Red", "it's, so"][: row % 3],
         "data": b"\xff" * (row % 5),
     }
     for row in range(500)
@@ -46,8 +46,12 @@ CHOICES = {
         lambda row: row["half"] is not None and row["half"] < 5,
     ),
     "text in a text": (Choice(text="ZEBRA1"), lambda row: "zebra1" in row["text"].lower()),
-    "text in a label": (Choice(text="it's"), lambda row: "it's" in row["text"] or row["side"] == 2),
+    "text in a label": (
+        Choice(text="it's"),
+        lambda row: "it's" in row["text"] or row["side"] == 2 or row["tags"][1:],
+    ),
     "text in a list": (Choice(text="rEd"), lambda row: "Red" in row["tags"]),
+    "a quote in a list": (Choice(text="it's, s"), lambda row: "it's, so" in row["tags"]),
     "a number": (Choice(text="12"), lambda row: 12 in (row["n"], row["half"]) or "12" in row["text"]),
     "both": (Choice(text="ant", where="n > 400"), lambda row: "ant" in row["text"] and row["n"] > 400),
     "none": (Choice(where="n < 0"), lambda row: False),

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import recordspec as rs
+from recordspec.viewer.files import ViewedFiles
+from recordspec.viewer.selection import Choice
 
 SCHEMA = """
 schema: s
@@ -208,4 +210,20 @@ def test_statistics_problems_and_comparisons_are_read_to_their_end(server):
     compared = polled(server, "/api/compare?old=train&new=test")["value"]
     assert [split["name"] for split in compared["splits"]] == ["train", "test"]
     assert server.ask("/api/compare?old=train&new=elsewhere")[0] == 404
-    assert server.ask("/api/compare?old=train")[0] == 404
+    assert server.ask("/api/compare?old=train")[0] == 400
+
+
+def test_a_page_and_a_choice_of_two_rows_are_told_apart(server):
+    assert len(server.json("/api/rows?first=0&count=100")["rows"]) == 100
+    few = polled(server, "/api/rows?first=0&count=100&where=n+%3D+0+OR+n+%3D+100&sort=n")
+    assert [row["cells"][0] for row in few["rows"]] == [0, 100]
+
+
+def test_files_that_change_are_opened_anew_when_the_page_is_loaded(tmp_path):
+    schema = rs.Schema.loads("{schema: s, features: {n: int64}}")
+    rs.write(schema, {"n": [1, 2]}, tmp_path / "d")
+    viewed = ViewedFiles(tmp_path / "d")
+    assert viewed.described()["total"] == 2
+    rs.write(schema, {"n": [1, 2, 3]}, tmp_path / "d", force=True)
+    assert viewed.described()["total"] == 3
+    assert len(viewed.page(None, Choice(), 0, 100)["rows"]) == 3

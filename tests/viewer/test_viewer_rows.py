@@ -9,6 +9,7 @@ from some_records import example, write
 
 import recordspec as rs
 from recordspec.inspect.scan import RowBatch, Scanner
+from recordspec.store.index import find_records
 from recordspec.viewer import rows as viewer_rows
 from recordspec.viewer.rows import NumberedRows
 from recordspec.wire.arrays import flat_of
@@ -94,3 +95,29 @@ def test_rows_at_numbers_come_in_their_order(tmp_path, monkeypatch, form):
         wanted = [draws.randrange(1000) for _ in range(20)]
         assert numbers(numbered.at(wanted)) == [(row, row) for row in wanted]
     assert numbers(numbered.at([999, 5, 2000])) == [(999, 999), (5, 5)]
+
+
+@pytest.mark.parametrize("form", ["rows", "blocks"])
+@pytest.mark.parametrize("place", [4, 14], ids=["a length", "a record"])
+def test_rows_have_the_same_numbers_however_they_are_reached(tmp_path, form, place):
+    rows = {"n": list(range(1000))}
+    rs.write(SCHEMA, rows, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form])
+    path = tmp_path / "d" / "all-00001-of-00003.tfrecord"
+    (record, *_) = find_records(path, [5], None)
+    data = bytearray(path.read_bytes())
+    data[record.start + place] ^= 1
+    path.write_bytes(data)
+    numbered = NumberedRows(Scanner.of_rows(tmp_path / "d"))
+    alone = [numbered.at([row])[0] for row in range(1000)]
+    assert numbered.total == 1000
+    whole = numbered.page(0, 1000)
+    assert sum(map(len, whole)) == numbered.total == 1000
+    (lost,) = [rows for rows in whole if not isinstance(rows.item, RowBatch)]
+    bad = range(lost.first, lost.first + len(lost))
+    for row, rows in enumerate(alone):
+        is_lost = not isinstance(
+            rows.item, RowBatch
+        )  # the index reaches some that a search after damage misses
+        assert row in bad if is_lost else numbers([rows]) == [(row, row)]
+    readable = [rows for rows in whole if isinstance(rows.item, RowBatch)]
+    assert numbers(readable) == [(row, row) for row in range(1000) if row not in bad]

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from some_records import example, sequence_example, write
 
 import recordspec as rs
 from recordspec.inspect.scan import Scanner
@@ -32,6 +33,7 @@ features:
   sides: {kind: label, names: [up, down], shape: [null]}
   matrix: {dtype: float32, shape: [2, 2]}
   data: string
+  given: {dtype: float32, default: 0.0}
 """
 
 
@@ -43,7 +45,7 @@ def rows():
             "flag": int(row % 3 == 0),
             "half": None if row % 7 == 0 else float(draws.normal()),
             "narrow": float(np.float32(0.1) + row % 9 * np.float32(0.1)),
-            "text": ("Zebra", 'an "ant"', "it's")[row % 3],
+            "text": ('{"a": 1}{0}', 'an "ant"', "it's")[row % 3],
             "long": "x" * (row % 10 * 8),
             "side": row % 3,
             "day": datetime.date(2020, 1, 1 + row % 28),
@@ -53,6 +55,7 @@ def rows():
             "sides": [row % 2] * (row % 3),
             "matrix": [[row, 1], [2, 3]],
             "data": b"\xff" * (row % 5),
+            "given": None if row % 5 == 0 else 1.5,
         }
 
 
@@ -69,7 +72,7 @@ def of(scanner):
 
 def made(scanner, **options):
     some = []
-    whole = statistics(scanner, of(scanner), JobProgress(), some.append)
+    whole = statistics(scanner, of(scanner), None, JobProgress(), some.append)
     return some, whole
 
 
@@ -88,7 +91,7 @@ def test_the_condition_of_each_bar_finds_its_rows(folder):
         ("text", "bytes"),  ("long", "bytes"), ("side", "classes"),
         ("few", "values"), ("few", "most frequent values"), ("few", "lengths of lists"), ("parts", "values"),
         ("parts", "lengths of lists"), ("tags", "most frequent values"), ("tags", "lengths of lists"),
-        ("sides", "classes"), ("sides", "lengths of lists"), ("data", "bytes"),
+        ("sides", "classes"), ("sides", "lengths of lists"), ("data", "bytes"), ("few", "without a value"), ("tags", "without a value"), ("parts", "without a value"), ("sides", "without a value"), ("given", "without a value"), ("given", "values"),
     }  # fmt: skip
     of_values = {
         ("few", "values"),
@@ -125,7 +128,7 @@ def test_the_first_rows_are_told_before_all_and_a_dataset_keeps_what_was_counted
     some = Scanner.of_rows([*folder.glob("train*")])
     made(some)
     assert not (folder / "statistics.json").exists()
-    assert statistics(scanner, of(scanner), JobProgress(), None)["first"] == 2000
+    assert statistics(scanner, of(scanner), None, JobProgress(), None)["first"] == 2000
 
 
 def test_a_rebuilt_dataset_has_no_old_statistics(tmp_path):
@@ -148,7 +151,7 @@ def test_two_sides_are_compared_by_distribution_and_by_key(tmp_path):
     both = compared((old, new), JobProgress())
     assert [split["name"] for split in both["splits"]] == ["a", "b"]
     assert both["keys"] == {"old": 100, "new": 100, "added": 5, "removed": 5, "moved": 0, "changed": 0}
-    (numbers,) = [m for m in both["measures"] if m["feature"] == "m" and m["of"] == "numbers"]
+    (numbers,) = [m for m in both["measures"] if m["key"] == "features/m" and m["of"] == "numbers"]
     assert numbers["distance"] == pytest.approx(0.05, abs=0.011)
     one_split = Side(name="a", scanner=sides[0], split="train", columns=of(sides[0]))
     same = compared((one_split, Side(name="c", scanner=sides[0], split="train", columns={})), JobProgress())
@@ -167,3 +170,35 @@ def test_without_columns_no_bar_has_a_condition(folder):
     ]
     assert len(wheres) > 50
     assert set(wheres) == {None}
+
+
+def charts_of(path, schema=None):
+    scanner = Scanner.of_rows(path, schema)
+    report = drawn(rs.stats(path, schema), of(scanner))
+    for feature in report["features"]:
+        for chart in feature["splits"]["all"]["charts"]:
+            for bar in chart["bars"]:
+                yield scanner, feature["key"], chart["of"], bar
+
+
+def test_bins_of_floats_whose_edges_lie_between_integers(tmp_path):
+    path = write(tmp_path / "x", *(example(x=[0.5 + row % 21]) for row in range(210)))
+    for scanner, _, _, (text, count, where) in charts_of(path):
+        assert sum(map(len, Condition(where, scanner).batches())) == count, text
+
+
+def test_lists_that_are_not_there_are_found(tmp_path):
+    schema = rs.Schema.loads("{schema: s, features: {n: int64, few: {kind: var_len, dtype: int64}}}")
+    records = [example(n=[row], **({"few": [1] * (row % 3)} if row % 5 else {})) for row in range(100)]
+    path = write(tmp_path / "x", *records)
+    (bar,) = [(s, bar) for s, key, of_chart, bar in charts_of(path, schema) if of_chart == "without a value"]
+    scanner, (_, count, where) = bar
+    assert sum(map(len, Condition(where, scanner).batches())) == count == 47
+
+
+def test_a_feature_of_the_context_and_one_of_steps_with_its_name_are_told_apart(tmp_path):
+    records = [sequence_example({"x": [[row * 7]] * 3}, x=[row]) for row in range(40)]
+    path = write(tmp_path / "x", *records)
+    wheres = {key: bar[2] for _, key, of_chart, bar in charts_of(path) if of_chart == "values"}
+    assert wheres["sequence/x"] is None
+    assert '"x"' in wheres["features/x"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.stats import formatting
 from recordspec.inspect.stats.profile import FeatureCounts, Profile
 from recordspec.inspect.stats.sizes import SizeCounts
@@ -120,6 +121,20 @@ def compare(split: str, split_tally: Profile, other: Profile, threshold: float) 
     if bool(split_tally.rows) != bool(other.rows):
         yield lacking(split, f"no rows in the {'new' if split_tally.rows else 'old'} one")
         return
+    for key, name, distance, at in distances(split_tally, other):
+        yield Measure(
+            split=split,
+            feature=f"{key[1]}[]" if key[0] else key[1],
+            measure=name,
+            distance=distance,
+            at=at,
+            different=distance > threshold,
+        )
+
+
+def distances(split_tally: Profile, other: Profile) -> Iterator[tuple[FeatureKey, str, float, str]]:
+    """How far every feature of two splits is apart: its key, what is compared, the distance, and where it is
+    largest."""
     for key in sorted({*split_tally.features, *other.features}):
         old, new = (
             _distributions(tally.features.get(key) or FeatureCounts(), tally.rows)
@@ -132,14 +147,7 @@ def compare(split: str, split_tally: Profile, other: Profile, threshold: float) 
             if name == "special" and not (before.counts or after.counts):
                 continue
             distance, at = before.distance(after)
-            yield Measure(
-                split=split,
-                feature=f"{key[1]}[]" if key[0] else key[1],
-                measure=name,
-                distance=distance,
-                at=_text(at),
-                different=distance > threshold,
-            )
+            yield key, name, distance, _text(at)
 
 
 def lacking(split: str, at: str) -> Measure:

@@ -54,13 +54,14 @@ class BoxesOfImage:
         if shape[1:] != [4] or len(decoded["some"]) != 4 * (shape[0] or 0):
             return decoded
         boxes = np.array(decoded["some"], np.float64).reshape(-1, 4)
-        boxes = boxes[boxes.any(axis=1)]
-        made = self._drawn(boxes)
+        kept = np.flatnonzero(boxes.any(axis=1)).tolist()
+        made = self._drawn(boxes[kept])
         for name in self.labels:
             items = cells[name]["items"] if name in cells and "items" in cells[name] else ()
-            named = [item["text"] for item in items if isinstance(item, dict) and item["is"] == "label"]
-            if len(named) == len(boxes):
-                return {**made, "names": named}
+            if len(items) in (len(boxes), len(kept)):
+                named = [items[place] for place in (kept if len(items) == len(boxes) else range(len(kept)))]
+                if all(isinstance(item, dict) and item["is"] == "label" for item in named):
+                    return {**made, "names": [item["text"] for item in named]}
         return made
 
     def _drawn(self, boxes: Any) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def labels_cell(indices: Any, names: tuple[str, ...]) -> Cell:
     """Indices of classes, one or lists of them, with the names of these; other numbers, such as a padding,
     stay numbers."""
     if isinstance(indices, list):
-        items = [labels_cell(index, names) for index in indices[:_ITEMS]]
+        items = [labels_cell(index, names) for index in indices[:_ALL_ITEMS]]
         return {"is": "list", "length": len(indices), "items": items}
     if 0 <= indices < len(names):
         return {"is": "label", "text": names[indices], "index": indices}

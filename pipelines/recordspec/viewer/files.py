@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, RecordspecError
 from recordspec.inspect.columns import type_text
 from recordspec.inspect.query import Query
 from recordspec.inspect.scan import RowBatch, Scanner, UnreadableRecord
@@ -19,6 +19,7 @@ from recordspec.inspect.show import RecordViewer
 from recordspec.locations import LocalPath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
+from recordspec.store.manifest import FILE as MANIFEST_FILE
 from recordspec.viewer.boxes import BoxesOfImage, boxes_of_images
 from recordspec.viewer.cells import cell, item_at
 from recordspec.viewer.jobs import Job, JobProgress, Jobs
@@ -33,14 +34,20 @@ from recordspec.wire.framing import masked_crc
 if TYPE_CHECKING:
     from recordspec.viewer.batches import ModelBatches
 
+# Rows as cells, and themselves.
+ReadRows = tuple["list[dict[str, Any]]", "list[PlacedRows]"]
 # Rows of a page.
 MOST_ROWS = 100
 # Bytes of rows that are kept in memory after they were shown.
-_MOST_RECENT = 64 << 20
+_MOST_RECENT = 32 << 20
 # Bytes of a record of which all is shown as it is stored; of a larger one, the beginnings of values.
 _MOST_STORED = 1 << 18
 # Bytes of a record of which the page shows the hexadecimal.
 _RAW = 1 << 12
+
+
+class NotThereError(LookupError):
+    """What a request names is not there."""
 
 
 class ViewedFiles:
@@ -63,13 +70,30 @@ class ViewedFiles:
         other: ViewedFiles | None = None,
         batches: ModelBatches | None = None,
     ) -> None:
-        self._files, self._other, self.batches = files, other, batches
-        self.scanner = Scanner.of_rows(files, schema)
+        self._files, self._schema = files, schema
+        self._other, self.batches = other, batches
+        self._lock, self._batching = threading.Lock(), threading.Lock()
+        self._open()
+
+    def _open(self) -> None:
+        self.scanner = Scanner.of_rows(self._files, self._schema)
         self.splits = list(dict.fromkeys(self.scanner.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
-        self._lock = threading.Lock()
-        self._jobs, self._pages = Jobs(), Jobs()
+        self._jobs, self._pages = Jobs(), Jobs(most=4)
         self._recent: tuple[str | None, list[PlacedRows]] = (None, [])
+        for name in ("columns", "_reader", "_viewers", "_boxes"):
+            self.__dict__.pop(name, None)
+        self._stamp = self._stamp_now()
+
+    def _stamp_now(self) -> list[tuple[int, int]]:
+        """The sizes and times of the first files, and of the manifest, which change when a dataset does."""
+        first = self.scanner.paths[:MOST_ROWS]
+        stamps = []
+        for path in (*first, first[0].parent / MANIFEST_FILE):
+            with suppress(OSError, RecordspecError, NotImplementedError):  # a missing one tells who reads it
+                found = path.stat()
+                stamps.append((found.st_size, found.st_mtime_ns))
+        return stamps
 
     @cached_property
     def columns(self) -> dict[str, ScanColumn]:
@@ -87,7 +111,12 @@ class ViewedFiles:
         return {style: RecordViewer(self._files, query, style=style) for style in ("full", "short")}
 
     def described(self) -> dict[str, Any]:
-        """The files, their splits and their columns; and how many rows there are, if that is known."""
+        """The files, their splits and their columns; and how many rows there are, if that is known.
+
+        The page asks for it when it is loaded: files that have changed are opened anew.
+        """
+        if self._stamp_now() != self._stamp:
+            self._open()
         return {
             "name": self._name,
             "files": [str(path) for path in self.scanner.paths[:MOST_ROWS]],
@@ -135,6 +164,7 @@ class ViewedFiles:
             if viewed is not None:
                 for split in [*viewed.splits, None] if len(viewed.splits) > 1 else [None]:
                     name = f"{'all rows' if split is None else split}{of}"
+                    name += " (of all splits)" * (name in sides)
                     sides[name] = Side(name=name, scanner=viewed.scanner, split=split, columns=viewed.columns)
         return sides
 
@@ -144,7 +174,7 @@ class ViewedFiles:
         job = self._jobs.of(
             ("statistics", first),
             lambda progress, publish: statistics(
-                self.scanner, self.columns, progress, None if first else publish
+                self.scanner, self.columns, self.numbered(None).total, progress, None if first else publish
             ),
         )
         return self._answer(job, seen)
@@ -158,29 +188,43 @@ class ViewedFiles:
         return self._answer(job)
 
     def compared(self, old: str, new: str) -> dict[str, Any]:
-        """How two sides differ, once both are read; see `compared`. Raises KeyError for one that is none."""
+        """How two sides differ, once both are read; see `compared`. Raises NotThereError."""
+        for name in (old, new):
+            if name not in self.sides:
+                raise NotThereError(name)
         sides = self.sides[old], self.sides[new]
         return self._answer(self._jobs.of((old, new), lambda progress, _: compared(sides, progress)))
 
     def batch(self, split: str, epoch: int, step: int) -> dict[str, Any]:
         """A batch as the model gets it, and what is stored of its rows; see `ModelBatches.batch`.
 
-        Raises KeyError without a config.
+        Raises NotThereError without a config.
         """
-        if self.batches is None:
-            raise KeyError("batch")
-        batch = self.batches.batch(split, epoch, step)
+        batches = self.batches
+        if batches is None:
+            raise NotThereError("config")
+
+        def read(progress: JobProgress, _: Any) -> dict[str, Any]:
+            progress.begin("reading the batch", None)
+            with self._batching:
+                progress.advance(0)  # which of many that were asked for is still wanted?
+                return self._beside_stored(batches.batch(split, epoch, step), progress)
+
+        return self._answer(self._pages.of(("batch", split, epoch, step), read))
+
+    def _beside_stored(self, batch: dict[str, Any], progress: JobProgress) -> dict[str, Any]:
+        """A batch with its boxes, and with the stored rows where they are known."""
         names = [column["name"] for column in batch["columns"]]
         for place, name in enumerate(names):
             if name in self._boxes and self._boxes[name].image in names:
                 batch["columns"][place]["boxes"] = self._boxes[name].image
                 for row in batch["rows"]:
-                    row["cells"][place] = self._boxes[name].of_batch(
-                        dict(zip(names, row["cells"], strict=True))
-                    )
+                    cells = dict(zip(names, row["cells"], strict=True))
+                    row["cells"][place] = self._boxes[name].of_batch(cells)
         numbers = [row["row"] for row in batch["rows"]]
         if None not in numbers:
-            stored = self._read(split, self.numbered(split).at(numbers))
+            stored, kept = self._read(self.numbered(batch["split"]).at(numbers, progress))
+            self._recent = (batch["split"], kept)
             for row, of_row in zip(batch["rows"], stored, strict=True):
                 row["stored"] = of_row
         return batch
@@ -190,9 +234,9 @@ class ViewedFiles:
         return {"value": value if job.version > seen else None, **job.described()}
 
     def numbered(self, split: str | None) -> NumberedRows:
-        """The rows of a split, or of all files. Raises KeyError for a split that is none."""
+        """The rows of a split, or of all files. Raises NotThereError for another split."""
         if split not in (None, *self.splits):
-            raise KeyError(split)
+            raise NotThereError(split)
         with self._lock:
             if split not in self._rows:
                 self._rows[split] = NumberedRows(self.scanner, split)
@@ -207,51 +251,63 @@ class ViewedFiles:
         rows = self.numbered(split)
         if not choice:
             job = self._pages.of(
-                (split, first, count),
-                lambda progress, _: list(self._read(split, rows.page(first, count, progress))),
+                ("page", split, first, count),
+                lambda progress, _: self._read(rows.page(first, count, progress)),
             )
-            shown = job.wait(lambda: False)
-            return {"first": first, "rows": shown or [], "total": rows.total, **job.described()}
+            return {
+                "first": first,
+                "rows": self._remembered(split, job.wait(lambda: False)),
+                "total": rows.total,
+                **job.described(),
+            }
         searching = self._selecting(split, choice)
         selection = searching.wait(
             lambda: count > 0 and searching.value is not None and len(searching.value) >= first + count
         )
         if selection is None:
             return {"first": first, "rows": [], "total": None, **searching.described()}
-        numbers = selection.numbers(first, count)
-        reading = self._pages.of(
-            (split, *numbers), lambda progress, _: list(self._read(split, rows.at(numbers, progress)))
-        )
-        shown, is_done = reading.wait(lambda: False), searching.is_done
-        return {
+        answer = {
             "first": first,
-            "rows": shown or [],
+            "rows": [],
             "total": len(selection),
             "skipped": selection.skipped,
             "ends": selection.ends,
-            **(searching if reading.is_done else reading).described(),
-            "done": is_done and reading.is_done,
+            **searching.described(),
         }
+        numbers = tuple(selection.numbers(first, count))
+        if numbers:
+            reading = self._pages.of(
+                ("rows", split, numbers), lambda progress, _: self._read(rows.at(numbers, progress))
+            )
+            answer["rows"] = self._remembered(split, reading.wait(lambda: False))
+            answer["done"] = answer["done"] and reading.is_whole
+        return answer
 
-    def _read(self, split: str | None, page: list[PlacedRows]) -> Iterator[dict[str, Any]]:
-        """Rows as cells. They are remembered, since the page asks for their images."""
-        if sum(rows.item.bytes for rows in page if isinstance(rows.item, RowBatch)) <= _MOST_RECENT:
-            kept = [
-                replace(rows, item=rows.item.kept()) if isinstance(rows.item, RowBatch) else rows
-                for rows in page
-            ]
-            self._recent = (split, kept)
-        return self._shown(page)
+    def _read(self, page: list[PlacedRows]) -> ReadRows:
+        """Rows as cells, and themselves, unless they are large."""
+        size = sum(rows.item.bytes for rows in page if isinstance(rows.item, RowBatch))
+        kept = [
+            replace(rows, item=rows.item.kept()) if isinstance(rows.item, RowBatch) else rows
+            for rows in (page if size <= _MOST_RECENT else ())
+        ]
+        return list(self._shown(page)), kept
+
+    def _remembered(self, split: str | None, read: ReadRows | None) -> list[dict[str, Any]]:
+        """The cells of rows, which are remembered, since the page asks for their images next."""
+        if read is None:
+            return []
+        self._recent = (split, read[1])
+        return read[0]
 
     def _row(self, split: str | None, number: int) -> RowBatch | UnreadableRecord:
-        """A row, one of the last that were shown or read again. Raises IndexError without it."""
+        """A row, one of the last that were shown or read again. Raises NotThereError."""
         of_split, recent = self._recent
         page = [
             rows for rows in recent if split == of_split and rows.first <= number < rows.first + len(rows)
         ]
         for rows in page or self.numbered(split).page(number, 1):
             return rows.part(number, number + 1).item
-        raise IndexError(number)
+        raise NotThereError(f"row {number}")
 
     def _selecting(self, split: str | None, choice: Choice) -> Job[Selection]:
         def select(progress: JobProgress, publish: Callable[[Selection], None]) -> Selection:
@@ -289,7 +345,7 @@ class ViewedFiles:
         ]
 
     def record(self, split: str | None, row: int) -> dict[str, Any]:
-        """A row on its own: all its features, its place, and its bytes. Raises IndexError without it."""
+        """A row on its own: all its features, its place, and its bytes. Raises NotThereError."""
         item = self._row(split, row)
         if isinstance(item, UnreadableRecord):
             return {
@@ -325,15 +381,18 @@ class ViewedFiles:
     def medium(self, split: str | None, row: int, column: str, place: list[int], *, large: bool) -> Media:
         """An image or a sound of a row, re-encoded.
 
-        Raises KeyError, IndexError without it, RecordError if it cannot be decoded.
+        Raises NotThereError, and RecordError if it cannot be decoded.
         """
-        chosen, item = self.columns[column], self._row(split, row)
-        if isinstance(item, UnreadableRecord):
-            raise IndexError(row)
+        chosen, item = self.columns.get(column), self._row(split, row)
+        if chosen is None or isinstance(item, UnreadableRecord):
+            raise NotThereError(f"row {row}")
         made, error = ColumnReader([chosen], self.scanner).made(item)
         if error is not None:
             raise error
-        return medium(item_at(made[0].column(0)[0], place), large=large)
+        try:
+            return medium(item_at(made[0].column(0)[0], place), large=large)
+        except IndexError:
+            raise NotThereError(f"item {place}") from None
 
 
 def _is_picture(column: ScanColumn) -> bool:

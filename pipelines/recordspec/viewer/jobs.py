@@ -59,12 +59,13 @@ class Job(Generic[T]):
     Attributes:
         value: what it returned, or the last part; None without any.
         version: how many parts there were so far.
-        is_done: whether it ended, also if it failed.
+        is_done: whether it ended, also if it failed, or was cancelled.
+        is_whole: whether it returned.
     """
 
     def __init__(self, work: Callable[[JobProgress, Callable[[T], None]], T]) -> None:
         self.progress, self.version = JobProgress(), 0
-        self.is_done = self._is_whole = False
+        self.is_done = self.is_whole = False
         self.value: T | None = None
         self._error: Exception | None = None
         self._changed = threading.Condition()
@@ -75,7 +76,7 @@ class Job(Generic[T]):
         error = None
         try:
             self._publish(self._work(self.progress, self._publish))
-            self._is_whole = True
+            self.is_whole = True
         except Exception as failure:  # which is raised for those who wait
             error = failure
         except _Cancelled:
@@ -92,7 +93,7 @@ class Job(Generic[T]):
     @property
     def is_lost(self) -> bool:
         """Whether it failed, or was cancelled."""
-        return self.is_done and not self._is_whole
+        return self.is_done and not self.is_whole
 
     def wait(self, until: Callable[[], bool]) -> T | None:
         """Waits for a while, for its end or until something is true, and returns the value so far.
@@ -112,7 +113,7 @@ class Job(Generic[T]):
         """How far it is, for the page."""
         progress = self.progress
         return {
-            "done": self.is_done,
+            "done": self.is_whole,
             "version": self.version,
             "stage": progress.stage,
             "read": progress.rows,
@@ -121,9 +122,14 @@ class Job(Generic[T]):
 
 
 class Jobs:
-    """The jobs of a viewer by what they are of: each runs once, and the last results are kept."""
+    """The jobs of a viewer by what they are of: each runs once, and the last results are kept.
 
-    def __init__(self) -> None:
+    Args:
+        most: the number of results that are kept.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
         self._jobs: OrderedDict[Hashable, Job[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -134,7 +140,8 @@ class Jobs:
             if job is None or job.is_lost:
                 job = self._jobs[key] = Job(work)
             self._jobs.move_to_end(key)
+            lost = [known for known, other in self._jobs.items() if other.is_lost and known != key]
             ended = [known for known, other in self._jobs.items() if other.is_done and known != key]
-            for known in ended[: max(len(self._jobs) - _MOST, 0)]:
+            for known in dict.fromkeys([*lost, *ended[: max(len(self._jobs) - self._most, 0)]]):
                 del self._jobs[known]
         return job

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,18 +26,20 @@ _APART = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedRows:
-    """Rows that follow each other, or a record that cannot be read and counts as one.
+    """Rows that follow each other, or a record that cannot be read.
 
     Attributes:
         first: the number of the first among all rows.
         item: the rows; an unreadable record may have been a block of many.
+        lost: the number of rows that an unreadable record has, and those after it up to one that can be read.
     """
 
     first: int
     item: RowBatch | UnreadableRecord
+    lost: int = 1
 
     def __len__(self) -> int:
-        return len(self.item) if isinstance(self.item, RowBatch) else 1
+        return len(self.item) if isinstance(self.item, RowBatch) else self.lost
 
     def part(self, start: int, stop: int) -> PlacedRows:
         """Those from one number to another."""
@@ -46,6 +47,15 @@ class PlacedRows:
         if isinstance(self.item, UnreadableRecord) or last - first == len(self):
             return self
         return PlacedRows(first=first, item=self.item.take(np.arange(first - self.first, last - self.first)))
+
+
+@dataclass(frozen=True)
+class RecordPlace:
+    """Where a record is: its file, its number there, and the byte where it begins."""
+
+    path: Location
+    record: int
+    offset: int
 
 
 class NumberedRows:
@@ -117,15 +127,20 @@ class NumberedRows:
         """Whether all can be read from any record on."""
         return all(file.is_plain for file in self._files)
 
-    def number_of(self, path: Location, record: int) -> int | None:
-        """The number of the first row of a record; None if there is none. Reads files of unknown length."""
-        start = 0
+    def numbers_of(self, places: Iterable[RecordPlace], progress: Progress) -> dict[RecordPlace, int]:
+        """The number of the first row of each of some records, where there is one. Reads files of unknown
+        length, and of blocks."""
+        wanted: dict[Location, list[RecordPlace]] = {}
+        for place in places:
+            wanted.setdefault(place.path, []).append(place)
+        numbers, start = {}, 0
         for file in self._files:
-            if file.path == path:
-                number = file.number_of(record)
-                return None if number is None else start + number
-            start += file.length()
-        return None
+            rows = file.rows_of(wanted.pop(file.path, []), progress)
+            numbers.update({place: start + row for place, row in rows.items()})
+            if not wanted:
+                break
+            start += file.length(progress)
+        return numbers
 
 
 class _FileRows:
@@ -151,14 +166,39 @@ class _FileRows:
         part = self._file
         if offset:
             part = replace(part, records=RecordRange(record, offset, part.path.stat().st_size))
+        lost: PlacedRows | None = None
         for item in scan(part):
-            rows = PlacedRows(first=row, item=item)
-            row += len(rows)
+            row = max(row, self._row_at(item))
+            if lost is not None:
+                yield replace(lost, lost=max(row - lost.first, 1))
+            lost = None
+            if isinstance(item, UnreadableRecord):
+                lost = PlacedRows(first=row, item=item)
+                row += 1
+                continue
+            yield PlacedRows(first=row, item=item)
+            row += len(item)
             with self._lock:
-                if item.end is not None and self.is_plain and item.end[1] >= self._places[-1][2] + _APART:
+                if self.is_plain and item.end[1] >= self._places[-1][2] + _APART:
                     self._places.append((row, *item.end))
-            yield rows
-        self.count = row
+        if lost is not None:
+            yield replace(lost, lost=max((self.count or row) - lost.first, 1))
+        if self.count is None:
+            self.count = row
+
+    def _row_at(self, item: RowBatch | UnreadableRecord) -> int:
+        """The number of the first row of an item by the index, which counts what is lost before it, too; 0 if
+        that is not known."""
+        record = self._record_at(int(item.offsets[0]) if isinstance(item, RowBatch) else item.offset)
+        return 0 if record is None or self._block is None else record * self._block
+
+    def _record_at(self, offset: int) -> int | None:
+        """The number of the record that begins at a byte, by the index."""
+        if (index := self._index) is None:
+            return None
+        record = bisect_left(range(index.records), offset, key=lambda number: index.frame(number)[0])
+        is_there = record < index.records and index.frame(record)[0] == offset
+        return record if is_there else None
 
     @cached_property
     def is_plain(self) -> bool:
@@ -176,18 +216,26 @@ class _FileRows:
                     return record * self._block, record, found.start
         return self._places[bisect_right(self._places, first, key=itemgetter(0)) - 1]
 
-    def length(self) -> int:
+    def length(self, progress: Progress) -> int:
         """The number of rows, for which the file is read if it is not known."""
         if self.count is None:
-            deque(self.rows(0), maxlen=0)
+            for rows in self.rows(0):
+                progress.advance(len(rows))
         return self.count or 0
 
-    def number_of(self, record: int) -> int | None:
-        """The number of the first row of a record."""
+    def rows_of(self, places: list[RecordPlace], progress: Progress) -> dict[RecordPlace, int]:
+        """The number of the first row of each record. Files of blocks are read."""
+        rows_of: dict[RecordPlace, int] = {}
         if self._file.blocks is None:
-            return record
-        for rows in self.rows(0):
-            numbers = rows.item.records if isinstance(rows.item, RowBatch) else np.array([rows.item.number])
-            if record <= numbers[-1]:
-                return rows.first + int(np.searchsorted(numbers, record))
-        return None
+            for place in places:
+                record = self._record_at(place.offset)
+                rows_of[place] = place.record if record is None else record
+            return rows_of
+        by_offset = {place.offset: place for place in places}
+        for rows in self.rows(0) if places else ():
+            progress.advance(len(rows))
+            item = rows.item
+            offsets = item.offsets if isinstance(item, RowBatch) else np.array([item.offset])
+            for offset in by_offset.keys() & set(offsets.tolist()):
+                rows_of[by_offset[offset]] = rows.first + int(np.searchsorted(offsets, offset))
+        return rows_of

@@ -89,6 +89,12 @@ class Selection:
 
     def find(self, progress: JobProgress) -> None:
         """Looks through all rows."""
+        try:
+            self._find(progress)
+        finally:
+            self._keys = []
+
+    def _find(self, progress: JobProgress) -> None:
         progress.begin("searching", self._rows.total)
         size = 0
         for placed in self._rows.following(0, progress):
@@ -161,26 +167,38 @@ def _condition(choice: Choice, scanner: Scanner, columns: Mapping[str, ScanColum
         parts.append(f"({choice.where}\n)")
     if choice.text:
         text = choice.text.replace("'", "''")
-        tests = [made for name, column in columns.items() if (made := _contains(name, column.type, text))]
-        parts.append(f"({' OR '.join(tests) or 'false'})")
+        tests = [_contains(_quoted(name), column.type, text) for name, column in columns.items()]
+        parts.append(f"({' OR '.join(f'coalesce({test}, false)' for test in tests if test) or 'false'})")
     return Condition(" AND ".join(parts), scanner) if parts else None
 
 
-def _contains(name: str, kind: Any, text: str) -> str | None:
-    """Whether values of a column have a text in them, in SQL; None for columns that have none."""
+def _contains(value: str, kind: Any, text: str) -> str | None:
+    """Whether a value, or any in lists and fields, has a text in it, in SQL; None for values that have none.
+
+    Args:
+        value: its name in SQL.
+        text: quoted as in SQL.
+    """
     types = arrow().types
-    quoted = '"' + name.replace('"', '""') + '"'
-    leaf = kind
-    while is_list_type(leaf):
-        leaf = leaf.value_type
+    if is_list_type(kind):
+        item = f"item{value.count('item')}"  # of its own for lists in lists
+        test = _contains(item, kind.value_type, text)
+        is_number = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
+        return None if test is None or is_number else f"len([{item} FOR {item} IN {value} IF {test}]) > 0"
+    if types.is_struct(kind):
+        tests = [_contains(f"{value}.{_quoted(field.name)}", field.type, text) for field in kind]
+        return " OR ".join(f"coalesce({test}, false)" for test in tests if test) or None
     if types.is_floating(kind) and _NUMBER.fullmatch(text):
-        return f"({quoted} = {text} OR CAST({quoted} AS VARCHAR) = '{text}')"  # as of 0.1, and of 12
+        return f"({value} = {text} OR CAST({value} AS VARCHAR) = '{text}')"  # as of 0.1, and of 12
     if types.is_integer(kind) or types.is_temporal(kind):
-        return f"CAST({quoted} AS VARCHAR) = '{text}'"
-    is_text = types.is_large_string(leaf) or types.is_string(leaf) or types.is_dictionary(leaf)
-    if not is_text and not types.is_struct(leaf):
-        return None
-    return f"contains(lower(CAST({quoted} AS VARCHAR)), lower('{text}'))"
+        return f"CAST({value} AS VARCHAR) = '{text}'"
+    if types.is_large_string(kind) or types.is_string(kind) or types.is_dictionary(kind):
+        return f"contains(lower(CAST({value} AS VARCHAR)), lower('{text}'))"
+    return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _order_of(column: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from recordspec.errors import RecordspecError, missing_package, system_errors
-from recordspec.viewer.files import MOST_ROWS, ViewedFiles
+from recordspec.viewer.files import MOST_ROWS, NotThereError, ViewedFiles
 from recordspec.viewer.selection import Choice
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Routes:
             "/api/statistics": self._statistics,
             "/api/problems": lambda _: viewed.problems(),
             "/api/compare": lambda request: viewed.compared(
-                request.query_params["old"], request.query_params["new"]
+                _text(request.query_params, "old"), _text(request.query_params, "new")
             ),
         }
         routes = [routing.Route(path, self._answered(make)) for path, make in answers.items()]
@@ -126,6 +126,8 @@ class Routes:
         def answer(request: Request) -> Any:
             try:
                 made = make(request)
+                is_response = isinstance(made, self._responses.Response)
+                return made if is_response else self._responses.JSONResponse(made)
             except RecordspecError as error:
                 status = (
                     422 if request.url.path == "/api/medium" else 200
@@ -133,11 +135,10 @@ class Routes:
                 return self._refusal(status, map(str, error.problems))
             except ValueError as error:
                 return self._refusal(400, [str(error)])
-            except LookupError as error:
+            except (NotThereError, IndexError) as error:
                 return self._refusal(404, [f"there is no {error}"])
             except Exception as error:  # records may have any fault, and the other rows are still right
                 return self._refusal(500, [f"{type(error).__name__}: {error}"])
-            return made if isinstance(made, self._responses.Response) else self._responses.JSONResponse(made)
 
         return answer
 
@@ -145,6 +146,8 @@ class Routes:
         return self._responses.JSONResponse({"error": "; ".join(problems)}, status)
 
     def _part(self, name: str) -> Response:
+        if name not in _parts():
+            raise NotThereError(name)
         return self._responses.Response(_parts()[name], media_type=_TYPES[name.rpartition(".")[2]])
 
     def _rows(self, request: Request) -> Any:
@@ -163,7 +166,9 @@ class Routes:
 
     def _batch(self, request: Request) -> Any:
         asked = request.query_params
-        return self._viewed.batch(asked["split"], _number(asked, "epoch", 0), _number(asked, "step", 0))
+        return self._viewed.batch(
+            _text(asked, "split"), _number(asked, "epoch", 0), _number(asked, "step", 0)
+        )
 
     def _statistics(self, request: Request) -> Any:
         asked = request.query_params
@@ -174,10 +179,10 @@ class Routes:
         place = [int(number) for number in asked.get("place", "").split(".") if number]
         row, large = _number(asked, "row"), "large" in asked
         if "step" in asked and self._viewed.batches is not None:
-            step = asked["split"], _number(asked, "epoch"), _number(asked, "step")
+            step = _text(asked, "split"), _number(asked, "epoch"), _number(asked, "step")
             made = self._viewed.batches.medium(*step, _number(asked, "column"), row, place=place, large=large)
         else:
-            made = self._viewed.medium(asked.get("split"), row, asked["column"], place, large=large)
+            made = self._viewed.medium(asked.get("split"), row, _text(asked, "column"), place, large=large)
         return self._responses.Response(made.data, media_type=made.type)
 
 
@@ -187,6 +192,12 @@ def _number(asked: Any, name: str, default: int | None = None) -> int:
     if not 0 <= number < _LARGEST:
         raise ValueError(f"{name}: expected a number from 0 to 2^53, got {number}")
     return number
+
+
+def _text(asked: Any, name: str) -> str:
+    if name not in asked:
+        raise ValueError(f"{name}: expected a text, got none")
+    return str(asked[name])
 
 
 def _parts() -> dict[str, bytes]:

@@ -14,10 +14,10 @@ from recordspec._arrow import arrow
 from recordspec.errors import SpecError, StoreError
 from recordspec.inspect.columns import is_list_type
 from recordspec.inspect.diff import THRESHOLD, Keyed, by_key
-from recordspec.inspect.diff_distributions import compare
-from recordspec.inspect.feature_names import FeatureNames
+from recordspec.inspect.diff_distributions import distances
+from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.scan import Scanner
-from recordspec.inspect.scan_columns import ScanColumn
+from recordspec.inspect.scan_columns import KeyColumn, ScanColumn
 from recordspec.inspect.stats import formatting
 from recordspec.inspect.stats.profile import SHOWN, Profile, profile_all, profile_splits
 from recordspec.inspect.stats.summarize import stats_report
@@ -33,17 +33,21 @@ _FIRST_ROWS = 2000
 _MOST_BYTES = 64 << 20
 
 Bar = tuple[str, int, "str | None"]
+# In SQL, of the name of a value.
+Test = Callable[[str], str]
 
 
 def statistics(
     scanner: Scanner,
     columns: Mapping[str, ScanColumn],
+    total: int | None,
     progress: JobProgress,
     publish: Callable[[dict[str, Any]], None] | None,
 ) -> dict[str, Any]:
     """The statistics of all rows, which a dataset keeps.
 
     Args:
+        total: the number of rows, if it is known.
         publish: receives those of the first rows, before all are read; None to have only these.
 
     Returns what `drawn` does, and `first`: how many rows of a split they are of, if not of all.
@@ -57,7 +61,7 @@ def statistics(
     if publish is None:
         return some
     publish(some)
-    progress.begin("reading", rows_of(scanner))
+    progress.begin("reading", total)
     made = {**drawn(stats_report(scanner, profile_splits(scanner, 1, progress)), columns), "first": None}
     if kept is not None:
         kept.write(made)
@@ -92,16 +96,15 @@ def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
         for side, profile in zip(sides, (before, after), strict=True)
     ]
     report = StatsReport(splits=tuple(split for one in reports for split in one.splits), shared=())
-    names = FeatureNames.of(sides[0].scanner.schema)
-    measures = [
+    measures: list[dict[str, Any]] = [
         {
-            "feature": names.name((measure.feature.endswith("[]"), measure.feature.removesuffix("[]"))),
-            "of": measure.measure,
-            "distance": measure.distance,
-            "at": measure.at,
-            "different": measure.different,
+            "key": _text_of_key(key),
+            "of": what,
+            "distance": distance,
+            "at": at,
+            "different": distance > THRESHOLD,
         }
-        for measure in compare("", before, after, THRESHOLD)
+        for key, what, distance, at in distances(before, after)
     ]
     keys = None
     if all(side.split is None for side in sides):
@@ -112,6 +115,9 @@ def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
     return {
         **drawn(report, sides[0].columns),
         "measures": sorted(measures, key=lambda measure: -measure["distance"]),
+        "empty": [
+            side.name for side, profile in zip(sides, (before, after), strict=True) if not profile.rows
+        ],
         "keys": keys,
     }
 
@@ -120,13 +126,6 @@ def _profile_of(side: Side, progress: JobProgress) -> Profile:
     if side.split is None:
         return profile_all(side.scanner, 1, progress)
     return profile_splits(side.scanner, 1, progress, only=side.split)[side.split]
-
-
-def rows_of(scanner: Scanner) -> int | None:
-    """The number of rows, if the manifest tells it."""
-    rows = {} if scanner.manifest is None else {s.file: s.rows for s in scanner.manifest.all_shards}
-    counts = [rows.get(path.name) for path in scanner.paths]
-    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 @dataclass(frozen=True)
@@ -154,17 +153,46 @@ class _Kept:
     def read(self) -> dict[str, Any] | None:
         """The statistics, if they are there and of the same."""
         try:
-            stored = json.loads(read_text(self.path, _MOST_BYTES))
-        except (StoreError, ValueError, RecursionError):
-            return None
-        is_same = isinstance(stored, dict) and stored.get("of") == self.of
-        made = stored.get("statistics") if is_same else None
-        return made if isinstance(made, dict) else None
+            stored = json.loads(read_text(self.path, _MOST_BYTES), parse_constant=_no_constant)
+            return stored["statistics"] if stored["of"] == self.of and _fits(stored["statistics"]) else None
+        except (StoreError, SpecError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            return None  # somebody else wrote it
 
     def write(self, made: dict[str, Any]) -> None:
         """Keeps statistics; a dataset that may only be read keeps none."""
+        text = json.dumps({"of": self.of, "statistics": made})
+        if len(text) > _MOST_BYTES:
+            return
         with suppress(StoreError, SpecError, OSError), output_file(self.path, force=True) as file:
-            file.write_text(json.dumps({"of": self.of, "statistics": made}), encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)  # such as NaN, which is no JSON
+
+
+def _fits(made: Any) -> bool:
+    """Whether they are as `drawn` makes them: the page looks no further. Raises for some that are not."""
+    features, names = made["features"], {split["name"] for split in made["splits"]}
+    charts = [
+        chart
+        for feature in features
+        for name, split in feature["splits"].items()
+        if name in names and split["facts"] is not None and split["warnings"] is not None
+        for chart in split["charts"]
+    ]
+    return (
+        all(isinstance(feature["name"], str) for feature in features)
+        and all(
+            isinstance(split["rows"], int) and isinstance(split["title"], str) for split in made["splits"]
+        )
+        and all(
+            isinstance(text, str) and isinstance(count, int) and isinstance(where, (str, type(None)))
+            for chart in charts
+            for text, count, where in chart["bars"]
+        )
+        and all(isinstance(made[part], list) for part in ("warnings", "problems"))
+    )
 
 
 def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, Any]:
@@ -173,16 +201,16 @@ def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, A
     Args:
         columns: by name, for the conditions; a feature without one has none.
     """
-    features: dict[tuple[str, str], dict[str, Any]] = {}
+    features: dict[FeatureKey, dict[str, Any]] = {}
+    by_key = {key: column for column in columns.values() for key in _keys_of(column)}
     for split in report.splits:
         for feature in split.features:
-            described = features.setdefault((feature.section, feature.key), _described(feature))
+            key = _key_of(feature)
+            column = by_key.get(key)
+            described = features.setdefault(key, _described(feature, column))
             described["splits"][split.split] = {
                 "facts": list(formatting.facts(feature, split)),
-                "charts": [
-                    {"of": what, "is": kind, "bars": bars}
-                    for what, kind, bars in _charts(feature, columns.get(feature.feature))
-                ],
+                "charts": list(_charts(feature, column, split.rows)),
                 "warnings": feature.warnings,
             }
     return {
@@ -201,53 +229,93 @@ def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, A
     }
 
 
-def _described(feature: FeatureSummary) -> dict[str, Any]:
+def _key_of(feature: FeatureSummary) -> FeatureKey:
+    return feature.section == "sequence", feature.key
+
+
+def _keys_of(column: ScanColumn) -> Iterator[FeatureKey]:
+    """The key under which the values of a column are stored, unless there are several."""
+    if isinstance(column, KeyColumn):
+        yield column.key
+    elif len(column.features) == 1 and len(column.features[0].feature.columns()) == 1:
+        of_table = column.features[0]
+        yield of_table.section == "sequence", of_table.feature.columns()[0].key
+
+
+def _described(feature: FeatureSummary, column: ScanColumn | None) -> dict[str, Any]:
     stored = "" if feature.key == feature.feature else f", stored as {feature.key}"
-    return {"name": feature.feature, "about": f"{feature.kind}, {feature.section}{stored}", "splits": {}}
+    return {
+        "key": _text_of_key(_key_of(feature)),
+        "name": feature.feature,
+        "column": None if column is None else column.name,
+        "about": f"{feature.kind}, {feature.section}{stored}",
+        "splits": {},
+    }
 
 
-def _charts(feature: FeatureSummary, column: ScanColumn | None) -> Iterator[tuple[str, str, list[Bar]]]:
-    """What a chart is of, whether it is of `counts` or a `histogram`, and its bars."""
+def _text_of_key(key: FeatureKey) -> str:
+    """A key for the page, which only compares it."""
+    return f"{'sequence' if key[0] else 'features'}/{key[1]}"
+
+
+def _charts(feature: FeatureSummary, column: ScanColumn | None, rows: int) -> Iterator[dict[str, Any]]:
+    """What a chart is of, whether it is of `counts` or a `histogram`, its bars, and of counts their whole."""
     made = _Conditions(feature, column)
     classes, common = feature.classes, feature.common
     has_names = classes is not None and classes.named
     if not has_names and feature.numbers is not None and feature.numbers.histogram is not None:
-        yield "values", "histogram", _bars(feature.numbers.histogram, made.of_numbers)
+        bars = _bars(feature.numbers.histogram, made.of_numbers, of_integers=feature.kind == "int64")
+        yield {"of": "values", "is": "histogram", "bars": bars}
     counts = classes.counts if classes else common.top if common else ()
+    others = classes.unnamed if classes else common.others if common else 0
     if counts and (classes or counts[0][1] > 1):
-        bars = [(str(value), times, made.of_value(value)) for value, times in counts]
-        what = "classes" if has_names else "different values" if classes else "most frequent values"
-        yield what, "counts", bars
+        is_single = feature.lengths is None or feature.lengths.max <= 1
+        yield {
+            "of": "classes" if has_names else "different values" if classes else "most frequent values",
+            "is": "counts",
+            "bars": [(str(value), times, made.of_value(value)) for value, times in counts],
+            "in": "rows" if is_single else "values",
+            "whole": others + sum(times for _, times in counts),
+        }
     sizes = feature.strings.sizes if feature.strings is not None else None
-    spreads: tuple[tuple[str, SizeSummary | None, Callable[[str], str | None]], ...] = (
-        ("bytes", sizes, lambda between: made.of_sizes(between)),
-        ("lengths of lists", feature.lengths, lambda between: made.of_lengths(between)),
-        ("steps", feature.steps, lambda between: None),
+    spreads: tuple[tuple[str, SizeSummary | None, Callable[[Test], str | None]], ...] = (
+        ("bytes", sizes, made.of_sizes),
+        ("lengths of lists", feature.lengths, made.of_lengths),
+        ("steps", feature.steps, lambda test: None),
     )
     for what, spread, condition in spreads:
         if spread is not None and spread.histogram is not None and spread.min < spread.max:
-            yield what, "histogram", _bars(spread.histogram, condition)
+            yield {"of": what, "is": "histogram", "bars": _bars(spread.histogram, condition)}
     absent = feature.missing + feature.no_kind + feature.empty
     if absent:
-        of_column = made.of_missing() if not feature.empty and not feature.no_kind else None
-        yield "without a value", "counts", [("missing", absent, of_column)]
+        bar = ("missing", absent, made.of_missing(feature))
+        yield {"of": "without a value", "is": "counts", "bars": [bar], "in": "rows", "whole": rows}
 
 
-def _bars(histogram: Histogram, condition: Callable[[str], str | None]) -> list[Bar]:
-    edges = histogram.edges
+def _bars(
+    histogram: Histogram, condition: Callable[[Test], str | None], *, of_integers: bool = True
+) -> list[Bar]:
     last = len(histogram.counts) - 1
+    bins = zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
     bars = []
-    for place, (low, high, count) in enumerate(zip(edges, edges[1:], histogram.counts, strict=False)):
-        whole = math.floor(low) != low and low + 0.5 == math.ceil(low) and high + 0.5 == math.ceil(high)
-        if whole:
-            first, stop = math.ceil(low), math.floor(high)
-            text = f"{first:,}" if first == stop else f"{first:,} to {stop:,}"
-            between = f"{{}} = {first}" if first == stop else f"{{0}} >= {first} AND {{0}} <= {stop}"
-        else:
-            text = f"{formatting.figure(low)} to {formatting.figure(high)}"
-            between = f"{{0}} >= {_double(low)} AND {{0}} {'<=' if place == last else '<'} {_double(high)}"
-        bars.append((text, count, condition(between)))
+    for place, (low, high, count) in enumerate(bins):
+        are_between = of_integers and low % 1 == high % 1 == 0.5
+        text, test = _integers(low, high) if are_between else _floats(low, high, with_high=place == last)
+        bars.append((text, count, condition(test)))
     return bars
+
+
+def _integers(low: float, high: float) -> tuple[str, Test]:
+    """The text of a bin of integers, whose edges lie between them, and whether a value is in it."""
+    first, stop = math.ceil(low), math.floor(high)
+    if first == stop:
+        return f"{first:,}", lambda value: f"{value} = {first}"
+    return f"{first:,} to {stop:,}", lambda value: f"{value} >= {first} AND {value} <= {stop}"
+
+
+def _floats(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
+    text, below = f"{formatting.figure(low)} to {formatting.figure(high)}", "<=" if with_high else "<"
+    return text, lambda value: f"{value} >= {_double(low)} AND {value} {below} {_double(high)}"
 
 
 def _double(number: float) -> str:
@@ -278,43 +346,42 @@ class _Conditions:
             if len(str(value).encode()) > SHOWN:  # of which only the first bytes are known
                 return None
             text = "'" + str(value).replace("'", "''") + "'"
-            test = f"{{}} = {text}"
-        elif types.is_boolean(item):
-            test = f"CAST({{}} AS INTEGER) = {value}"
-        elif isinstance(value, int) and types.is_integer(item):
-            test = f"{{}} = {value}"
-        else:
-            return None
-        return self._has(test)
+            return self._has(lambda item: f"{item} = {text}")
+        if types.is_boolean(item):
+            return self._has(lambda item: f"CAST({item} AS INTEGER) = {value}")
+        if isinstance(value, int) and types.is_integer(item):
+            return self._has(lambda item: f"{item} = {value}")
+        return None
 
-    def of_numbers(self, between: str) -> str | None:
+    def of_numbers(self, between: Test) -> str | None:
         types, item = arrow().types, self._item
         if item is None or not (types.is_integer(item) or types.is_floating(item)):
             return None
         return self._has(between)
 
-    def _has(self, test: str) -> str:
+    def _has(self, test: Test) -> str:
         """The condition that a value, or an item of a list, passes a test."""
         if not is_list_type(self._type):
-            return test.format(self._name)
-        return f"len([item FOR item IN {self._name} IF {test.format('item')}]) > 0"
+            return test(self._name)
+        return f"len([item FOR item IN {self._name} IF {test('item')}]) > 0"
 
-    def of_sizes(self, between: str) -> str | None:
+    def of_sizes(self, between: Test) -> str | None:
         types = arrow().types
         if self._type is None:
             return None
         if types.is_large_string(self._type) or types.is_string(self._type):
-            return between.format(f"strlen({self._name})")
+            return between(f"strlen({self._name})")
         if types.is_large_binary(self._type) or types.is_binary(self._type):
-            return between.format(f"octet_length({self._name})")
+            return between(f"octet_length({self._name})")
         return None
 
-    def of_lengths(self, between: str) -> str | None:
-        return (
-            None
-            if self._item is None or not is_list_type(self._type)
-            else between.format(f"len({self._name})")
-        )
+    def of_lengths(self, between: Test) -> str | None:
+        return None if self._item is None or not is_list_type(self._type) else between(f"len({self._name})")
 
-    def of_missing(self) -> str | None:
-        return None if self._type is None else f"{self._name} IS NULL"
+    def of_missing(self, feature: FeatureSummary) -> str | None:
+        """Of rows without a value: lists may be missing, or have no items."""
+        if self._type is None or self._in_steps:
+            return None
+        if is_list_type(self._type):
+            return f"({self._name} IS NULL OR len({self._name}) = 0)"
+        return f"{self._name} IS NULL" if not feature.empty and not feature.no_kind else None

@@ -128,11 +128,11 @@ const Cell = ({ cell, at, large, boxes }) => {
       return html`<dl>${cell.fields.map(([name, one]) => html`<dt>${seen(name)}</dt><dd><${Cell} cell=${one} at=${at} /></dd>`)}</dl>`;
     default: {
       if (!cell.length) return html`<small>no items</small>`;
-      const items = cell.items.map((one, place) => {
+      const items = cell.items.slice(0, large ? undefined : 8).map((one, place) => {
         const inside = { ...at, place: at.place ? `${at.place}.${place}` : String(place) };
         return html`<li><${Cell} cell=${one} at=${inside} large=${large} /></li>`;
       });
-      const more = cell.length > cell.items.length && html`<li><small>${counted(cell.length)} in all</small></li>`;
+      const more = cell.length > items.length && html`<li><small>${counted(cell.length)} in all</small></li>`;
       return html`<ul class="items">${items}${more}</ul>`;
     }
   }

@@ -9,17 +9,17 @@ const share = (count, whole) => {
 const barText = ([text, count], of) => `${seen(text)}: ${counted(count)}${of ? ` ${of}` : ""}`;
 
 // The chart above a column: a click on a bar filters by it.
-const SmallChart = ({ chart, filter }) => {
+const SmallChart = ({ chart, of, filter }) => {
   const bars = chart.bars.slice(0, 24);
   const most = Math.max(...bars.map(([, count]) => count), 1);
   const width = 120 / bars.length;
   const drawn = bars.map((bar, place) => {
     const [, count, where] = bar;
     const height = count ? Math.max((26 * count) / most, 1) : 0;
-    return html`<g class=${where ? "bar" : ""} onClick=${where && (() => filter(where))}><title>${barText(bar)}</title>
+    return html`<g class=${where ? "bar" : ""} onClick=${where && (() => filter(where))}><title>${barText(bar, of)}</title>
       <rect class="room" x=${place * width} y="0" width=${width} height="28" /><rect x=${place * width + 0.5} y=${27 - height} width=${Math.max(width - 1, 0.5)} height=${height} /></g>`;
   });
-  return html`<svg class="small" viewBox="0 0 120 28" role="img" aria-label=${`distribution of ${chart.of}`}>${drawn}</svg>`;
+  return html`<svg class="small" viewBox="0 0 120 28" role="img" aria-label=${`distribution of ${chart.of} ${of}`}>${drawn}</svg>`;
 };
 
 // A bar that filters is a button; others are text.
@@ -41,13 +41,13 @@ const Histogram = ({ chart, label, filter }) => {
     <figcaption><span>${ends[0]}</span> <span>${chart.of}</span> <span>${ends[1]}</span></figcaption></figure>`;
 };
 
-const Counts = ({ chart, rows, label, filter }) => {
+const Counts = ({ chart, label, filter }) => {
   const lines = chart.bars.map((bar) => {
-    const part = share(bar[1], rows);
+    const part = share(bar[1], chart.whole);
     return html`<tr><th scope="row"><${Bar} bar=${bar} filter=${filter} class="value">${seen(bar[0])}<//></th><td>${counted(bar[1])}</td><td>${part}</td>
-      <td><span class="share"><span style=${{ width: `${Math.min(100, (100 * bar[1]) / Math.max(rows, 1))}%` }}></span></span></td></tr>`;
+      <td><span class="share"><span style=${{ width: `${Math.min(100, (100 * bar[1]) / Math.max(chart.whole, 1))}%` }}></span></span></td></tr>`;
   });
-  return html`<table class="counts" aria-label=${label}><thead><tr><th scope="col">${chart.of}</th><th scope="col">rows</th><th scope="col">share</th><td></td></tr></thead>
+  return html`<table class="counts" aria-label=${label}><thead><tr><th scope="col">${chart.of}</th><th scope="col">${chart.in}</th><th scope="col">share</th><td></td></tr></thead>
     <tbody>${lines}</tbody></table>`;
 };
 
@@ -55,13 +55,13 @@ const Facts = ({ facts }) => html`<dl>${facts.map(([name, text]) => html`<dt>${n
 
 const Warnings = ({ warnings }) => warnings.length > 0 && html`<ul class="bad">${warnings.map((warning) => html`<li>${seen(warning)}</li>`)}</ul>`;
 
-const ofSplit = (feature, split, rows, filter) => {
+const ofSplit = (feature, split, filter) => {
   const { facts, charts, warnings } = feature.splits[split];
   return html`<section class="split" key=${split}><h3>${seen(split)}</h3>
     ${charts.map((chart) => {
       const label = `${chart.of} of ${seen(feature.name)} in ${seen(split)}`;
       return chart.is === "counts"
-        ? html`<${Counts} chart=${chart} rows=${rows} label=${label} filter=${filter} />`
+        ? html`<${Counts} chart=${chart} label=${label} filter=${filter} />`
         : html`<${Histogram} chart=${chart} label=${label} filter=${filter} />`;
     })}
     <${Facts} facts=${facts} /><${Warnings} warnings=${warnings} /></section>`;
@@ -71,10 +71,10 @@ const ofSplit = (feature, split, rows, filter) => {
 const Features = ({ statistics, names, filter, notes }) => {
   const wanted = statistics.features.filter((feature) => feature.name.toLowerCase().includes((names ?? "").toLowerCase()));
   const cards = wanted.map((feature) => {
-    const splits = statistics.splits.filter((split) => feature.splits[split.name]);
-    return html`<article key=${feature.about + feature.name}><h2>${seen(feature.name)} <small>${seen(feature.about)}</small></h2>
-      ${notes?.[feature.name]}
-      <div class="splits">${splits.map((split) => ofSplit(feature, split.name, split.rows, filter && ((where) => filter(split.name, where))))}</div></article>`;
+    const splits = statistics.splits.filter((split) => Object.hasOwn(feature.splits, split.name));
+    return html`<article key=${feature.key}><h2>${seen(feature.name)} <small>${seen(feature.about)}</small></h2>
+      ${notes?.[feature.key]}
+      <div class="splits">${splits.map((split) => ofSplit(feature, split.name, filter && ((where) => filter(split.name, where))))}</div></article>`;
   });
   return html`<section aria-label="statistics">${cards}${cards.length === 0 && html`<p>No column has this name.</p>`}</section>`;
 };

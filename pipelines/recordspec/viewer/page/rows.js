@@ -22,21 +22,23 @@ const Row = ({ row, columns, shown, state, go }) => {
 
 // The chart of a column: of the split that is shown, or of the largest.
 const chartOf = (statistics, name, split) => {
-  const feature = statistics?.features.find((each) => each.name === name);
-  if (!feature) return undefined;
-  const largest = [...statistics.splits].sort((a, b) => b.rows - a.rows).find(({ name: each }) => feature.splits[each]);
-  return feature.splits[split ?? largest?.name]?.charts[0];
+  const feature = statistics?.features.find((each) => each.column === name);
+  if (!feature) return {};
+  const largest = [...statistics.splits].sort((a, b) => b.rows - a.rows).find(({ name: each }) => Object.hasOwn(feature.splits, each));
+  const of = split ?? largest?.name;
+  return { of, chart: Object.hasOwn(feature.splits, of) ? feature.splits[of].charts[0] : undefined };
 };
 
 const Head = ({ column, statistics, state, go }) => {
   const sorted = state.sort === column.name ? (state.descending ? "descending" : "ascending") : "none";
   const next = { none: { sort: column.name, descending: null }, ascending: { sort: column.name, descending: 1 }, descending: { sort: null, descending: null } }[sorted];
-  const chart = chartOf(statistics, column.name, state.split);
-  const filter = (where) => go({ where: both(state.where, where), first: 0 });
+  const { of, chart } = chartOf(statistics, column.name, state.split);
+  const isOne = statistics?.splits.length === 1;
+  const filter = (where) => go({ where: both(state.where, where), split: isOne ? null : of, first: 0 });
   return html`<th scope="col" aria-sort=${sorted}>
     <button class="sort" title="sort" onClick=${() => go({ ...next, first: 0 })}>${seen(column.name)} <span aria-hidden="true">${{ none: "", ascending: "▲", descending: "▼" }[sorted]}</span></button>
     <small>${column.kind ?? ""} ${column.type}</small>
-    ${chart && html`<${SmallChart} chart=${chart} filter=${filter} />`}</th>`;
+    ${chart && html`<${SmallChart} chart=${chart} of=${isOne ? "" : `in ${seen(of)}`} filter=${filter} />`}</th>`;
 };
 
 const Table = ({ files, answer, statistics, state, go }) => {
@@ -55,18 +57,29 @@ const Table = ({ files, answer, statistics, state, go }) => {
 
 const Pages = ({ state, answer, go }) => {
   const { total, done } = answer;
-  const to = (first) => go({ first: Math.max(0, first), row: null });
+  const to = (first) => go({ first: Math.max(0, Math.floor(first)), row: null });
   const isKnown = typeof total === "number";
   const last = isKnown ? Math.max(0, Math.floor((total - 1) / PAGE) * PAGE) : null;
   const isLast = isKnown ? state.first >= last : (answer.rows?.length ?? PAGE) < PAGE;
   return html`<nav aria-label="pages">
     <button onClick=${() => to(0)} disabled=${state.first === 0}>first</button>
     <button onClick=${() => to(state.first - PAGE)} disabled=${state.first === 0}>previous</button>
-    <label>row <input type="number" min="0" value=${state.first} onChange=${(event) => to(Number(event.target.value) || 0)} /></label>
+    <label>row <${Field} type="number" min="0" step="1" value=${state.first} onChange=${(event) => to(Number(event.target.value) || 0)} /></label>
     <span>${isKnown ? `of ${counted(total)}${done ? "" : " so far"}` : ""}</span>
     <button onClick=${() => to(state.first + PAGE)} disabled=${isLast}>next</button>
     ${isKnown && html`<button onClick=${() => to(last)} disabled=${isLast}>last</button>`}
   </nav>`;
+};
+
+// An input with what is typed in it, until its value changes.
+const Field = ({ value, onInput, ...rest }) => {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
+  const input = (event) => {
+    setTyped(event.target.value);
+    onInput?.(event);
+  };
+  return html`<input ...${rest} value=${typed} onInput=${input} />`;
 };
 
 // What narrows the rows: a condition, a text, the names of columns. Enter applies it.
@@ -79,9 +92,9 @@ const Search = ({ state, go }) => {
   const clear = () => go({ where: null, text: null, names: null, sort: null, descending: null, first: 0 });
   const isSet = state.where || state.text || state.names || state.sort;
   return html`<form class="search" role="search" onSubmit=${apply}>
-    <label>where <input name="where" class="where" value=${state.where ?? ""} placeholder="SQL: fare > 20" spellcheck="false" autocomplete="off" /></label>
-    <label>text <input name="text" value=${state.text ?? ""} placeholder="in any value" autocomplete="off" /></label>
-    <label>columns <input name="names" value=${state.names ?? ""} placeholder="a part of their names" autocomplete="off" /></label>
+    <label>where <${Field} name="where" class="where" value=${state.where ?? ""} placeholder="SQL: fare > 20" spellcheck="false" autocomplete="off" /></label>
+    <label>text <${Field} name="text" value=${state.text ?? ""} placeholder="in any value" autocomplete="off" /></label>
+    <label>columns <${Field} name="names" value=${state.names ?? ""} placeholder="a part of their names" autocomplete="off" /></label>
     <button>apply</button>${isSet && html`<button type="button" onClick=${clear}>clear</button>`}</form>`;
 };
 
@@ -100,7 +113,7 @@ const Found = ({ answer, state }) => {
 const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line) => line.match(/../g).join(" ")).join("\n");
 
 // `order` has the numbers of the rows that are shown, of which those before and after are reached.
-const Record = ({ files, order, state, go }) => {
+const Record = ({ files, order, total, state, go }) => {
   const box = useRef();
   const answer = useAnswer("record", { split: state.split, row: state.row });
   useEffect(() => box.current.showModal(), []);
@@ -109,17 +122,17 @@ const Record = ({ files, order, state, go }) => {
   const beside = (step) => {
     if (state.where || state.text || state.sort) return place < 0 ? undefined : order[place + step];
     const row = state.row + step;
-    return row < 0 || row >= (files.total ?? Infinity) ? undefined : row;
+    return row < 0 || row >= (total ?? Infinity) ? undefined : row;
   };
   const move = (step) => beside(step) !== undefined && go({ row: beside(step) });
   const keys = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, k: -1, j: 1 }[event.key];
-    if (step && event.target.tagName !== "AUDIO") {
+    if (step && event.target.tagName !== "AUDIO" && !(event.altKey || event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       move(step);
     }
   };
-  const record = answer.value;
+  const record = answer.value?.row === state.row ? answer.value : undefined; // not the one before
   const cells =
     record?.cells &&
     files.columns.map((column, index) => {
@@ -143,6 +156,7 @@ const Record = ({ files, order, state, go }) => {
       <button onClick=${() => move(-1)} disabled=${beside(-1) === undefined}>previous</button>
       <button onClick=${() => move(1)} disabled=${beside(1) === undefined}>next</button>
       <button onClick=${() => box.current.close()}>close</button></nav>
+    ${answer.waits && html`<p role="status">reading...</p>`}
     ${answer.error && html`<p class="bad" role="alert">${seen(answer.error)}</p>`}
     ${record?.problems?.map((problem) => html`<p class="bad">${seen(problem)}</p>`)}
     ${cells && html`<dl>${cells}</dl>`}

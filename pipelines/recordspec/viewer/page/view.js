@@ -26,7 +26,7 @@ const urlOf = (state) => {
   return location.pathname + (text ? `?${text}` : "");
 };
 
-const both = (before, where) => (before ? `(${before}) AND ${where}` : where);
+const both = (before, where) => (before ? `(${before}\n) AND ${where}` : where) // it may end in a comment;
 
 // ---- answers of the server ----
 
@@ -87,10 +87,10 @@ const Progress = ({ answer }) => {
   return html`<p class="note" role="status">${answer.stage || "reading"}${read} <progress max=${answer.of || undefined} value=${answer.of ? answer.read : undefined} aria-label="progress"></progress></p>`;
 };
 
-const Names = ({ state, go }) => html`<label>columns <input value=${state.names ?? ""} placeholder="a part of their names" onInput=${(event) => go({ names: event.target.value || null }, true)} /></label>`;
+const Names = ({ state, go }) => html`<label>columns <${Field} value=${state.names ?? ""} placeholder="a part of their names" onInput=${(event) => go({ names: event.target.value || null }, true)} /></label>`;
 
 const Columns = ({ files, answer, state, go }) => {
-  const filter = (split, where) => go({ tab: null, split: files.splits.length > 1 ? split : null, where, first: 0 });
+  const filter = (split, where) => go({ tab: null, split: files.splits.length > 1 ? split : null, where, text: null, first: 0 });
   return html`<div class="text"><${Progress} answer=${answer} />
     ${answer.value?.first && html`<p class="note">These are of the first ${counted(answer.value.first)} rows of each split${answer.waits ? ", until all are read" : ""}.
       ${!answer.waits && html` <button onClick=${() => go({ run: 1 })}>read all</button>`}</p>`}
@@ -124,20 +124,21 @@ const Compare = ({ files, state, go }) => {
     ${files.sides.map((side) => html`<option value=${side}>${seen(side)}</option>`)}</select></label>`;
   const { value } = answer;
   const notes = {};
-  for (const { feature, of, distance, at, different } of value?.measures ?? []) {
-    if (distance > 0) notes[feature] = [notes[feature], html`<div class=${different ? "bad" : ""}>${of}: ${share(distance, 1)} apart${at && `, most at ${seen(at)}`}</div>`];
+  for (const { key, of, distance, at, different } of value?.measures ?? []) {
+    if (distance > 0) notes[key] = [notes[key], html`<div class=${different ? "bad" : ""}>${of}: ${share(distance, 1)} apart${at && `, most at ${seen(at)}`}</div>`];
   }
   return html`<div class="text"><form onSubmit=${apply}>${choice("old", "compare")} ${choice("new", "with")} <button>compare</button></form>
     <p>By distribution: how far apart the shares of values are, at most. ${files.sides.length < 2 && "These files have one split: `recordspec view FILES --against OTHERS` compares with others."}</p>
     <${Progress} answer=${answer} />
     ${value?.keys && html`<h2>By key</h2><p>${counted(value.keys.added)} rows added, ${counted(value.keys.removed)} removed, ${counted(value.keys.moved)} in another split${value.keys.changed === null ? "" : `, ${counted(value.keys.changed)} changed`}.</p>`}
+    ${value?.empty.length > 0 && html`<p class="bad">There are no rows in ${value.empty.map(seen).join(" and in ")}.</p>`}
     ${value && html`<${Features} statistics=${{ ...value, features: byDistance(value) }} names=${state.names} notes=${notes} />`}</div>`;
 };
 
 // The features that differ most come first.
 const byDistance = ({ features, measures }) => {
-  const place = new Map(measures.map(({ feature }, index) => [feature, index]).reverse());
-  return [...features].sort((a, b) => (place.get(a.name) ?? Infinity) - (place.get(b.name) ?? Infinity));
+  const place = new Map(measures.map(({ key }, index) => [key, index]).reverse());
+  return [...features].sort((a, b) => (place.get(a.key) ?? Infinity) - (place.get(b.key) ?? Infinity));
 };
 
 // A batch as the model gets it, beside what is stored of its rows.
@@ -145,22 +146,22 @@ const Batch = ({ files, state, go }) => {
   const { splits, batch, order } = files.batches;
   const split = state.split ?? (splits.includes("train") ? "train" : splits[0]);
   const step = { split, epoch: state.epoch, step: state.step };
-  const answer = useAnswer("batch", step);
+  const answer = useAnswer("batch", step, newest);
   const apply = (event) => {
     event.preventDefault();
     const entered = Object.fromEntries(new FormData(event.target));
-    go({ epoch: Number(entered.epoch) || 0, step: Number(entered.step) || 0 });
+    go({ epoch: Math.floor(Number(entered.epoch)) || 0, step: Math.floor(Number(entered.step)) || 0 });
   };
-  const { value } = answer;
+  const value = answer.value?.step === state.step && answer.value.epoch === state.epoch ? answer.value : undefined; // not the one before
   const steps = value?.steps ?? Infinity;
   const orders = { global: "in the global order of the epoch", buffer: "shuffled with a buffer", files: "in the order of the files" };
-  const number = (name) => html`<label>${name} <input type="number" name=${name} min="0" value=${state[name]} /></label>`;
+  const number = (name) => html`<label>${name} <${Field} type="number" name=${name} min="0" step="1" value=${state[name]} /></label>`;
   return html`<div class="text"><form onSubmit=${apply}><label>split <select value=${split} onChange=${(event) => go({ split: event.target.value, step: 0 })}>${splits.map((each) => html`<option value=${each}>${seen(each)}</option>`)}</select></label>
       ${number("epoch")} ${number("step")} <button>show</button>
       <button type="button" onClick=${() => go({ step: state.step - 1 })} disabled=${state.step === 0}>previous</button>
       <button type="button" onClick=${() => go({ step: state.step + 1 })} disabled=${state.step + 1 >= steps}>next</button></form>
     <p>${batch === null ? "Rows" : `Batches of ${counted(batch)} rows`}, ${orders[order]}${value?.steps ? `; ${counted(value.steps)} steps an epoch` : ""}.</p>
-    <${Progress} answer=${{ ...answer, stage: "reading the batch" }} />
+    <${Progress} answer=${answer} />
     ${value?.note && html`<p class="note">${seen(value.note)}</p>`}
     ${value?.of > value?.rows.length && html`<p class="note">The first ${counted(value.rows.length)} of ${counted(value.of)} rows.</p>`}
     ${value && html`<${BatchRows} files=${files} batch=${value} state=${state} go=${go} />`}</div>`;
@@ -233,10 +234,10 @@ const App = () => {
   document.title = `${name.split("/").pop()} - recordspec view`;
   const splits = described.splits.length > 1 && html`<label>split
     <select value=${state.split ?? ""} onChange=${(event) => go({ split: event.target.value || null, first: 0, row: null })}>
-      <option value="">all</option>${described.splits.map((split) => html`<option value=${split}>${split}</option>`)}
+      <option value="">all</option>${described.splits.map((split) => html`<option value=${split}>${seen(split)}</option>`)}
     </select></label>`;
   const part = {
-    rows: () => html`<${Search} key=${JSON.stringify(choice)} state=${state} go=${go} /><${Found} answer=${answer} state=${state} />
+    rows: () => html`<${Search} state=${state} go=${go} /><${Found} answer=${answer} state=${state} />
       ${described.compressed && html`<p class="note">These files are compressed: to show rows, all before them are read.</p>`}
       ${answer.error ? html`<p class="bad" role="alert">${seen(answer.error)}</p>` : html`<${Table} files=${described} answer=${answer} statistics=${statistics.value} state=${state} go=${go} />`}`,
     columns: () => html`<${Columns} files=${described} answer=${statistics} state=${state} go=${go} />`,
@@ -249,7 +250,7 @@ const App = () => {
       ${isRows && splits}${isRows && html`<${Pages} state=${state} answer=${answer} go=${go} />`}
       <span role="status">${isRows && answer.waits ? "reading..." : ""}</span></header>
     <main id="main">${part?.()}</main>
-    ${state.row !== null && html`<${Record} key="record" files=${described} order=${(answer.rows ?? []).map(({ row }) => row)} state=${state} go=${go} />`}`;
+    ${state.row !== null && html`<${Record} key="record" files=${described} order=${(answer.rows ?? []).map(({ row }) => row)} total=${state.split ? answer.total : described.total} state=${state} go=${go} />`}`;
 };
 
 // The page of `stats --html`: its statistics are in it.
