@@ -29,13 +29,13 @@ def problems(files: Files, scanner: Scanner, rows: NumberedRows, progress: JobPr
         rows: all of them.
         progress: receives the number of records.
     """
-    # a corrupt record is found by both
-    found = list(dict.fromkeys([*_corrupt(files, progress), *_invalid(scanner, progress)]))
+    # both find a corrupt record
+    unique = list(dict.fromkeys([*_corrupt(files, progress), *_invalid(scanner, progress)]))
     progress.begin("counting rows", None)
-    listed = found[:_MOST]
+    listed = unique[:_MOST]
     numbers = rows.numbers_of([place for place, _ in listed if place is not None], progress)
     return {
-        "count": len(found),
+        "count": len(unique),
         "problems": [
             {"row": None if place is None else numbers.get(place), "text": str(problem)}
             for place, problem in listed
