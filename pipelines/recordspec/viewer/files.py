@@ -86,13 +86,16 @@ class ViewedFiles:
         self._stamp = self._stamp_now()
 
     def _stamp_now(self) -> list[tuple[int, int]]:
-        """The sizes and times of the first files, and of the manifest, which change when a dataset does."""
-        first = self.scanner.paths[:MOST_ROWS]
-        stamps = []
-        for path in (*first, first[0].parent / MANIFEST_FILE):
-            with suppress(OSError, RecordspecError, NotImplementedError):  # a missing one tells who reads it
-                found = path.stat()
-                stamps.append((found.st_size, found.st_mtime_ns))
+        """The sizes and times of the first files and of the manifest, which change when a dataset does.
+
+        Of files in a store only that of the manifest, since each takes a request.
+        """
+        paths, stamps = self.scanner.paths, []
+        first = [path for path in paths[:MOST_ROWS] if isinstance(path, LocalPath)]
+        for path in (*first, paths[0].parent / MANIFEST_FILE):
+            with suppress(OSError, RecordspecError):  # a missing one tells who reads it
+                status = path.stat()
+                stamps.append((status.st_size, status.st_mtime_ns))
         return stamps
 
     @cached_property
