@@ -214,7 +214,7 @@ class _ModelBatch:
         places: which stored row each row is, and where; None if that is not known.
         size: the number of all its rows.
         steps: the batches of an epoch, if that is known.
-        note: what is to be told of it.
+        note: what the page says about it; None for nothing.
     """
 
     columns: list[_BatchColumn]

@@ -116,7 +116,7 @@ class ViewedFiles:
     def described(self) -> dict[str, Any]:
         """The files, their splits and their columns; and how many rows there are, if that is known.
 
-        The page asks for it when it is loaded: files that have changed are opened anew.
+        Files that have changed since the last call, which the page makes when it is loaded, are opened again.
         """
         if self._stamp_now() != self._stamp:
             self._open()

@@ -1,4 +1,4 @@
-"""Work that takes long, for pages that ask again and again how far it is; when none does, it ends."""
+"""Jobs: work in the background, whose progress pages poll; a job that is no longer polled is cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from recordspec.progress import Progress
 
-# Seconds that an answer waits for a change, and after which work of which nobody asks is cancelled.
+# Seconds that a request waits for a change, and after which a job without requests is cancelled.
 _PATIENCE, _FORGOTTEN = 0.7, 10.0
 # Results that are kept.
 _MOST = 8
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class _Cancelled(BaseException):
-    """Work of which nobody asks any more; no error, so that no handler of errors takes it."""
+    """The job has no requests; not an Exception, so that no handler of errors catches it."""
 
 
 class JobProgress(Progress):
-    """The rows of a job so far. Raises in the thread of a job of which nobody asks any more.
+    """The progress of a job. Ends the thread of a job that has no requests.
 
     Attributes:
         stage: the name of what is done.
@@ -46,7 +46,7 @@ class JobProgress(Progress):
             raise _Cancelled
 
     def ask(self) -> None:
-        """Tells that somebody waits."""
+        """Records a request."""
         self._asked = time.monotonic()
 
 

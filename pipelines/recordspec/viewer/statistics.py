@@ -156,7 +156,7 @@ class _Kept:
             stored = json.loads(read_text(self.path, _MOST_BYTES), parse_constant=_no_constant)
             return stored["statistics"] if stored["of"] == self.of and _fits(stored["statistics"]) else None
         except (StoreError, SpecError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            return None  # somebody else wrote it
+            return None  # another program wrote it
 
     def write(self, made: dict[str, Any]) -> None:
         """Keeps statistics; a dataset that may only be read keeps none."""
