@@ -29,6 +29,8 @@ from recordspec.viewer.jobs import JobProgress
 
 # Rows of a split that are looked at before all of them.
 _FIRST_ROWS = 2000
+# Of what `drawn` makes, with every change of which it is another.
+_FORMAT = "1"
 # Bytes of statistics that were kept: of 1,000 features of a few splits.
 _MOST_BYTES = 64 << 20
 
@@ -148,7 +150,7 @@ class _Kept:
             return None
         if manifest.files != {path.name for path in scanner.paths}:
             return None
-        return cls(folder / STATISTICS_FILE, [__version__, manifest.identity, schema.fingerprint])
+        return cls(folder / STATISTICS_FILE, [_FORMAT, __version__, manifest.identity, schema.fingerprint])
 
     def read(self) -> dict[str, Any] | None:
         """The statistics, if they are there and of the same."""
@@ -182,7 +184,8 @@ def _fits(made: Any) -> bool:
         for chart in split["charts"]
     ]
     return (
-        all(isinstance(feature["name"], str) for feature in features)
+        all(isinstance(feature[part], str) for feature in features for part in ("key", "name", "about"))
+        and all(isinstance(feature["column"], (str, type(None))) for feature in features)
         and all(
             isinstance(split["rows"], int) and isinstance(split["title"], str) for split in made["splits"]
         )
