@@ -1,4 +1,4 @@
-"""A job runs once for all who ask, tells how far it is, and ends when nobody asks any more."""
+"""A job runs once for all requests, reports its progress, and is cancelled when there are no more requests."""
 
 from __future__ import annotations
 
