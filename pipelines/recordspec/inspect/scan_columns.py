@@ -266,6 +266,11 @@ class RowDecoder:
         )
 
 
+def is_picture(column: ScanColumn) -> bool:
+    """Whether lists of numbers in a column are the pixels of images."""
+    return len(column.features) == 1 and column.features[0].feature.pictures is not None
+
+
 def schema_of(columns: Iterable[ScanColumn]) -> Any:
     """The names and types of columns, a `pyarrow.Schema`."""
     return arrow().schema([(column.name, column.type) for column in columns])

@@ -16,6 +16,7 @@ from recordspec.html import table as html_table
 from recordspec.inspect.columns import is_image_shape, is_list_type, leaves_of, shortest, type_text
 from recordspec.inspect.media import describe, media_info
 from recordspec.inspect.scan import RowBatch, Scanner, scan
+from recordspec.inspect.scan_columns import is_picture
 from recordspec.inspect.show import shown_value
 from recordspec.schema.media import images
 from recordspec.schema.options import format_bytes
@@ -127,7 +128,7 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
         Markup(f"{short_text(column.name)}<br><small>{type_text(column.type)}</small>") for column in shown
     ]
     cells = [
-        (Markup(row), *(media.of(read[column.name][row], is_picture=_is_picture(column)) for column in shown))
+        (Markup(row), *(media.of(read[column.name][row], is_picture=is_picture(column)) for column in shown))
         for row in range(len(read))
     ]
     yield html_table(("", *heads), cells, "text-align: left")
@@ -137,10 +138,6 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
         [f"{column.name}: {type_text(column.type)}" for column in [*columns.values()][MOST_COLUMNS:]],
         "column",
     )
-
-
-def _is_picture(column: ScanColumn) -> bool:
-    return len(column.features) == 1 and column.features[0].feature.pictures is not None
 
 
 @dataclass

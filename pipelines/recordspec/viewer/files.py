@@ -14,7 +14,7 @@ from recordspec.errors import Problem, RecordError, RecordspecError
 from recordspec.inspect.columns import type_text
 from recordspec.inspect.query import Query
 from recordspec.inspect.scan import RowBatch, Scanner, UnreadableRecord
-from recordspec.inspect.scan_columns import ColumnReader, ScanColumn, columns_of
+from recordspec.inspect.scan_columns import ColumnReader, ScanColumn, columns_of, is_picture
 from recordspec.inspect.show import RecordViewer
 from recordspec.locations import LocalPath
 from recordspec.schema.schema import Schema
@@ -343,7 +343,7 @@ class ViewedFiles:
         return [
             self._boxes[name].cell(row)
             if name in self._boxes and value.is_valid
-            else cell(value, is_picture=_is_picture(self.columns[name]), whole=whole)
+            else cell(value, is_picture=is_picture(self.columns[name]), whole=whole)
             for name, value in row.items()
         ]
 
@@ -396,10 +396,6 @@ class ViewedFiles:
             return medium(item_at(made[0].column(0)[0], place), large=large)
         except IndexError:
             raise NotThereError(f"item {place}") from None
-
-
-def _is_picture(column: ScanColumn) -> bool:
-    return len(column.features) == 1 and column.features[0].feature.pictures is not None
 
 
 def _texts(problems: tuple[Problem, ...]) -> list[str]:
