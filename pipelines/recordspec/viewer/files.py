@@ -91,7 +91,7 @@ class ViewedFiles:
         Of files in a store only that of the manifest, since each takes a request.
         """
         paths, stamps = self.scanner.paths, []
-        first = [path for path in paths[:MOST_ROWS] if isinstance(path, LocalPath)]
+        first = [] if self._is_remote else paths[:MOST_ROWS]
         for path in (*first, paths[0].parent / MANIFEST_FILE):
             with suppress(OSError, RecordspecError):  # a missing one tells who reads it
                 status = path.stat()
@@ -130,7 +130,7 @@ class ViewedFiles:
             "sides": [*self.sides],
             "batches": None if self.batches is None else self.batches.described(),
             "compressed": self._is_compressed,
-            "remote": not isinstance(self.scanner.paths[0], LocalPath),
+            "remote": self._is_remote,
         }
 
     @property
@@ -138,6 +138,10 @@ class ViewedFiles:
         """The folder of the files, or how many they are."""
         folders = {path.parent for path in self.scanner.paths}
         return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.paths):,} files"
+
+    @property
+    def _is_remote(self) -> bool:
+        return not isinstance(self.scanner.paths[0], LocalPath)
 
     @property
     def _is_compressed(self) -> bool:
