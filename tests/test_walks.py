@@ -97,6 +97,7 @@ def walks(folder: Path) -> dict[str, dict[str, int]]:
 
 @pytest.mark.tensorflow
 @pytest.mark.slow
+@pytest.mark.newest
 def test_no_walk_grows_by_a_fifth(tmp_path):
     run = subprocess.run([sys.executable, __file__, str(tmp_path)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -146,6 +146,8 @@ CELL = st.one_of(
 )
 
 
+@pytest.mark.slow
+@pytest.mark.newest
 @given(
     prices=st.lists(CELL, min_size=3, max_size=9),
     marks=st.sampled_from([",", ".", ",.", ".,", ", ", ".'", ",'"]),

@@ -207,7 +207,7 @@ print(json.dumps([weights.numpy().tolist(), batches]))
 """
 
 
-@pytest.mark.parametrize("layout", ["rows", "{blocks: 7}"])
+@pytest.mark.parametrize("layout", ["rows", pytest.param("{blocks: 7}", marks=pytest.mark.newest)])
 def test_a_training_of_two_processes_goes_on_as_one_and_as_three(tmp_path, layout):
     config = CONFIG.replace("{buffer: 40, seed: 3}", "{global: true, seed: 3}")
     build(

@@ -30,7 +30,7 @@ BUILDS = {
     "force": (["new", "--force"], "old", [["new", "--force"], ["new", "--force", "--resume"]]),
     "append": (["more", "--append"], "old", [["more", "--append"], ["more", "--append", "--resume"]]),
 }
-KILLS = 12
+KILLS = 8
 
 
 @pytest.fixture(params=["gs", "s3"])

@@ -76,6 +76,8 @@ def made(scanner, **options):
     return some, whole
 
 
+@pytest.mark.slow
+@pytest.mark.newest
 def test_the_condition_of_each_bar_finds_its_rows(folder):
     scanner = Scanner.of_rows([*folder.glob("train*")])
     _, whole = made(scanner)

@@ -70,6 +70,8 @@ def test_the_library_and_the_reference_agree_up_to_the_largest_count(monkeypatch
         assert 0 <= fast.min() <= fast.max() < count
 
 
+@pytest.mark.slow
+@pytest.mark.newest
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
 def test_all_orders_of_few_are_equally_likely(count):
     epochs, known = 12_000, {each: number for number, each in enumerate(permutations(range(count)))}

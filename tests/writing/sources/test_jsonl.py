@@ -211,6 +211,7 @@ def json_lines(draw) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.newest
 @settings(max_examples=400)
 @given(json_lines(), st.booleans())
 def test_arrow_reads_what_python_reads(text, ignores):
