@@ -3,6 +3,8 @@
 PYTHON ?= python3
 LATEST := .venvs/tensorflow-latest
 IO := .venvs/tensorflow-2.16-io
+# Keras, JAX and PyTorch, without TensorFlow.
+FRAMEWORKS := .venvs/frameworks
 BENCH := .venvs/bench
 # Servers of S3 and of Azure's blob storage, which tests start.
 SERVERS := .venvs/moto/ready .venvs/azurite/ready
@@ -27,7 +29,7 @@ PYTEST := -m pytest -n 3 --dist worksteal
 SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: environments docs screenshots docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-edges clean
+.PHONY: environments docs screenshots docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-frameworks test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -36,12 +38,16 @@ demo: .venv/ready
 ifeq ($(HAS_IO),yes)
 environments: $(IO)/ready
 endif
-environments: $(LATEST)/ready $(SERVERS)
+environments: $(LATEST)/ready $(FRAMEWORKS)/ready $(SERVERS)
 
 test: test-latest test-io
 
 test-latest: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) -m 'not services and not docs'
+
+test-frameworks: $(FRAMEWORKS)/ready
+	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks $(addprefix \
+		tests/test_docstrings.py::test_the_example_of_a_docstring_runs,[Pipeline.jax_dataset] [Pipeline.torch_dataset])
 
 # Fast tests without TensorFlow, which cannot be imported: tests that try are skipped.
 test-quick: $(LATEST)/ready
@@ -176,6 +182,11 @@ $(LATEST)/ready: $(PACKAGE)
 $(IO)/ready: $(PACKAGE) tests/oldest.txt
 	$(PYTHON) -m venv $(IO)
 	$(IO)/bin/python $(PIP) -e '.[test,io]' -c tests/oldest.txt
+	touch $@
+
+$(FRAMEWORKS)/ready: $(PACKAGE) tests/requirements/frameworks.txt
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python $(PIP) -e '.[jax,torch]' -r tests/requirements/frameworks.txt
 	touch $@
 
 # The environments of the benchmarks: packages with conflicting requirements have one each.

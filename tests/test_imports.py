@@ -17,12 +17,13 @@ import recordspec as rs
 from recordspec import _tf
 
 LAYERS = [
-    {"errors", "html", "_tf", "_arrow", "_duckdb", "progress", "executors", "locations", "remote"},
+    {"errors", "html", "_tf", "_keras", "_arrow", "_duckdb", "progress", "executors", "locations", "remote"},
     {"wire"},
     {"schema"},
     {"store"},
     {"interop"},
     {"writing", "reading", "inspect"},
+    {"frameworks"},
     {"config", "pipeline", "spark", "inferring", "language", "testing", "kinds"},
     {"viewer"},
     {"cli", "__main__"},

@@ -107,7 +107,11 @@ class RecordspecError(Exception):
     # Autograph raises another error in place of one from below a user's function, unless it has this.
     ag_pass_through: ClassVar[bool] = True
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+    def __init__(self, problems: Problem | Iterable[Problem] | str) -> None:
+        if isinstance(problems, str):
+            # PyTorch raises the error of a worker again so, with its traceback before the message
+            lines = problems.rpartition(f"{type(self).__name__}: ")[2].strip().splitlines()
+            problems = [Problem(expected="", got=line) for line in lines]
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
 

@@ -11,6 +11,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -311,20 +312,36 @@ class ThreadPool:
 
 
 def threaded_map(
-    name: str, function: Callable[..., _T], tasks: Iterable[Task], threads: int | None = None
+    name: str,
+    function: Callable[..., _T],
+    tasks: Iterable[Task],
+    threads: int | None = None,
+    ahead: int | None = None,
 ) -> Iterator[_T]:
     """Yields `function(*task)` for each task, in their order, called in threads of this name.
 
-    As many tasks are taken ahead as there are threads, by default one per processor.
+    Args:
+        threads: their number, by default one per processor.
+        ahead: how many tasks are taken ahead; by default as many as there are threads.
     """
     count = threads or len(os.sched_getaffinity(0))
+    most = ahead or count
     pool, waiting = ThreadPool(name, count), deque[Future[_T]]()
     try:
         for task in tasks:
             waiting.append(pool.submit(function, *task))
-            if len(waiting) > count:
+            if len(waiting) > most:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
         pool.close()
+
+
+def taken_ahead(name: str, items: Iterator[_T], ahead: int) -> Iterator[_T]:
+    """Yields the items, of which a thread of this name takes up to `ahead` before they are asked for."""
+    end: Any = object()
+    for item in threaded_map(name, next, repeat((items, end)), threads=1, ahead=ahead):
+        if item is end:
+            return
+        yield item

@@ -19,14 +19,16 @@ from recordspec.errors import Problem, SpecError, State, StoreError, nearest, on
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
-from recordspec.reading import encoding, serving, staging
+from recordspec.reading import encoding, encoding_arrays, encoding_tensors, serving, staging
 from recordspec.reading.corrupt_records import locating
 from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.reading.fit import Fit, check_arguments, check_parts, naming_features
+from recordspec.reading.fit_batch import FitArrays, FitTensors
 from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
+from recordspec.reading.iterate import BatchReader, Passes, check_without_tensorflow
 from recordspec.reading.options import Batch, Read, Staging
-from recordspec.reading.order import Position
+from recordspec.reading.order import Position, check_step
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.predictions import ModelOutputs, TargetClasses
 from recordspec.reading.random_access import Rows
@@ -43,9 +45,13 @@ from recordspec.wire.arrays import Ints
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from recordspec.reading.options import DatasetOptions
+    from recordspec.reading.options import DatasetOptions, IterateOptions
     from recordspec.writing.estimate import BuildEstimate
     from recordspec.writing.options import BuildOptions
+
+
+# Batches that a thread makes ahead, of `prefetch: auto`.
+_AHEAD = 2
 
 
 class Pipeline:
@@ -254,8 +260,204 @@ class Pipeline:
             (4,) (4,)
         """
         read = self._read(options)
-        mapped = self._mapped(map, map_fit, layers, batched=read.batch is not None)
+        mapped = self._mapped(map, map_fit, self._pick_tensors(layers, batched=read.batch is not None))
         return self._dataset(split, read, mapped, filter, start=Position.of(start))
+
+    def iterate(
+        self,
+        split: str | Sequence[str],
+        *,
+        worker: int = 0,
+        workers: int = 1,
+        **options: Unpack[IterateOptions],
+    ) -> Iterator[Any]:
+        """Yields what `dataset` does, as values of NumPy and without TensorFlow: for JAX, PyTorch, any loop.
+
+        Rows are decoded by several threads while the loop body runs, and `map`, `fit` and `map_fit` are
+        applied by another one, `prefetch` batches ahead. They stop when the iterator is closed.
+
+        Args:
+            split: the name of a split, or the names of several.
+            worker, workers: which of how many workers this is, as for `recordspec.iterate`: for every number
+                of workers the global batches are the same, also in the order of the files.
+            options: the options of `dataset`. `map`, `filter` and `map_fit` are functions of values of NumPy;
+                where rows differ, of a RaggedArray or a SparseArray. Only the features for which `filter`
+                asks are decoded for it. `encoders` is what `fit.encode` encodes with, by default
+                `encoders()`. A shuffle is `global: true`; cache, interleave, balance, augment, service and
+                `corrupt: skip` need TensorFlow.
+
+        Raises:
+            SpecError: as for `dataset`, and for options that need TensorFlow.
+            StoreError: as for `dataset`, and for shards in an object store.
+            RecordError: a file is compressed, a record is corrupt, a row is longer than its `fit.pad_to`, or
+                a target is no class of the training split.
+
+        Example:
+            >>> inputs, targets = next(pipeline.iterate("train"))
+            >>> inputs.shape, targets.dtype
+            ((4,), dtype('int64'))
+        """
+        passes = self._passes(split, worker, workers, options)
+        self._check_start(passes)
+        return passes.begin(passes.start)
+
+    def keras_dataset(self, split: str | Sequence[str], **options: Unpack[IterateOptions]) -> Any:
+        """Returns a dataset for `fit`, `evaluate` and `predict` of Keras, on any of its backends.
+
+        On TensorFlow's it is that of `dataset`, whose functions take tensors. On others it is a
+        `keras.utils.PyDataset` of the batches of `iterate`: each epoch of `fit` is the next pass, in the
+        order of the config, whatever `shuffle` of `fit` is.
+
+        Args:
+            split, options: as for `iterate`.
+
+        Raises what `dataset` raises, on other backends what `iterate` raises.
+
+        Example:
+            >>> len(pipeline.keras_dataset("train"))
+            4
+        """
+        from recordspec._keras import keras
+
+        if keras.backend.backend() == "tensorflow":
+            others = dict[str, Any](options)
+            encoders = others.pop("encoders", None)
+            layers = None if encoders is None else encoding_tensors.layers(encoders)
+            return self.dataset(split, layers=layers, **others)
+        from recordspec.frameworks.keras_data import KerasDataset
+
+        passes = self._passes(split, 0, 1, options)
+        made = KerasDataset(passes)
+        self._check_start(passes, made.restart)
+        return made
+
+    def torch_dataset(
+        self,
+        split: str | Sequence[str],
+        *,
+        worker: int | None = None,
+        workers: int | None = None,
+        **options: Unpack[IterateOptions],
+    ) -> Any:
+        """Returns the batches of `iterate` as tensors of PyTorch: a `torch.utils.data.IterableDataset`, for a
+        loop or for `DataLoader(dataset, batch_size=None, num_workers=4)`.
+
+        The batches and their order are the same for any number of workers of a DataLoader. Where it has some,
+        `dataset.set_epoch(n)` says before each pass which one is read. StatefulDataLoader of torchdata
+        resumes at any batch.
+
+        Args:
+            split, options: as for `iterate`.
+            worker, workers: which of how many processes that train together this is, each with a part of
+                every batch; by default those of `torch.distributed`, if it is initialized.
+
+        Raises what `iterate` raises.
+
+        Example:
+            >>> inputs, targets = next(iter(pipeline.torch_dataset("train")))
+            >>> inputs.shape, targets.dtype
+            (torch.Size([4]), torch.int64)
+        """
+        import torch
+
+        from recordspec.frameworks.torch_data import TorchDataset
+
+        group = torch.distributed
+        if workers is None and group.is_available() and group.is_initialized():
+            worker, workers = group.get_rank(), group.get_world_size()
+        passes = self._passes(split, worker or 0, workers or 1, options)
+        self._check_start(passes)
+        return TorchDataset(passes)
+
+    def jax_dataset(
+        self, split: str | Sequence[str], *, sharding: Any = None, **options: Unpack[IterateOptions]
+    ) -> Any:
+        """Returns the batches of `iterate` as arrays of JAX. Each iteration is the next pass.
+
+        Of several processes of JAX, each reads its part of every batch.
+
+        Args:
+            split, options: as for `iterate`.
+            sharding: how arrays are distributed over devices by `jax.make_array_from_process_local_data`,
+                such as `NamedSharding(mesh, PartitionSpec("data"))`; by default they are on one device.
+
+        Raises what `iterate` raises, and SpecError for values that JAX has no array for, such as strings.
+
+        Example:
+            >>> inputs, targets = next(iter(pipeline.jax_dataset("train")))
+            >>> inputs.shape, targets.dtype
+            ((4,), dtype('int32'))
+        """
+        import jax
+
+        from recordspec.frameworks.jax_data import JaxDataset
+
+        passes = self._passes(split, jax.process_index(), jax.process_count(), options)
+        self._check_start(passes)
+        return JaxDataset(passes, sharding)
+
+    def _passes(
+        self, split: str | Sequence[str], worker: int, workers: int, options: IterateOptions
+    ) -> Passes:
+        """What `iterate` yields, as its arguments say."""
+        others = dict[str, Any](options)
+        functions = {
+            name: others.pop(name, None) for name in ("map", "map_fit", "filter", "encoders", "start")
+        }
+        read, begin = self._read(others), Position.of(functions["start"]) or Position()
+        pick = self._pick_arrays(functions["encoders"])
+        finish = self._mapped(functions["map"], functions["map_fit"], pick) or (lambda batch: batch)
+        reader = self._reader(split, read, functions["filter"], worker=worker, workers=workers)
+        check_step(begin.step, reader.steps)
+        ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
+        return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead)
+
+    def _check_start(self, passes: Passes, restart: Callable[[], None] | None = None) -> None:
+        batch = passes.reader.share.batch
+        passes.start.begin(workers=1, batch=batch, manifest=self.manifest.identity, restart=restart)
+
+    def _reader(
+        self,
+        split: str | Sequence[str],
+        read: Read,
+        predicate: Callable[..., Any] | None = None,
+        *,
+        worker: int = 0,
+        workers: int = 1,
+    ) -> BatchReader:
+        """What reads batches of a split without TensorFlow. Raises SpecError for options that need it."""
+        read = self._augmenting(split, read)
+        check_without_tensorflow(read)
+        assert read.batch is not None
+        if predicate is not None:
+            check_arguments("filter", predicate, 1, "(features), a bool for each row")
+            predicate = naming_features("filter", predicate)
+        rows = self.open(split)
+        (workers,) = whole_numbers(workers=(workers, 1))
+        share = Share(
+            rows=len(rows),
+            batch=read.batch.size,
+            drop_remainder=read.batch.drop_remainder,
+            worker=worker,
+            workers=workers,
+        )
+        check_share(share, ("workers",))
+        if workers > 1 and (predicate is not None or read.bucket is not None):
+            expected = "1, as values of rows decide what a batch is"
+            raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers)))
+        measure = None
+        encode = self.config.fit.encode if self.config.fit is not None else {}
+        if read.bucket is not None and read.bucket.by in encode:
+            measure = encoding_arrays.measure(encode[read.bucket.by])
+        return BatchReader(
+            rows=rows,
+            features=read.features,
+            share=share,
+            seed=None if read.shuffle is None else read.shuffle.seed,
+            predicate=predicate,
+            bucket=read.bucket,
+            measure=measure,
+        )
 
     def preview(
         self,
@@ -288,7 +490,7 @@ class Pipeline:
             3
         """
         read = reading.at_a_glance(self._read(options), rows)
-        mapped = self._mapped(map, map_fit)
+        mapped = self._mapped(map, map_fit, self._pick_tensors())
         for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
             parts = () if self.config.fit is None else self.config.fit.parts
             return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
@@ -320,7 +522,7 @@ class Pipeline:
         """
         begin = Position.of(start)
         read = self._read(options)
-        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
+        mapped = self._mapped(map, map_fit, self._pick_tensors(batched=read.batch is not None))
 
         def make(context: Any = None) -> Dataset:
             if context is None:
@@ -482,7 +684,7 @@ class Pipeline:
         """
         read = self._augmenting(split, self._read(options))
         plan = self._plan(split, read)
-        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
+        mapped = self._mapped(map, map_fit, self._pick_tensors(batched=read.batch is not None))
         return benching.bench(
             read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds, measures=self._measures
         )
@@ -639,7 +841,10 @@ class Pipeline:
         if known is not None and known.class_names:
             return known.class_names
         if fit is not None and name in fit.encoded_targets:
-            return encoding.class_names(self._layers(fit, layers)[name])
+            if layers is None:
+                return self._encoders(fit)[name].class_names
+            fit.check_encoders(layers, "layers")
+            return encoding_tensors.class_names(layers[name])
         expected = "a label, or a target in `fit.encode`"
         hint = "" if known is not None else nearest(name, self.schema.names)
         raise SpecError(Problem(path=("feature",), expected=expected, got=f"`{name}`", hint=hint))
@@ -721,27 +926,43 @@ class Pipeline:
 
     @property
     def _measures(self) -> dict[str, Callable[..., Any]]:
-        return {} if self.config.fit is None else encoding.measures(self.config.fit.encode)
+        return {} if self.config.fit is None else encoding_tensors.measures(self.config.fit.encode)
 
     def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
         """Returns the Keras layers of the inputs and targets in `fit.encode`, by name, with the statistics of
-        a split.
+        a split: see `encoders`.
 
         They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup`, `Discretization` and
-        `TextVectorization` adapted to the stored values, before a function `map` or a filter, without those
-        that `with_missing` marks as missing. All are computed in one pass, without TensorFlow, and stored in
-        `layers.json` beside the dataset until it, a feature or `fit.encode` changes. The layers encode single
-        values, or a whole batch; `dataset` also pads, sums `multi_hot` and `count`, and encodes missing
-        values as unknown.
+        `TextVectorization` adapted to the stored values. They encode single values, or a whole batch;
+        `dataset` also pads, sums `multi_hot` and `count`, and encodes missing values as unknown.
+
+        Args:
+            split: the name of the training split, or the names of several.
+
+        Raises what `encoders` raises.
+
+        Example:
+            >>> pipeline.layers()
+            {}
+        """
+        return encoding_tensors.layers(self.encoders(split))
+
+    def encoders(self, split: str | Sequence[str] = "train") -> dict[str, encoding.FitEncoder]:
+        """Returns how the inputs and targets in `fit.encode` are encoded, by name, with the statistics of a
+        split: data, of which `layers` makes Keras layers and which `iterate` applies without TensorFlow.
+
+        Statistics are those of the stored values, before a function `map` or a filter, without those that
+        `with_missing` marks as missing. All are computed in one pass, without TensorFlow, and stored in
+        `layers.json` beside the dataset until it, a feature or `fit.encode` changes.
 
         Args:
             split: the name of the training split, or the names of several.
 
         Raises what `dataset` raises; RecordError for a record that cannot be read; SpecError for values that
-        a layer cannot learn from, and for a custom kind without `decode_numpy`.
+        nothing can be learned from, and for a custom kind without `decode_numpy`.
 
         Example:
-            >>> pipeline.layers()
+            >>> pipeline.encoders()
             {}
         """
         fit = self.config.fit
@@ -767,22 +988,24 @@ class Pipeline:
             return decoded_files(self.schema.only(names), plan, folder)
 
         fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
-        return encoding.layers(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
+        return encoding.encoders(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
 
     def _mapped(
         self,
         mapped: Callable[..., Any] | None,
         map_fit: Callable[..., Any] | None,
-        layers: Mapping[str, Any] | None = None,
-        *,
-        batched: bool = True,
+        pick: Callable[..., Any] | None,
     ) -> Callable[..., Any] | None:
-        """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing."""
-        fit, schema = self.config.fit, self.schema
+        """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing.
+
+        Args:
+            pick: selects of features, and of those before `map`; None without a `fit`.
+        """
+        fit = self.config.fit
         if mapped is not None:
             check_arguments("map", mapped, 1, "(features), a dict")
             mapped = naming_features("map", mapped)
-        if fit is None:
+        if fit is None or pick is None:
             if map_fit is not None:
                 hint = "`map` takes all features"
                 problem = Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint)
@@ -792,15 +1015,10 @@ class Pipeline:
             parts = ("inputs", "targets", "weights")[: len(fit.parts)]
             check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
             map_fit = naming_features("map_fit", map_fit)
-        chosen = self._layers(fit, layers)
-        change = mapped or without_autograph(lambda features: features)
-        pick = without_autograph(
-            lambda features, decoded: fit.pick(features, schema, chosen, decoded=decoded, batched=batched)
-        )
 
         # converted by autograph, with `map` and `map_fit`, as a user expects of functions for tf.data
         def picked(features: Any) -> Any:
-            return pick(change({**features}), features)
+            return pick(features if mapped is None else mapped({**features}), features)
 
         if map_fit is None:
             return picked
@@ -808,16 +1026,43 @@ class Pipeline:
             return lambda features: map_fit(picked(features))
         return lambda features: check_parts(map_fit(*picked(features)))
 
+    def _pick_tensors(
+        self, layers: Mapping[str, Any] | None = None, *, batched: bool = True
+    ) -> Callable[..., Any] | None:
+        fit, schema = self.config.fit, self.schema
+        if fit is None:
+            return None
+        chosen = self._layers(fit, layers)
+        return without_autograph(
+            lambda features, decoded: FitTensors(fit, features, decoded, schema, chosen, batched).picked()
+        )
+
+    def _pick_arrays(self, encoders: Mapping[str, encoding.FitEncoder] | None) -> Callable[..., Any] | None:
+        fit, schema = self.config.fit, self.schema
+        if fit is None:
+            return None
+        chosen = self._encoders(fit, encoders)
+        return lambda features, decoded: FitArrays(fit, features, decoded, schema, chosen).picked()
+
     def _layers(self, fit: Fit, layers: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if layers is None:
-            if fit.encode and "train" not in self.manifest.splits:
-                expected = "a split `train`, from which `fit.encode` learns"
-                got = ", ".join(self.manifest.splits)
-                hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training')}"
-                raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
-            return self.layers()
-        fit.check_layers(layers)
+            return encoding_tensors.layers(self._encoders(fit))
+        fit.check_encoders(layers, "layers")
         return layers
+
+    def _encoders(
+        self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None
+    ) -> Mapping[str, encoding.FitEncoder]:
+        """Those that are given, or of the split `train`."""
+        if encoders is not None:
+            fit.check_encoders(encoders, "encoders")
+            return encoders
+        if fit.encode and "train" not in self.manifest.splits:
+            expected = "a split `train`, from which `fit.encode` learns"
+            got = ", ".join(self.manifest.splits)
+            hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training')}"
+            raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
+        return self.encoders()
 
 
 def _plain(value: Any) -> Any:

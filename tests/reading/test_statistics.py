@@ -12,8 +12,9 @@ import recordspec as rs
 from recordspec.locations import location
 from recordspec.reading import statistics
 from recordspec.reading.decoded_files import decoded_files
+from recordspec.reading.encoding_tensors import count_words
 from recordspec.reading.plan import plan_files
-from recordspec.reading.statistics import Bins, MeanAndVariance, Vocabulary, WordVocabulary, count_words
+from recordspec.reading.statistics import Bins, MeanAndVariance, Vocabulary, WordVocabulary
 
 
 def random_numbers(rng: np.random.Generator) -> list[np.ndarray]:

@@ -12,8 +12,8 @@ from textwrap import indent
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
-from recordspec.inspect.explain import types_of
 from recordspec.schema import tensors
+from recordspec.schema.decoder import types_of
 from recordspec.schema.feature_set import columns_in
 from recordspec.schema.features import Feature, audio, box, geometry, image, label, tensor, video
 from recordspec.schema.features.geometry import Pictures

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from recordspec._tf import stand_ins
-from recordspec.schema.decoder import batch_spec
+from recordspec.schema.decoder import batch_spec, types_of
 from recordspec.schema.encoder import columns_of
-from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
 from recordspec.wire.columns import Column, Section, parse_call, parse_calls
 
@@ -69,12 +67,6 @@ def features(schema: Schema) -> list[dict[str, Any]]:
         }
         for section, feature in schema.placed
     ]
-
-
-def types_of(schema: Schema) -> AbstractContextManager[None]:
-    """Within it, the types of a schema's tensors can be shown, if possible without TensorFlow."""
-    own = all(KINDS.get(feature.kind) is type(feature) for _, feature in schema.placed)
-    return stand_ins() if own else nullcontext()
 
 
 def _stored(column: Column, section: Section) -> str:

@@ -15,7 +15,7 @@ from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
 from recordspec.reading.options import Augment, Batch, Interleave, Read
-from recordspec.reading.order import Position, Seeds, pass_seed, passes
+from recordspec.reading.order import Position, Seeds, check_step, pass_seed, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.random_access import Rows
 from recordspec.reading.shuffle_buffer import ShufflePlan
@@ -423,10 +423,7 @@ class Recipe:
         missing = 0 if self.start is None else self.start.step
         if self.share is not None:  # steps are those of global batches
             missing *= self.share.replicas
-        if steps is not None and missing > steps:
-            expected = f"at most {steps}, as one epoch has so many"
-            hint = "" if not steps else f"over all epochs, it is ({missing // steps}, {missing % steps})"
-            raise SpecError(Problem(path=("start", "step"), expected=expected, got=str(missing), hint=hint))
+        check_step(missing, steps)
         if repeated is None:
             return stages.known_cardinality(rows, tf.data.INFINITE_CARDINALITY)
         nothing_left = 0 < missing == steps and repeated == 1  # in the first iteration; the next has all

@@ -1,17 +1,15 @@
-"""Encodes inputs and targets of a model by Keras' preprocessing layers, whose statistics are those of one
-split."""
+"""How inputs and targets of a model are encoded, and what is learned for it of one split."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, one_of, show_text
 from recordspec.locations import Location, output_file, read_text
 from recordspec.reading.statistics import (
@@ -23,18 +21,17 @@ from recordspec.reading.statistics import (
     Standardize,
     Vocabulary,
     WordVocabulary,
-    count_words,
 )
-from recordspec.schema.decoder import batch_spec
+from recordspec.schema.decoder import batch_spec, types_of
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor, dense, none_is
 
-_LOOKUPS = ("index", "one_hot", "multi_hot", "count")
+# What maps a text or an integer to its index in a vocabulary.
+LOOKUPS = ("index", "one_hot", "multi_hot", "count")
 # What makes classes of a target.
 _OF_TARGETS = ("index", "one_hot", "multi_hot")
 # The padding of a list of classes, as that of a label: no class, and Keras' `ignore_class`.
-_NO_CLASS = -1
+NO_CLASS = -1
 _MOST_CLASSES_SHOWN = 10
 _BINS = 10
 # The largest file of statistics: it contains vocabularies.
@@ -76,7 +73,7 @@ class Encode:
     def __post_init__(self) -> None:
         problems = []
         for option, value, least, ways in (
-            ("max_tokens", self.max_tokens, 3 if self.as_ == "words" else 2, (*_LOOKUPS, "words")),
+            ("max_tokens", self.max_tokens, 3 if self.as_ == "words" else 2, (*LOOKUPS, "words")),
             ("bins", self.bins, 2, ("discretize",)),
             ("length", self.length, 1, ("words",)),
         ):
@@ -129,131 +126,116 @@ class Encode:
         return self.problem(feature, in_steps=False)
 
 
-def apply_to_row(
-    value: Tensor, encode: Encode, layer: Any, length: int | None = None, missing: Tensor | None = None
-) -> Tensor:
-    """Like `apply`, for the value of one row."""
-    of_one = None if missing is None else tf.expand_dims(missing, 0)
-    return apply(tf.expand_dims(value, 0), encode, layer, length, of_one)[0]
+@dataclass(frozen=True)
+class FitEncoder:
+    """How the values of an input or a target are encoded, with what was learned of a split.
 
+    It is data: it is pickled, and applied by Keras' layers (`Pipeline.layers`) or to NumPy's arrays.
 
-def apply_to_target(
-    value: Tensor, name: str, encode: Encode, layer: Any, length: int | None, *, batched: bool
-) -> Tensor:
-    """Encodes a batch of a target, or with `batched=False` one row, as `apply` does an input.
+    Attributes:
+        feature: the feature.
+        encode: its option.
+        state: what was learned: `mean` and `variance`, `bin_boundaries`, or a `vocabulary`; of a label,
+            nothing.
+        dtype: the name of the dtype of stored values.
+        in_lists: whether rows have different numbers of values.
+        is_target: whether its values are classes of a target.
 
-    Lists of indices are padded with -1. A value that is no class is an InvalidArgumentError.
+    Example:
+        >>> pipeline.encoders()
+        {}
     """
-    if not batched:
-        return apply_to_target(tf.expand_dims(value, 0), name, encode, layer, length, batched=True)[0]
-    pad = _NO_CLASS if encode.as_ == "index" else None
-    if not hasattr(layer, "lookup_table") or layer.num_oov_indices:  # a label, whose index is its class
-        return apply(value, encode, layer, length, pad=pad)
-    flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1])
-    unknown = layer.lookup_table.lookup(flat) < 0
-    shown = class_names(layer)
-    expected = one_of(shown) if len(shown) <= _MOST_CLASSES_SHOWN else f"one of {len(shown):,} classes"
+
+    feature: Feature
+    encode: Encode
+    state: Mapping[str, Any]
+    dtype: str
+    in_lists: bool
+    is_target: bool
+
+    @property
+    def is_label(self) -> bool:
+        """Whether the vocabulary is that of the feature."""
+        return bool(self.feature.class_names)
+
+    @property
+    def is_text(self) -> bool:
+        return self.feature.value_type.item == "text"
+
+    @property
+    def vocabulary(self) -> Sequence[Any]:
+        """The texts or integers that have an index of their own, in the order of these."""
+        names: Sequence[Any] = self.feature.class_names or self.state["vocabulary"]
+        return names
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether values that are not in the vocabulary have an index."""
+        return not self.is_label and not (self.is_target and self.encode.max_tokens is None)
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether the padding of lists has an index, the first."""
+        return self.encode.as_ == "words" or (
+            self.encode.as_ == "index" and self.in_lists and not self.is_target
+        )
+
+    @property
+    def depth(self) -> int:
+        """The number of indices of a vector."""
+        return len(self.vocabulary) + int(self.has_unknown)
+
+    @property
+    def padding_token(self) -> str | int | None:
+        """The value that means padding, as those of Keras' layers do; None if there is none."""
+        if not self.has_padding:
+            return None
+        # neither an integer of the vocabulary nor -1, which means unknown
+        return "" if self.is_text else min([0, *self.vocabulary]) - 2
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes of a target by index."""
+        unknown = (UNKNOWN_TEXT if self.is_text else UNKNOWN_INTEGER,) if self.has_unknown else ()
+        return tuple(map(str, (*unknown, *self.vocabulary)))
+
+    @property
+    def normalized_as(self) -> str:
+        """The dtype in which values are normalized."""
+        variance = np.asarray(self.state["variance"])
+        return "float64" if (variance > np.finfo(np.float32).max).any() else float_for(self.dtype)
+
+
+def float_for(dtype: str) -> str:
+    """The dtype in which numbers of a dtype are normalized: float32 would round times, for example, and then
+    subtract the mean from them."""
+    return "float64" if dtype in ("int32", "uint32", "int64", "uint64", "float64") else "float32"
+
+
+def unknown_class(name: str, classes: Sequence[str]) -> Problem:
+    """The problem of a target's value that is none of its classes; the value is `{}` in it."""
+    expected = one_of(classes) if len(classes) <= _MOST_CLASSES_SHOWN else f"one of {len(classes):,} classes"
     hint = "`max_tokens` gives all others one class"
     path = ("fit", "encode", name)
-    problem = Problem(path=path, expected=f"{expected}, as in the training split", got="`{}`", hint=hint)
-    with tf.control_dependencies([none_is(unknown, flat, str(problem))]):
-        value = tf.nest.map_structure(tf.identity, value, expand_composites=True)
-    return apply(value, encode, layer, length, pad=pad)
+    return Problem(path=path, expected=f"{expected}, as in the training split", got="`{}`", hint=hint)
 
 
-def class_names(layer: Any) -> tuple[str, ...]:
-    """The classes of a target by index, of its layer; also while a graph is traced."""
-    with tf.init_scope():
-        return tuple(map(str, layer.get_vocabulary()))
+def _kind(batch: Any) -> str:
+    """The name of a type of TensorFlow, or of its stand-in."""
+    return type(batch).__name__
 
 
-def apply(
-    value: Tensor,
-    encode: Encode,
-    layer: Any,
-    length: int | None = None,
-    missing: Tensor | None = None,
-    pad: int | None = None,
-) -> Tensor:
-    """Encodes a batch to a dense tensor.
-
-    Args:
-        value: dense `[n, ...]`, or ragged.
-        layer: one of `layers`.
-        length: the length to which the rows of a ragged batch are padded.
-        missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
-        pad: the padding of shorter rows; None for 0.
-    """
-    if encode.as_ == "words":
-        return dense(words(value, layer, missing), None)
-    flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
-    if encode.as_ == "normalize":
-        flat = tf.cast(flat, _float(flat.dtype))
-    if missing is not None:
-        unknown = (
-            layer.mean
-            if encode.as_ == "normalize"
-            else UNKNOWN_TEXT
-            if flat.dtype == tf.string
-            else UNKNOWN_INTEGER
-        )
-        each = tf.reshape(missing, [-1, *[1] * (flat.shape.rank - 1)])
-        flat = tf.where(each, tf.cast(unknown, flat.dtype), flat)
-    if encode.as_ in _LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
-        codes = layer(tf.reshape(flat, [-1]))
-        if encode.as_ != "index":  # a vector; versions of Keras differ in its dtype
-            codes = tf.cast(codes, tf.float32)
-        made = tf.reshape(codes, tf.concat([tf.shape(flat), tf.shape(codes)[1:]], 0))
-        made = tf.ensure_shape(made, [*flat.shape, *codes.shape[1:]])
-    elif encode.as_ == "normalize":
-        made = tf.cast(layer(flat), tf.float32)
-    else:
-        made = layer(tf.cast(flat, tf.float32))
-    if isinstance(value, tf.RaggedTensor):
-        made = value.with_flat_values(made)
-    if encode.as_ in ("multi_hot", "count"):
-        while made.shape.rank > 2:
-            made = tf.reduce_sum(made, 1)
-        return tf.minimum(made, 1.0) if encode.as_ == "multi_hot" else made
-    return dense(made, pad, length)
-
-
-def words(texts: Tensor, layer: Any, missing: Tensor | None = None) -> Tensor:
-    """The indices of words of texts, string `[n]`: int64 `[n, length]`, or ragged `[n, (k)]`.
-
-    Args:
-        layer: one of `layers`.
-        missing: which texts are missing, and have no words, bool `[n]`; None if none is.
-    """
-    if missing is not None:
-        texts = tf.where(missing, "", texts)
-    return layer(texts)
-
-
-def measures(encodes: Mapping[str, Encode]) -> dict[str, Callable[[Tensor], Tensor]]:
-    """The length by which rows are bucketed, of each feature that is measured in another way than as it
-    decodes: a text in words, if it is encoded so."""
-
-    def in_words(encode: Encode) -> Callable[[Tensor], Tensor]:
-        return lambda texts: count_words(texts, encode.standardize)
-
-    return {name: in_words(encode) for name, encode in encodes.items() if encode.as_ == "words"}
-
-
-def _float(dtype: Any) -> Any:
-    """In which numbers of a dtype are normalized: float32 would round times, for example, and then
-    subtract the mean from them."""
-    return tf.float32 if dtype == tf.float32 or dtype.size < 4 else tf.float64
-
-
-def _learner(feature: Feature, encode: Encode, batch: Any, *, is_target: bool) -> Learner:
-    """What learns the state of a feature's layer. Raises SpecError for a padded or a sparse `batch`, the type
-    of one."""
-    padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
-    if padded or isinstance(batch, tf.SparseTensorSpec):
+def _check_batch(feature: Feature, batch: Any) -> None:
+    """Raises SpecError for a feature whose batches, of this type, are padded or sparse."""
+    padded = _kind(batch) == "TensorSpec" and None in list(batch.shape)[1:]
+    if padded or _kind(batch) == "SparseTensorSpec":
         kind = "a padded" if padded else "a sparse"
         raise _problem(feature, "a feature without padding", f"{kind} batch", "`as: ragged`")
-    masked = not is_target and _has_padding(encode, batch)
+
+
+def _learner(encoder: FitEncoder) -> Learner:
+    """What learns the state of an encoder."""
+    feature, encode, masked = encoder.feature, encoder.encode, encoder.has_padding
     if masked and encode.max_tokens == 2:
         raise _problem(feature, "`max_tokens` of at least 3, as padding and unknown values are two", "2")
     if encode.as_ == "normalize":
@@ -265,8 +247,8 @@ def _learner(feature: Feature, encode: Encode, batch: Any, *, is_target: bool) -
             encode.standardize, None if encode.max_tokens is None else encode.max_tokens - 2
         )
     most = None if encode.max_tokens is None else encode.max_tokens - (2 if masked else 1)
-    is_text = feature.value_type.item == "text"
-    return Vocabulary(is_text=is_text, most=most, mask="" if masked else None, classes=is_target)
+    mask = "" if masked else None
+    return Vocabulary(is_text=encoder.is_text, most=most, mask=mask, classes=encoder.is_target)
 
 
 def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecError:
@@ -274,64 +256,15 @@ def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecE
     return SpecError(Problem(path=path, expected=expected, got=got, hint=hint))
 
 
-def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any], *, is_target: bool) -> Any:
-    """The Keras layer of a feature, of batches of this type, with what was learned.
-
-    Their dtypes are stated: in those of a global policy of mixed precision, numbers overflow.
-    """
-    layers = tf.keras.layers
-    if encode.as_ == "normalize":
-        moments = {name: np.asarray(value) for name, value in state.items()}  # of lists it makes float32
-        size = moments["mean"].shape
-        axis, dtype = -1 if size else None, _float(batch.dtype).name
-        if (moments["variance"] > np.finfo(np.float32).max).any():
-            dtype = "float64"
-        layer = layers.Normalization(axis=axis, dtype=dtype, **moments)
-        layer.build((None, *size))  # until then it has no mean
-        return layer
-    if encode.as_ == "discretize":
-        return layers.Discretization(dtype="float32", **state)
-    if encode.as_ == "words":
-        return layers.TextVectorization(
-            max_tokens=encode.max_tokens,
-            standardize=None if encode.standardize == "none" else encode.standardize,
-            output_sequence_length=encode.length,
-            ragged=encode.length is None,
-            vocabulary=np.array(state["vocabulary"], object),
-        )
-    mode = "int" if encode.as_ == "index" else "one_hot"
-    if feature.class_names:
-        return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)
-    is_text = feature.value_type.item == "text"
-    # of a list, Keras tracks every token, which takes longer than learning them
-    vocabulary = np.array(state["vocabulary"], object if is_text else np.int64)
-    options = {"output_mode": mode, "max_tokens": encode.max_tokens, "vocabulary": vocabulary}
-    padded = not is_target and _has_padding(encode, batch)
-    if is_target:
-        # neither -1 nor a class may mean unknown
-        unknown = None if encode.max_tokens is None else UNKNOWN_TEXT if is_text else UNKNOWN_INTEGER
-        options |= {"num_oov_indices": 0 if unknown is None else 1, "oov_token": unknown}
-    if is_text:
-        return layers.StringLookup(mask_token="" if padded else None, **options)
-    # neither an integer of the vocabulary nor -1, which means unknown
-    mask = min([0, *state["vocabulary"]]) - 2 if padded else None
-    return layers.IntegerLookup(mask_token=mask, **options)
-
-
-def _has_padding(encode: Encode, batch: Any) -> bool:
-    """Whether the padding of batches of this type has an index."""
-    return encode.as_ == "index" and isinstance(batch, tf.RaggedTensorSpec)
-
-
-def layers(
+def encoders(
     schema: Schema,
     encodes: Mapping[str, Encode],
     targets: Set[str],
     fingerprint: str,
     kept: Location,
     batches: Callable[[Iterable[str]], Iterable[Mapping[str, Any]]],
-) -> dict[str, Any]:
-    """The Keras layer of each encoded feature, by name, with the statistics of a split.
+) -> dict[str, FitEncoder]:
+    """The encoder of each encoded feature, by name, with the statistics of a split.
 
     Args:
         targets: those of them that are targets.
@@ -339,25 +272,29 @@ def layers(
         kept: the file of the statistics, which is read if it has this fingerprint and is valid, else written.
         batches: reads these features of the split, as `Schema.decode_numpy` returns them.
 
-    Raises what reading raises, and SpecError for values from which a layer cannot learn.
+    Raises what reading raises, and SpecError for values from which nothing can be learned.
     """
-    types = batch_spec(schema)
-    learned = {name: encode for name, encode in encodes.items() if not schema.names[name].class_names}
-    states = _kept_states(kept, fingerprint, learned, types)
+    made = {}
+    with types_of(schema):
+        types = batch_spec(schema)
+        for name, encode in encodes.items():
+            feature, batch = schema.names[name], types[name]
+            in_lists = _kind(batch) == "RaggedTensorSpec"
+            if not feature.class_names:
+                _check_batch(feature, batch)
+            made[name] = FitEncoder(feature, encode, {}, batch.dtype.name, in_lists, name in targets)
+    learned = {name: encoder for name, encoder in made.items() if not encoder.is_label}
+    states = _kept_states(
+        kept, fingerprint, {name: (encoder, types[name]) for name, encoder in learned.items()}
+    )
     if states is None:
-        learning = {
-            name: _learner(schema.names[name], encode, types[name], is_target=name in targets)
-            for name, encode in learned.items()
-        }
+        learning = {name: _learner(encoder) for name, encoder in learned.items()}
         for batch in batches(learning) if learning else ():
             for name, learner in learning.items():
                 learner.add(batch[name], batch.get(schema.names[name].indicator or ""))
         states = {name: _state(schema.names[name], learner) for name, learner in learning.items()}
         _keep(kept, fingerprint, states)
-    return {
-        name: _layer(schema.names[name], encode, types[name], states.get(name, {}), is_target=name in targets)
-        for name, encode in encodes.items()
-    }
+    return {name: replace(encoder, state=states.get(name, {})) for name, encoder in made.items()}
 
 
 def _state(feature: Feature, learner: Learner) -> dict[str, Any]:
@@ -368,22 +305,21 @@ def _state(feature: Feature, learner: Learner) -> dict[str, Any]:
 
 
 def _kept_states(
-    path: Location, fingerprint: str, encodes: Mapping[str, Encode], types: Mapping[str, Any]
+    path: Location, fingerprint: str, learned: Mapping[str, tuple[FitEncoder, Any]]
 ) -> dict[str, Any] | None:
     """The states in a file; None if there is no file, it is for other rows, or it is invalid, with a warning.
 
     Args:
-        encodes: the encoding of each feature with a state.
-        types: the type of a batch of each.
+        learned: the encoder of each feature with a state, and the type of a batch of it.
     """
     try:
         stored = json.loads(read_text(path, _MOST_BYTES))
         if stored["fingerprint"] != fingerprint:
             return None
         states: dict[str, Any] = stored["layers"]
-        for name, encode in encodes.items():
-            if not _is_state(encode, types[name], states[name]):
-                raise ValueError(f"`{name}` has none of `{encode.as_}`")
+        for name, (encoder, batch) in learned.items():
+            if not _is_state(encoder, batch, states[name]):
+                raise ValueError(f"`{name}` has none of `{encoder.encode.as_}`")
         return states
     except (StoreError, SpecError) as error:
         reason = "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
@@ -395,21 +331,23 @@ def _kept_states(
     return None
 
 
-def _is_state(encode: Encode, batch: Any, state: Mapping[str, Any]) -> bool:
-    """Whether a layer of batches of this type can have the state. Raises what wrong types raise."""
+def _is_state(encoder: FitEncoder, batch: Any, state: Mapping[str, Any]) -> bool:
+    """Whether an encoder of batches of this type can have the state. Raises what wrong types raise."""
+    encode = encoder.encode
     if encode.as_ == "normalize":
         mean, variance = (np.asarray(state[name]) for name in ("mean", "variance"))
-        item = batch.shape[getattr(batch, "ragged_rank", 0) + 1 :]
+        last = list(batch.shape)[getattr(batch, "ragged_rank", 0) + 1 :][-1:]
         return (
             mean.shape == variance.shape
-            and item[-1:].is_compatible_with(mean.shape)
+            and mean.ndim == len(last)
+            and all(size in (None, *mean.shape) for size in last)
             and bool(np.isfinite([mean, variance]).all() and (variance >= 0).all())
         )
     if encode.as_ == "discretize":
         bounds = np.asarray(state["bin_boundaries"])
         return bounds.ndim == 1 and bool(np.isfinite(bounds).all() and (np.diff(bounds) >= 0).all())
     tokens = state["vocabulary"]
-    kind = str if batch.dtype == tf.string else int
+    kind = str if encoder.is_text else int
     return bool(tokens) and len({*tokens}) == len(tokens) and {*map(type, tokens)} == {kind}
 
 

@@ -14,7 +14,7 @@ from recordspec.errors import Path as OptionPath
 from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.locations import Location
 from recordspec.reading.layouts import DatasetLayout
-from recordspec.reading.options import Batch, Bucket
+from recordspec.reading.options import MEASURED, Batch, Bucket
 from recordspec.reading.order import chances
 from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements
@@ -117,9 +117,8 @@ def lengths_of(value: Any, name: str) -> Tensor:
         return tf.cast(tf.strings.length(value), tf.int64)
     if value.dtype.is_integer and value.shape.rank == 1:
         return tf.cast(value, tf.int64)
-    expected = "a ragged or sparse feature, a text, or a number that is a length"
     raise SpecError(
-        Problem(path=("read", "bucket", "by"), expected=expected, got=f"`{name}`, {value.dtype.name}")
+        Problem(path=("read", "bucket", "by"), expected=MEASURED, got=f"`{name}`, {value.dtype.name}")
     )
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from recordspec._tf import tf
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
-from recordspec.reading.encoding import Encode, apply, apply_to_row, apply_to_target, words
+from recordspec.reading.encoding import Encode
 from recordspec.reading.transformations import without_autograph
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
-from recordspec.schema.lists import cells
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor, dense, mask_of
-from recordspec.schema.values import DTYPES, BadValue
 
 Names = str | tuple[str, ...]
 
@@ -74,12 +71,12 @@ class Fit:
     @property
     def encoded_targets(self) -> frozenset[str]:
         """The targets that `encode` encodes."""
-        return frozenset(_names(self.targets)) & self.encode.keys() - {*_names(self.inputs)}
+        return frozenset(names_of(self.targets)) & self.encode.keys() - {*names_of(self.inputs)}
 
     def target_of_classes(self, schema: Schema) -> str | None:
         """The single target whose values are classes, one for each row, or several as `multi_hot`; None if
         there is no such target."""
-        names = _names(self.targets)
+        names = names_of(self.targets)
         feature = schema.names.get(names[0]) if len(names) == 1 else None
         if feature is None or feature in schema.sequence:
             return None
@@ -97,14 +94,14 @@ class Fit:
     @property
     def _weight_names(self) -> tuple[str, ...]:
         if isinstance(self.weights, Mapping):
-            return tuple(name for names in self.weights.values() for name in _names(names))
-        return _names(self.weights)
+            return tuple(name for names in self.weights.values() for name in names_of(names))
+        return names_of(self.weights)
 
     def problems_with(self, schema: Schema) -> Iterator[Problem]:
         """Yields the problems of names that the schema does not decode to, and of impossible masks."""
         parts = {
-            "inputs": _names(self.inputs),
-            "targets": _names(self.targets),
+            "inputs": names_of(self.inputs),
+            "targets": names_of(self.targets),
             "weights": self._weight_names,
         }
         for part, names in parts.items():
@@ -124,7 +121,7 @@ class Fit:
                 yield Problem(path=("fit", "derived", place), expected=expected, got=got)
         yield from self._check_encode([name for name in parts["inputs"] if name in schema.names], schema)
         yield from self._check_weights(known)
-        taken = dict.fromkeys(_owner(name, known) for names in parts.values() for name in names)
+        taken = dict.fromkeys(owner_of(name, known) for names in parts.values() for name in names)
         for name in self.pad_to:
             if name not in taken:
                 hint = nearest(name, taken)
@@ -132,7 +129,7 @@ class Fit:
                 yield Problem(path=("fit", "pad_to", name), expected=one_of(taken), got=got, hint=hint)
 
     def _check_targets(self, schema: Schema) -> Iterator[Problem]:
-        for place, name in enumerate(_names(self.targets)):
+        for place, name in enumerate(names_of(self.targets)):
             feature = schema.names.get(name)
             encoded = name in self.encoded_targets
             if feature is not None and feature.value_type.item == "text" and not encoded:
@@ -146,7 +143,7 @@ class Fit:
 
     def _check_encode(self, inputs: list[str], schema: Schema) -> Iterator[Problem]:
         steps = [feature.name for feature in schema.sequence]
-        known = [*inputs, *(name for name in _names(self.targets) if name in schema.names)]
+        known = [*inputs, *(name for name in names_of(self.targets) if name in schema.names)]
         for name, encode in self.encode.items():
             problem = None
             if name in inputs:
@@ -165,7 +162,7 @@ class Fit:
 
     def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
         known = self.known(schema)
-        owner = name if part == "targets" else _owner(name, known)
+        owner = name if part == "targets" else owner_of(name, known)
         if owner not in known:
             masks = () if part == "targets" else tuple(f"{one}{MASK}" for one in known)
             hint = nearest(name, (*known, *masks))
@@ -177,7 +174,7 @@ class Fit:
                 yield Problem(path=("fit", part), expected=expected, got="none", hint=hint)
 
     def _check_weights(self, known: tuple[str, ...]) -> Iterator[Problem]:
-        path, targets = ("fit", "weights"), _names(self.targets)
+        path, targets = ("fit", "weights"), names_of(self.targets)
         if self.weights is None:
             return
         if self.targets is None:
@@ -198,9 +195,9 @@ class Fit:
         """The schema of what predictions are asked for: of the inputs alone, or of all but targets and
         weights. Raises SpecError if derived inputs need all."""
         outputs = schema.outputs
-        inputs = {_owner(name, self.known(schema)) for name in _names(self.inputs)}
+        inputs = {owner_of(name, self.known(schema)) for name in names_of(self.inputs)}
         if whole:
-            owners = {_owner(name, outputs) for name in (*_names(self.targets), *self._weight_names)}
+            owners = {owner_of(name, outputs) for name in (*names_of(self.targets), *self._weight_names)}
             return schema.without(*(owners - inputs).intersection(outputs))
         derived = [name for name in inputs if name not in outputs]
         if derived:
@@ -211,55 +208,20 @@ class Fit:
             for name, how in self.encode.items()
             if how.has_unknown and name not in self.encoded_targets
         }
-        return _without_indicators(schema.only(inputs), {*_names(self.inputs), *encoded})
+        return _without_indicators(schema.only(inputs), {*names_of(self.inputs), *encoded})
 
-    def check_layers(self, layers: Mapping[str, Any]) -> None:
-        """Raises SpecError if an input or a target has no layer: it would not be encoded."""
-        missing = [name for name in self.encode if name not in layers]
-        if missing:
-            expected = "a layer for each name of `fit.encode`"
-            hint = f"`Pipeline.layers` returns all; {see('training')}"
-            got = f"none for {', '.join(f'`{name}`' for name in missing)}"
-            raise SpecError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
-
-    def pick(
-        self,
-        features: Any,
-        schema: Schema,
-        layers: Mapping[str, Any] | None = None,
-        *,
-        decoded: Mapping[str, Any],
-        batched: bool = True,
-    ) -> Any:
-        """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
+    def check_encoders(self, encoders: Mapping[str, Any], option: str) -> None:
+        """Raises SpecError if an input or a target has no encoder, or no layer: it would not be encoded.
 
         Args:
-            layers: the Keras layers of encoded inputs and targets, by name.
-            decoded: the batch as it was before `map`. Of a tensor that `map` passed on, the missing values
-                are known.
-            batched: whether these are the features of a batch, not of one row.
-
-        Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
+            option: what they are: `encoders`, or `layers`.
         """
-        if not isinstance(features, Mapping):
-            got = type(features).__name__
-            raise SpecError(Problem(path=("map",), expected="a dict of features from `map`", got=got))
-        batch = _Batch(self, features, decoded, schema, layers or {}, batched)
-        picked = [batch.values("inputs", self.inputs)]
-        if self.targets is not None:
-            picked.append(batch.values("targets", self.targets))
-        weights, targets = self.weights, _names(self.targets)
-        if isinstance(weights, Mapping):
-            by_target = {
-                target: batch.weights(_names(weights[target]), (target,))
-                if target in weights
-                else batch.ones(target)
-                for target in targets
-            }
-            picked.append(by_target if len(by_target) > 1 else next(iter(by_target.values())))
-        elif weights is not None:
-            picked.append(batch.weights(_names(weights), targets))
-        return tuple(picked) if len(picked) > 1 else picked[0]
+        missing = [name for name in self.encode if name not in encoders]
+        if missing:
+            expected = f"{'a layer' if option == 'layers' else 'an encoder'} for each name of `fit.encode`"
+            hint = f"`Pipeline.{option}` returns all; {see('training')}"
+            got = f"none for {', '.join(f'`{name}`' for name in missing)}"
+            raise SpecError(Problem(path=(option,), expected=expected, got=got, hint=hint))
 
 
 def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
@@ -271,137 +233,13 @@ def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
     return map_features(schema, kept)
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """The features of one batch, or of one row, as `fit` passes them to a model."""
-
-    fit: Fit
-    features: Mapping[str, Any]
-    decoded: Mapping[str, Any]
-    schema: Schema
-    layers: Mapping[str, Any]
-    batched: bool
-
-    def values(self, part: str, names: Names) -> Any:
-        wanted = {name: self.value(part, name) for name in _names(names)}
-        return wanted if len(wanted) > 1 else next(iter(wanted.values()))
-
-    def value(self, part: str, name: str) -> Any:
-        if name not in self.features and _owner(name, self.features) in self.features:
-            return self.mask(part, _owner(name, self.features))
-        if name not in self.features:
-            derived = name in self.fit.derived
-            hint = "`map` must add it" if derived else nearest(name, self.features)
-            hint = hint or "`map` and `features` must leave it"
-            problem = Problem(path=("fit", part), expected=one_of(self.features), got=f"`{name}`", hint=hint)
-            raise SpecError(problem)
-        value = self._short_enough(name)
-        if part == "inputs" and name in self.layers:
-            encoded = apply if self.batched else apply_to_row
-            length, missing = self.fit.pad_to.get(name), self._missing(name)
-            if self.fit.encode[name].as_ == "words" and self.fit.ragged == "keep" and self.batched:
-                return words(value, self.layers[name], missing)
-            return encoded(value, self.fit.encode[name], self.layers[name], length, missing)
-        if part == "targets" and name in self.fit.encoded_targets:
-            length = self.fit.pad_to.get(name)
-            encode, layer = self.fit.encode[name], self.layers[name]
-            return apply_to_target(value, name, encode, layer, length, batched=self.batched)
-        if self._is_kept(name):
-            return value
-        return dense(value, self._pad(part, name), self.fit.pad_to.get(name))
-
-    def _missing(self, name: str) -> Tensor | None:
-        """Which values of a feature are encoded as unknown: missing ones, unless `map` has replaced them."""
-        indicator = self.schema.names[name].indicator
-        replaced = self.features[name] is not self.decoded.get(name)
-        if indicator is None or replaced or not self.fit.encode[name].has_unknown:
-            return None
-        if indicator not in self.decoded:
-            expected = f"`{indicator}` beside `{name}`, which `fit` encodes"
-            raise SpecError(Problem(path=("read", "features"), expected=expected, got="none"))
-        return self.decoded[indicator]
-
-    def mask(self, part: str, name: str) -> Tensor:
-        """The mask of a padded feature: true for values that are no padding."""
-        value, kept = self._short_enough(name), self._is_kept(name)
-        feature, counts = self.schema.names.get(name), f"{name}{LENGTH}"
-        lengths = self.features.get(counts) if feature is not None and counts in feature.outputs else None
-        if kept or (lengths is None and not _is_composite(value)):
-            got = f"`{name}`, {'which is kept ragged' if kept else f'{value.dtype.name} {value.shape}'}"
-            raise SpecError(Problem(path=("fit", part), expected="a padded feature to mask", got=got))
-        return mask_of(value, lengths, self.fit.pad_to.get(name))
-
-    def weights(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Tensor:
-        """The product of weights; those of fewer dimensions are broadcast along the others."""
-        weights = [self.value("weights", name) for name in names]
-        if len(weights) == 1 and weights[0].dtype != tf.bool:
-            return weights[0]
-        if any(map(_is_composite, weights)):
-            expected, got = "dense weights to multiply", "ragged ones (ragged: keep)"
-            raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
-        rank = max(weight.shape.rank for weight in weights)
-        for target in targets:
-            most = self.features[target].shape.rank
-            if rank > most:  # Keras may take them, and multiply each of one dimension with all of the other
-                expected, got = f"weights of no more dimensions than `{target}` has ({most})", str(rank)
-                raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
-        product = tf.ones([], tf.float32)
-        for weight in weights:
-            shape = tf.concat([tf.shape(weight), tf.ones([rank - weight.shape.rank], tf.int32)], 0)
-            product *= tf.reshape(tf.cast(weight, tf.float32), shape)
-        return product
-
-    def ones(self, target: str) -> Tensor:
-        """A weight of 1 for each row of a target, float32 `[n]`."""
-        value = self.features[target]
-        rows = value.nrows() if isinstance(value, tf.RaggedTensor) else tf.shape(value)[0]
-        return tf.ones([rows], tf.float32)
-
-    def _is_kept(self, name: str) -> bool:
-        """Whether a feature stays ragged or sparse."""
-        kept = self.fit.ragged == "keep" and name not in self.fit.pad_to
-        return kept and _is_composite(self.features[name])
-
-    def _short_enough(self, name: str) -> Any:
-        """The value of a feature, with an assertion that no row is longer than its `pad_to`."""
-        value, length = self.features[name], self.fit.pad_to.get(name)
-        if length is None:
-            return value
-        path = ("fit", "pad_to", name)
-        if not isinstance(value, tf.RaggedTensor):
-            expected, got = "a batch of a ragged feature", f"{value.dtype.name} {value.shape}"
-            raise SpecError(Problem(path=path, expected=expected, got=got))
-        longest = tf.reduce_max(tf.concat([value.row_lengths(), [0]], 0))
-        problem = Problem(path=path, expected=f"at most {length} values in a row", got="{}")
-        message = tf.strings.format(str(problem), longest)
-        with tf.control_dependencies([tf.debugging.Assert(longest <= length, [message])]):
-            return value.with_flat_values(tf.identity(value.flat_values))
-
-    def _pad(self, part: str, name: str) -> Any:
-        """The padding of a feature. Raises SpecError if `map` left a dtype that does not hold it."""
-        pad, dtype = self.schema.padding.get(name), self.features[name].dtype
-        if pad is None or not _is_composite(self.features[name]) or dtype.name not in (*DTYPES, "string"):
-            return None
-        try:
-            cells([pad], dtype.name, ())
-        except BadValue:
-            expected, got = f"a dtype for the padding {pad!r} of `{name}`", f"{dtype.name} from `map`"
-            hint = "pad it there, or give it another `pad`"
-            raise SpecError(Problem(path=("fit", part), expected=expected, got=got, hint=hint)) from None
-        return pad
-
-
-def _names(names: Names | None) -> tuple[str, ...]:
+def names_of(names: Names | None) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names or ()
 
 
-def _owner(name: str, known: Any) -> str:
+def owner_of(name: str, known: Any) -> str:
     """The feature whose mask has this name; the name itself if it is that of a feature."""
     return name if name in known else name.removesuffix(MASK)
-
-
-def _is_composite(value: Any) -> bool:
-    return isinstance(value, tf.RaggedTensor | tf.sparse.SparseTensor)
 
 
 def check_arguments(option: str, function: Callable[..., Any], count: int, arguments: str) -> None:
@@ -430,8 +268,11 @@ def naming_features(option: str, function: Callable[..., Any]) -> Callable[..., 
         try:
             return function(features, *others)
         except KeyError as error:
-            # AutoGraph converts what is called here, and warns of what it cannot convert
-            if problem := without_autograph(_unknown_feature)(option, features, error):
+            explain = _unknown_feature
+            if "tensorflow" in sys.modules:
+                # AutoGraph converts what is called here, and warns of what it cannot convert
+                explain = without_autograph(_unknown_feature)
+            if problem := explain(option, features, error):
                 raise SpecError(problem) from error
             raise
 

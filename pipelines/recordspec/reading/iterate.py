@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice
 from typing import Any
 
+import numpy as np
+
 from recordspec.errors import Problem, SpecError
+from recordspec.executors import taken_ahead, threaded_map
 from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
+from recordspec.reading.options import MEASURED, Bucket, Read
+from recordspec.reading.order import Position
 from recordspec.reading.random_access import Rows
-from recordspec.schema.ragged_array import divided
+from recordspec.schema.ragged_array import RaggedArray, SparseArray, divided
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
+from recordspec.wire.arrays import Ints
+
+# Rows that are filtered or bucketed together.
+_SHAPED = 1024
 
 
 def iterate(
@@ -66,15 +78,237 @@ def iterate(
     rows = files if isinstance(files, Rows) else Rows(files, schema)
     share = Share(rows=len(rows), batch=batch, drop_remainder=drop_remainder, worker=worker, workers=workers)
     check_share(share, ("workers",))
-    return _batches(rows, share, epoch_order(len(rows), seed, epoch, rows.block_sizes), start)
+    reader = BatchReader(rows=rows, share=share, seed=seed)
+    return (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
 
 
-def _batches(rows: Rows, share: Share, order: EpochOrder, start: int) -> Iterator[dict[str, Any]]:
-    together = max(1, rows.decoded_chunk // -(-share.batch // share.workers))
-    for step in range(start, share.steps, together):
-        stop = min(step + together, share.steps)
-        decoded = rows[order.rows_at(share.positions(step, stop))]
-        sizes = share.sizes(step, stop)
-        parts = {name: divided(value, sizes) for name, value in decoded.items()}
-        for number in range(stop - step):
-            yield {name: values[number] for name, values in parts.items()}
+@dataclass(frozen=True, kw_only=True)
+class BatchReader:
+    """Batches of one worker, as values of NumPy.
+
+    Attributes:
+        rows: all rows.
+        features: what is decoded of them; None for all.
+        share: the part of the worker.
+        seed: of the order of all rows; None for that of the files.
+        predicate: says of features of rows which are kept; None for all.
+        bucket: how rows of similar lengths are batched; None if they are not.
+        measure: the lengths of a feature by which they are; None for those of `lengths_of`.
+    """
+
+    rows: Rows
+    share: Share
+    features: tuple[str, ...] | None = None
+    seed: int | None = None
+    predicate: Callable[..., Any] | None = None
+    bucket: Bucket | None = None
+    measure: Callable[[Any], Ints] | None = None
+
+    @property
+    def steps(self) -> int | None:
+        """The batches of a pass; None if values of rows decide how many there are."""
+        return self.share.steps if self.predicate is None and self.bucket is None else None
+
+    @cached_property
+    def _wanted(self) -> Rows:
+        return self.rows if self.features is None else self.rows.only(self.features)
+
+    def numbers(self, epoch: int, start: int = 0) -> Iterator[Ints]:
+        """The numbers of the rows of each batch of a pass, from batch `start` on, int64 `[n]`."""
+        share, order = self.share, self._order(epoch)
+        if self.steps is not None:
+            return (order.rows_at(share.positions(step, step + 1)) for step in range(start, self.steps))
+        chunks: Iterator[Ints] = (
+            order.rows_at(np.arange(first, min(first + _SHAPED, share.rows)))
+            for first in range(0, share.rows, _SHAPED)
+        )
+        if self.predicate is not None:
+            chunks = map(self._kept, chunks)
+        gathered = self._gathered(chunks) if self.bucket is None else self._bucketed(chunks, self.bucket)
+        return islice(gathered, start, None)
+
+    def groups(self, epoch: int, start: int = 0, apart: int = 1) -> Iterator[tuple[Ints, Ints]]:
+        """The numbers of the rows of batches that are decoded together, and how many each of these has: of
+        batch `start`, and of every one that is `apart` more."""
+        share, most = self.share, self._wanted.decoded_chunk
+        if self.steps is not None and apart == 1:
+            together, order = max(1, most // -(-share.batch // share.workers)), self._order(epoch)
+            for step in range(start, self.steps, together):
+                stop = min(step + together, self.steps)
+                yield order.rows_at(share.positions(step, stop)), share.sizes(step, stop)
+            return
+        some: list[Ints] = []
+        for batch in islice(self.numbers(epoch, start), None, None, apart):
+            if some and sum(map(len, some)) + len(batch) > most:
+                yield np.concatenate(some), np.array([len(one) for one in some])
+                some = []
+            some.append(batch)
+        if some:
+            yield np.concatenate(some), np.array([len(one) for one in some])
+
+    def decoded(self, numbers: Ints, sizes: Ints) -> list[dict[str, Any]]:
+        """The features of batches that are decoded together."""
+        values = self._wanted[numbers]
+        parts = {name: divided(values[name], sizes) for name in self.features or values}
+        return [{name: values[place] for name, values in parts.items()} for place in range(len(sizes))]
+
+    def _order(self, epoch: int) -> EpochOrder:
+        return epoch_order(len(self.rows), self.seed, epoch, self.rows.block_sizes)
+
+    def _kept(self, numbers: Ints) -> Ints:
+        assert self.predicate is not None
+        kept = np.asarray(self.predicate(_FeaturesOfRows(self.rows, numbers)))
+        if kept.dtype != bool or kept.shape != numbers.shape:
+            got = f"{kept.dtype.name} {kept.shape}"
+            raise SpecError(Problem(path=("filter",), expected="a bool for each row, [n]", got=got))
+        chosen: Ints = numbers[kept]
+        return chosen
+
+    def _gathered(self, chunks: Iterable[Ints]) -> Iterator[Ints]:
+        """Rows in batches of one size."""
+        size, waiting = self.share.batch, np.zeros(0, np.int64)
+        for chunk in chunks:
+            waiting = np.concatenate([waiting, chunk])
+            whole = len(waiting) // size * size
+            yield from waiting[:whole].reshape(-1, size)
+            waiting = waiting[whole:]
+        if len(waiting) and not self.share.drop_remainder:
+            yield waiting
+
+    def _bucketed(self, chunks: Iterable[Ints], bucket: Bucket) -> Iterator[Ints]:
+        """Batches of rows whose lengths lie between the same two boundaries; at the end of the pass, the rows
+        that are left in each bucket."""
+        measured = self.rows.only([bucket.by])
+        waiting: dict[int, list[int]] = {}
+        for chunk in chunks:
+            value = measured[chunk][bucket.by]
+            lengths = lengths_of(value, bucket.by) if self.measure is None else self.measure(value)
+            buckets = np.searchsorted(bucket.boundaries, lengths, "right")
+            for row, number in zip(chunk.tolist(), buckets.tolist(), strict=True):
+                own = waiting.setdefault(number, [])
+                own.append(row)
+                if len(own) == self.share.batch:
+                    yield np.array(waiting.pop(number))
+        if not self.share.drop_remainder:
+            yield from (np.array(waiting[number]) for number in sorted(waiting))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """The batches of a config, pass after pass, as values of NumPy.
+
+    Attributes:
+        reader: reads the batches of a pass.
+        finish: makes what a model takes of a batch of features.
+        start: the position of the first iteration.
+        count: the passes of an iteration; None for `repeat: forever`.
+        ahead: the batches that a thread makes ahead; 0 for none, and no threads that decode.
+    """
+
+    reader: BatchReader
+    finish: Callable[[dict[str, Any]], Any]
+    start: Position
+    count: int | None
+    ahead: int
+
+    @cached_property
+    def steps(self) -> int:
+        """The batches of a pass. Where values of rows decide how many there are, all are looked at."""
+        return self.reader.steps or sum(1 for _ in self.reader.numbers(0))
+
+    @property
+    def batches(self) -> int | None:
+        """The batches of an iteration that begins with a pass; None if it has no end."""
+        return None if self.count is None else self.steps * self.count
+
+    def after(self, position: Position) -> Position:
+        """The position of the iteration after the one that begins at `position`."""
+        return Position(epoch=position.epoch + (self.count or 1))
+
+    def begin(self, position: Position, first: int = 0, apart: int = 1) -> Iterator[Any]:
+        """The batches of an iteration that begins at `position`: number `first` from there, and every one
+        that is `apart` more."""
+        groups = self._groups(position, first, apart)
+        if not self.ahead:
+            return (self.finish(batch) for group in groups for batch in self.reader.decoded(*group))
+        decoded = threaded_map("decode", self.reader.decoded, groups)
+        made = (self.finish(batch) for some in decoded for batch in some)
+        return taken_ahead("prefetch", made, self.ahead)
+
+    def _groups(self, position: Position, first: int, apart: int) -> Iterator[tuple[Ints, Ints]]:
+        start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))
+        for epoch in count(position.epoch) if self.count is None else epochs:
+            yield from self.reader.groups(epoch, start + first, apart)
+            if apart > 1:  # the first of those in the next pass
+                left = self.steps - start - first
+                first = -left % apart if left > 0 else -left
+            start = 0
+
+
+class _FeaturesOfRows(Mapping[str, Any]):
+    """The features of rows, of which each is decoded when it is asked for."""
+
+    def __init__(self, rows: Rows, numbers: Ints) -> None:
+        assert rows.schema is not None
+        self._rows, self._numbers, self._schema = rows, numbers, rows.schema
+        self._decoded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._schema.outputs:
+            raise KeyError(name)
+        if name not in self._decoded:
+            self._decoded |= self._rows.only([name])[self._numbers]
+        return self._decoded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schema.outputs)
+
+    def __len__(self) -> int:
+        return len(self._schema.outputs)
+
+
+def lengths_of(value: Any, name: str) -> Ints:
+    """The number of items per row, int64 `[n]`, by which `read.bucket` compares rows."""
+    if isinstance(value, RaggedArray):
+        return value.lengths
+    if isinstance(value, SparseArray):
+        return np.bincount(value.indices[:, 0], minlength=len(value))
+    if value.ndim == 1 and value.dtype == object:
+        return np.fromiter(map(len, value), np.int64, len(value))
+    if value.ndim == 1 and value.dtype.kind in "iu":
+        lengths: Ints = value.astype(np.int64)
+        return lengths
+    dtype = "string" if value.dtype == object else value.dtype.name
+    raise SpecError(Problem(path=("read", "bucket", "by"), expected=MEASURED, got=f"`{name}`, {dtype}"))
+
+
+def check_without_tensorflow(read: Read) -> None:
+    """Raises SpecError for options of `read` that need TensorFlow."""
+    hints = {
+        "service": "its workers run TensorFlow",
+        "interleave": "the order of an epoch says which row comes next",
+        "cache": "files are mapped into memory",
+        "corrupt": "`recordspec repair` writes the intact records",
+        "balance": "weigh the classes: `Pipeline.class_weights`",
+        "augment": "`map` changes images",
+    }
+    usual = Read()
+    problems = [
+        Problem(
+            path=("read", option), expected="none without TensorFlow", got=_shown(read, option), hint=hint
+        )
+        for option, hint in hints.items()
+        if getattr(read, option) != getattr(usual, option)
+    ]
+    if read.shuffle is not None and not read.shuffle.global_:
+        expected, hint = "`global: true` without TensorFlow", "in its order a training goes on anywhere"
+        problems.append(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
+    if read.batch is None:
+        problems.append(Problem(path=("read", "batch"), expected="a batch without TensorFlow", got="none"))
+    if problems:
+        raise SpecError(problems)
+
+
+def _shown(read: Read, option: str) -> str:
+    value = getattr(read, option)
+    return f"`{value}`" if isinstance(value, str) else f"`{option}`"

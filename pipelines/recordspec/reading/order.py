@@ -53,8 +53,9 @@ class Position:
             expected = "the SHA-256 of a manifest"
             raise SpecError(Problem(path=("start", "manifest"), expected=expected, got=repr(manifest)))
 
-    def watched(self, opened: Callable[[Position], None]) -> Position:
-        """The same position, which calls `opened` with all fields when a dataset is made that begins here.
+    def watched(self, opened: Callable[[Position, Callable[[], None] | None], None]) -> Position:
+        """The same position, which calls `opened` when a dataset is made that begins here: with the position
+        and all its fields, and with what makes the dataset begin here again; None if every iteration does.
 
         Example:
             >>> rs.Position().watched(print).step
@@ -64,7 +65,14 @@ class Position:
         object.__setattr__(made, "_opened", opened)
         return made
 
-    def begin(self, *, workers: int, batch: int, manifest: str | None) -> None:
+    def begin(
+        self,
+        *,
+        workers: int,
+        batch: int,
+        manifest: str | None,
+        restart: Callable[[], None] | None = None,
+    ) -> None:
         """Begins to read a dataset here. Raises SpecError if other workers, batches or rows are read.
 
         Example:
@@ -74,7 +82,7 @@ class Position:
         if (self.epoch, self.step) != (0, 0) and (problems := list(self._differences(complete))):
             raise SpecError(problems)
         if self._opened is not None:
-            self._opened(complete)
+            self._opened(complete, restart)
 
     def _differences(self, read: Position) -> Iterator[Problem]:
         """The problems of a position at which rows are not read as those before it were."""
@@ -110,6 +118,14 @@ class Position:
             expected = "a position, or a pair of epoch and step"
             raise SpecError(Problem(path=("start",), expected=expected, got=repr(position))) from None
         return cls(epoch=epoch, step=step)
+
+
+def check_step(step: int, steps: int | None) -> None:
+    """Raises SpecError for a position after the last of the `steps` of an epoch; None if not known."""
+    if steps is not None and step > steps:
+        expected = f"at most {steps}, as one epoch has so many"
+        hint = "" if not steps else f"over all epochs, it is ({step // steps}, {step % steps})"
+        raise SpecError(Problem(path=("start", "step"), expected=expected, got=str(step), hint=hint))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, exists, nearest, one_of, system_errors
 from recordspec.locations import atomic_write, read_bytes
 from recordspec.reading.fit import Fit
+from recordspec.reading.fit_batch import FitTensors
 from recordspec.reading.predictions import RAW, ModelOutputs, TargetClasses, outputs_of
 from recordspec.schema import decoder
 from recordspec.schema.dates import since_epoch_in_graph
@@ -71,7 +72,7 @@ def export_model(
 
     def predict(features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         shown = features if mapped is None else mapped({**features})
-        return answer(model(inputs.pick(shown, schema, layers, decoded=features)))
+        return answer(model(FitTensors(inputs, shown, features, schema, layers).picked()))
 
     def of_examples(examples: Tensor) -> dict[str, Tensor]:
         return predict(decoder.decode(schema, examples))

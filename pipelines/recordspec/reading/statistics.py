@@ -10,10 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.schema.ragged_array import RaggedArray
-from recordspec.schema.tensors import Tensor
 from recordspec.schema.values import Array
 from recordspec.wire.arrays import Mask
 
@@ -22,9 +20,11 @@ UNKNOWN_TEXT, UNKNOWN_INTEGER = "[UNK]", -1
 # How texts are changed before they are split into words, by Keras' names; `none` leaves them.
 Standardize = Literal["lower_and_strip_punctuation", "lower", "strip_punctuation", "none"]
 # The characters that are no part of words; letters and spaces of ASCII alone are changed, as by Keras.
-_PUNCTUATION = f"[{re.escape(string.punctuation)}]"
+PUNCTUATION = f"[{re.escape(string.punctuation)}]"
 # Rows of which Keras' layer of bins takes the quantiles at once, which it then merges.
 _ROWS_OF_BINS = 1024
+# The quantiles to which it reduces what was added.
+_QUANTILES = 1 / 0.01
 # Values that are counted at once, or their bytes, and counts that are merged at once, at least.
 _VALUES_AT_ONCE, _BYTES_AT_ONCE, _COUNTS_AT_ONCE = 1 << 17, 8 << 20, 1 << 20
 
@@ -171,22 +171,26 @@ class WordVocabulary(Vocabulary):
         self._standardize = standardize
 
     def _add(self, values: Array) -> None:
-        pyarrow, compute = arrow(), arrow().compute
-        texts = pyarrow.array(values.reshape(-1), pyarrow.large_binary()).view(pyarrow.large_string())
-        if "lower" in self._standardize:
-            texts = compute.ascii_lower(texts)
-        if "strip" in self._standardize:
-            texts = compute.replace_substring_regex(texts, _PUNCTUATION, "")
-        words = compute.list_flatten(compute.ascii_split_whitespace(texts))
+        pyarrow = arrow()
+        texts = pyarrow.array(values.reshape(-1), pyarrow.large_binary())
+        words = pyarrow.compute.list_flatten(split_words(texts, self._standardize))
         self._add_tokens(words.view(pyarrow.large_binary()))
 
 
-def count_words(texts: Tensor, standardize: Standardize) -> Tensor:
-    """The number of words of each text, string `[n]`, as `keras.layers.TextVectorization` splits them: int64
-    `[n]`, in a graph or eagerly."""
+def split_words(texts: Any, standardize: Standardize) -> Any:
+    """The words of texts, as `keras.layers.TextVectorization` splits them: lists of strings of Arrow. Some
+    may be empty.
+
+    Args:
+        texts: an array of Arrow of bytes, `[n]`.
+    """
+    compute = arrow().compute
+    texts = texts.view(arrow().large_string())
+    if "lower" in standardize:
+        texts = compute.ascii_lower(texts)
     if "strip" in standardize:
-        texts = tf.strings.regex_replace(texts, _PUNCTUATION, "")
-    return tf.strings.split(texts).row_lengths()
+        texts = compute.replace_substring_regex(texts, PUNCTUATION, "")
+    return compute.ascii_split_whitespace(texts)
 
 
 class Bins(Learner):
@@ -194,7 +198,7 @@ class Bins(Learner):
 
     def __init__(self, bins: int) -> None:
         self._bins = bins
-        self._layer = tf.keras.layers.Discretization(num_bins=bins, dtype="float32")
+        self._quantiles = np.zeros((2, 0), np.float32)
         self._low, self._high = np.inf, -np.inf
         self._waiting: list[tuple[Array, Mask]] = []
 
@@ -219,7 +223,8 @@ class Bins(Learner):
             numbers = values.astype(np.float64)
             self._low = np.minimum(self._low, numbers.min())  # which keep NaN
             self._high = np.maximum(self._high, numbers.max())
-            self._layer.update_state(values.reshape(-1))
+            both = np.concatenate([_spaced(values), self._quantiles], 1)
+            self._quantiles = _fewer(both[:, np.argsort(both[0])], 1 / _QUANTILES)
 
     def state(self) -> dict[str, Any]:
         self._learn(max(1, sum(len(value) for value, _ in self._waiting)))
@@ -234,5 +239,23 @@ class Bins(Learner):
         ):
             got = f"{low:.17g} to {high:.17g}"
             raise _nothing(f"numbers of which float32 makes {self._bins} bins", got, "normalize them")
-        self._layer.finalize_state()
-        return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
+        return {"bin_boundaries": _fewer(self._quantiles, 1 / self._bins)[0, :-1].tolist()}
+
+
+def _spaced(values: Array) -> Array:
+    """Numbers at equal distances in the order of all, and how many each stands for: float32 `[2, k]`."""
+    ordered = np.sort(values.astype(np.float32), axis=None)
+    each = max(len(ordered) / _QUANTILES, 1)
+    chosen = ordered[int(each - 1) :: int(each)]
+    return np.stack([chosen, np.full_like(chosen, each)])
+
+
+def _fewer(quantiles: Array, share: float) -> Array:
+    """The numbers at which each time another `share` of all is reached, of rising ones with their weights:
+    interpolated, float32 `[2, k]`. The same if there are fewer."""
+    if quantiles.shape[1] * share < 1:
+        return quantiles
+    numbers, reached = quantiles[0], quantiles[1].cumsum()
+    wanted, known = share + np.arange(0, 1, share), reached / reached[-1]
+    weights = np.diff(np.interp(wanted, known, reached), prepend=0)
+    return np.stack([np.interp(wanted, known, numbers), weights]).astype(np.float32)

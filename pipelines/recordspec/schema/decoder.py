@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from recordspec._tf import tf
+from recordspec._tf import stand_ins, tf
 from recordspec.errors import Problem, RecordError
 from recordspec.schema import blocks, tensors
 from recordspec.schema.column_groups import record_groups
 from recordspec.schema.feature_set import FeatureSet, columns_in
+from recordspec.schema.features import KINDS
 from recordspec.schema.features.base import Feature
 from recordspec.schema.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.schema.tensors import Tensor
@@ -263,6 +265,12 @@ def element_spec(schema: FeatureSet) -> dict[str, Any]:
 def batch_spec(schema: FeatureSet, size: int | None = None) -> dict[str, Any]:
     """The element_spec of a dataset of decoded batches of `size`; None for any."""
     return {name: tensors.batched(spec, size) for name, spec in specs(schema).items()}
+
+
+def types_of(schema: FeatureSet) -> AbstractContextManager[None]:
+    """Within it, `element_spec` and `batch_spec` need no TensorFlow, if all kinds are recordspec's own."""
+    own = all(KINDS.get(feature.kind) is type(feature) for _, feature in schema.placed)
+    return stand_ins() if own else nullcontext()
 
 
 # The reasons why TensorFlow fails to decode a record.

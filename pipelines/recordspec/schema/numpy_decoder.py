@@ -50,7 +50,7 @@ def decode_sections(schema: FeatureSet, sections: Sections, rows: int) -> dict[s
     """The values of rows of these columns. Raises RecordError, with the row."""
     check_counts(schema, sections, rows)
     decoded: dict[str, Any] = {}
-    sides: dict[str, Ints] = {}  # height and width before an image is resized
+    sides: dict[str, Any] = {}  # height and width before an image is resized
     resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
     for section, feature in schema.placed:
         columns = {column.key: sections[section][column.key] for column in feature.columns()}

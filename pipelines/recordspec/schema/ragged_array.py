@@ -58,6 +58,29 @@ class RaggedArray:
             items = items.values
         return items.reshape(len(inner), *sizes, *items.shape[1:])
 
+    @property
+    def flat(self) -> Array:
+        """The values of all rows, and of all lists in them, `[m, ...]`.
+
+        Example:
+            >>> import numpy as np
+            >>> rs.RaggedArray(np.array([1, 2, 3]), np.array([2, 0, 1])).flat.tolist()
+            [1, 2, 3]
+        """
+        flat: Array = self.values.flat if isinstance(self.values, RaggedArray) else self.values
+        return flat
+
+    def with_flat(self, flat: Array) -> RaggedArray:
+        """The same lists of other values, `[m, ...]`.
+
+        Example:
+            >>> import numpy as np
+            >>> rs.RaggedArray(np.array([1, 2, 3]), np.array([2, 0, 1])).with_flat(np.array([4, 5, 6]))[0]
+            array([4, 5])
+        """
+        values = self.values.with_flat(flat) if isinstance(self.values, RaggedArray) else flat
+        return replace(self, values=values)
+
     def part(self, start: int, stop: int) -> RaggedArray:
         """Rows `start` to `stop`.
 
@@ -146,16 +169,19 @@ class SparseArray:
         own = self.indices[:, 0] == row
         return SparseArray(self.indices[own, 1:], self.values[own], self.shape[1:])
 
-    def to_dense(self) -> Array:
+    def to_dense(self, pad: Any = None) -> Array:
         """The dense array.
+
+        Args:
+            pad: the value of the other places; None for zero or the empty string.
 
         Example:
             >>> import numpy as np
             >>> rs.SparseArray(np.array([[1]]), np.array([5]), (3,)).to_dense().tolist()
             [0, 5, 0]
         """
-        filler: Any = b"" if self.values.dtype == object else 0
-        dense = np.full(self.shape, filler, self.values.dtype)
+        filler: Any = (b"" if self.values.dtype == object else 0) if pad is None else pad
+        dense = np.full(self.shape, _as_stored(filler), self.values.dtype)
         dense[tuple(self.indices.T)] = self.values
         return dense
 

@@ -1,0 +1,1 @@
+"""Batches for Keras, PyTorch and JAX, without TensorFlow."""
