@@ -46,8 +46,8 @@ test-latest: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) -m 'not services and not docs'
 
 test-frameworks: $(FRAMEWORKS)/ready
-	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks $(addprefix \
-		tests/test_docstrings.py::test_the_example_of_a_docstring_runs,[Pipeline.jax_dataset] [Pipeline.torch_dataset])
+	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks \
+		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
 
 # Fast tests without TensorFlow, which cannot be imported: tests that try are skipped.
 test-quick: $(LATEST)/ready

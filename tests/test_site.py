@@ -158,7 +158,7 @@ def test_circular_imports_are_told():
         architecture.layers({"a": {"b"}, "b": {"a"}})
 
 
-def test_every_journey_has_a_page_and_the_same_by_tensorflow_alone():
+def test_every_journey_has_a_page_and_the_same_without_recordspec():
     scripts = sorted(path.stem for path in journeys.FOLDER.glob("*.sh"))
     pages = sorted(path.stem for path in (DOCS / "howto").glob("*.md") if path.stem != "index")
     assert scripts == pages

@@ -29,7 +29,7 @@ def lines_of(name: str) -> dict[str, int]:
 
 
 def plain(name: str) -> str | None:
-    """The same journey with TensorFlow alone, where there is one."""
+    """The same journey without recordspec, where there is one."""
     path = FOLDER / "plain" / f"{name}.py"
     return path.read_text() if path.exists() else None
 
@@ -76,10 +76,10 @@ def page(name: str) -> str:
     ]
     code = plain(name)
     if code is not None:
-        rows.append(f"| TensorFlow alone, below | | {counted(code)} | |")
+        rows.append(f"| without recordspec, below | | {counted(code)} | |")
     parts += ["## Lines of code\n", "\n".join(rows) + "\n"]
     if code is not None:
-        parts += ["## With TensorFlow alone\n", f"```python\n{code}```\n"]
+        parts += ["## Without recordspec\n", f"```python\n{code}```\n"]
     return "\n".join(parts)
 
 
@@ -87,7 +87,7 @@ def table(page: str) -> str:
     """All journeys and their lines, in Markdown, for a page beside theirs; in sum for the landing page."""
     landing = page == "landing"
     columns = ["recordspec"] if landing else ["YAML", "Python", "commands"]
-    rows = [f"| | {' | '.join(columns)} | TensorFlow alone |", f"|---|{'--:|' * len(columns)}--:|"]
+    rows = [f"| | {' | '.join(columns)} | without |", f"|---|{'--:|' * len(columns)}--:|"]
     index = (HOWTO / "index.md").read_text()
     for name in re.findall(r"^\w+$", index.partition("{toctree}")[2], re.MULTILINE):
         title = (HOWTO / f"{name}.md").read_text().partition("\n")[0].removeprefix("# ")

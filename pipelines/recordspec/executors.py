@@ -9,8 +9,8 @@ import time
 import traceback
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -317,7 +317,7 @@ def threaded_map(
     tasks: Iterable[Task],
     threads: int | None = None,
     ahead: int | None = None,
-) -> Iterator[_T]:
+) -> Generator[_T]:
     """Yields `function(*task)` for each task, in their order, called in threads of this name.
 
     Args:
@@ -338,10 +338,15 @@ def threaded_map(
         pool.close()
 
 
-def taken_ahead(name: str, items: Iterator[_T], ahead: int) -> Iterator[_T]:
-    """Yields the items, of which a thread of this name takes up to `ahead` before they are asked for."""
+def taken_ahead(name: str, items: Generator[_T], ahead: int) -> Iterator[_T]:
+    """Yields the items, of which a thread of this name takes up to `ahead` before they are asked for.
+
+    They are closed at the end, whatever it is.
+    """
     end: Any = object()
-    for item in threaded_map(name, next, repeat((items, end)), threads=1, ahead=ahead):
-        if item is end:
-            return
-        yield item
+    calls = threaded_map(name, next, repeat((items, end)), threads=1, ahead=ahead)
+    with closing(items), closing(calls):
+        for item in calls:
+            if item is end:
+                return
+            yield item

@@ -3,7 +3,7 @@
 Its last line of output is JSON with `accuracy` or `loss`, and `chance`, the same of a constant answer, which the script
 computes of its data. What a user
 writes is in here-documents (YAML, PYTHON); all other lines behind `# --` are commands. The documentation shows the
-scripts, and in `plain` the same with TensorFlow alone.
+scripts, and in `plain` the same without recordspec.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,15 @@ SCRIPTS = sorted(HERE.glob("*.sh"))
 # With the oldest TensorFlow: those whose steps it does.
 OLDEST = ("csv", "images", "served", "sequences", "sounds")
 
+# Those that train on JAX and PyTorch, where these are installed.
+FRAMEWORKS = ("jax", "keras_jax", "torch")
+
 pytestmark = pytest.mark.docs
+
+
+def check_frameworks(name: str) -> None:
+    if name in FRAMEWORKS and not all(map(find_spec, ("jax", "torch"))):
+        pytest.skip("JAX or PyTorch is not installed")
 
 
 @pytest.fixture
@@ -72,6 +81,7 @@ def test_no_script_assumes_its_chance(path):
     [pytest.param(path.stem, marks=[] if path.stem in OLDEST else pytest.mark.newest) for path in SCRIPTS],
 )
 def test_journey(name, tmp_path, request, record_property):
+    check_frameworks(name)
     script = (HERE / f"{name}.sh").read_text()
     more = request.getfixturevalue("bucket") if "$BUCKET" in script else {}
     found = run(script, tmp_path / "empty", **more)
@@ -82,7 +92,8 @@ def test_journey(name, tmp_path, request, record_property):
 
 @pytest.mark.newest
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
-def test_the_same_with_tensorflow_alone(name, tmp_path, request):
+def test_the_same_without_recordspec(name, tmp_path, request):
+    check_frameworks(name)
     raw = (HERE / f"{name}.sh").read_text().partition(pages.BEGIN)[0]
     code = HERE / f"plain/{name}.py"
     assert "recordspec" not in code.read_text()

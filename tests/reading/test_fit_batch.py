@@ -267,6 +267,11 @@ def test_threads_end_with_the_loop(home):
     assert ours() == {"decode", "prefetch"}
     del iterator
     assert ours() == set()
+    broken = pipeline(home, "batch: 1").iterate("train", map=lambda features: {**features, "n": 1 / 0})
+    with pytest.raises(ZeroDivisionError) as caught:
+        next(broken)
+    assert ours() == set()
+    assert caught.traceback
 
 
 def test_encoders_are_data(home):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
@@ -231,9 +232,14 @@ class Passes:
         groups = self._groups(position, first, apart)
         if not self.ahead:
             return (self.finish(batch) for group in groups for batch in self.reader.decoded(*group))
-        decoded = threaded_map("decode", self.reader.decoded, groups)
-        made = (self.finish(batch) for some in decoded for batch in some)
-        return taken_ahead("prefetch", made, self.ahead)
+        return taken_ahead("prefetch", self._made(groups), self.ahead)
+
+    def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
+        # closed at once where an error ends it, which keeps what it was raised in
+        with closing(threaded_map("decode", self.reader.decoded, groups)) as decoded:
+            for some in decoded:
+                for batch in some:
+                    yield self.finish(batch)
 
     def _groups(self, position: Position, first: int, apart: int) -> Iterator[tuple[Ints, Ints]]:
         start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, describe, show_text
 from recordspec.locations import LocalPath, Location
 from recordspec.reading.global_order import WINDOW_ROWS
 from recordspec.schema import numpy_decoder
@@ -93,6 +93,12 @@ class Rows:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.schema, self.manifest = state["schema"], state["manifest"]
         self._open(state["paths"], list(map(of_bytes, state["indices"])))
+
+    def __repr__(self) -> str:
+        # Grain resumes with a source of the same text alone
+        files = counted(len(self._paths), "file")
+        dataset = "" if self.manifest is None else f", dataset {self.manifest.identity[:12]}"
+        return show_text(f"Rows({len(self):,} in {files} of {self._paths[0].parent}{dataset})")
 
     def __len__(self) -> int:
         return int(self._first[-1])

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from recordspec._keras import keras
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, exists, nearest, one_of, system_errors
 from recordspec.locations import atomic_write, read_bytes
@@ -190,11 +191,11 @@ def _name_methods(path: Path) -> None:
 
 def check_exportable(model: Any) -> None:
     """Raises SpecError for a model of another backend, and for one that was not trained."""
-    if tf.keras.backend.backend() != "tensorflow":
-        got = tf.keras.backend.backend()
-        raise SpecError(
-            Problem(path=("model",), expected="one with the TensorFlow backend of Keras", got=got)
-        )
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        expected = "one with the TensorFlow backend of Keras"
+        hint = "save it, and export what `keras.saving.load_model` loads with KERAS_BACKEND=tensorflow"
+        raise SpecError(Problem(path=("model",), expected=expected, got=backend, hint=hint))
     if not callable(model):
         raise SpecError(Problem(path=("model",), expected="a Keras model", got=type(model).__name__))
     if isinstance(model, tf.keras.Model) and not model.built:
