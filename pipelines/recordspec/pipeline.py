@@ -24,7 +24,7 @@ from recordspec.reading.corrupt_records import locating
 from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.reading.fit import Fit, check_arguments, check_parts, naming_features
-from recordspec.reading.fit_batch import FitArrays, FitTensors
+from recordspec.reading.fit_batch import FinishArrays, FitTensors
 from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
 from recordspec.reading.iterate import BatchReader, Passes, check_without_tensorflow
 from recordspec.reading.options import Batch, Read, Staging
@@ -260,7 +260,7 @@ class Pipeline:
             (4,) (4,)
         """
         read = self._read(options)
-        mapped = self._mapped(map, map_fit, self._pick_tensors(layers, batched=read.batch is not None))
+        mapped = self._mapped(map, map_fit, layers, batched=read.batch is not None)
         return self._dataset(split, read, mapped, filter, start=Position.of(start))
 
     def iterate(
@@ -322,6 +322,8 @@ class Pipeline:
         if keras.backend.backend() == "tensorflow":
             others = dict[str, Any](options)
             encoders = others.pop("encoders", None)
+            if "layers" in others:
+                self._read(others)  # an argument that there is not
             layers = None if encoders is None else encoding_tensors.layers(encoders)
             return self.dataset(split, layers=layers, **others)
         from recordspec.frameworks.keras_data import KerasDataset
@@ -367,7 +369,7 @@ class Pipeline:
             worker, workers = group.get_rank(), group.get_world_size()
         passes = self._passes(split, worker or 0, workers or 1, options)
         self._check_start(passes)
-        return TorchDataset(passes)
+        return TorchDataset(passes, self.manifest.identity)
 
     def jax_dataset(
         self, split: str | Sequence[str], *, sharding: Any = None, **options: Unpack[IterateOptions]
@@ -405,8 +407,10 @@ class Pipeline:
             name: others.pop(name, None) for name in ("map", "map_fit", "filter", "encoders", "start")
         }
         read, begin = self._read(others), Position.of(functions["start"]) or Position()
-        pick = self._pick_arrays(functions["encoders"])
-        finish = self._mapped(functions["map"], functions["map_fit"], pick) or (lambda batch: batch)
+        fit, mapped, map_fit = self.config.fit, functions["map"], functions["map_fit"]
+        self._check_functions(mapped, map_fit)
+        encoders = {} if fit is None else self._encoders(fit, functions["encoders"])
+        finish = FinishArrays(fit, self.schema, encoders, mapped, map_fit)
         reader = self._reader(split, read, functions["filter"], worker=worker, workers=workers)
         check_step(begin.step, reader.steps)
         ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
@@ -431,7 +435,6 @@ class Pipeline:
         assert read.batch is not None
         if predicate is not None:
             check_arguments("filter", predicate, 1, "(features), a bool for each row")
-            predicate = naming_features("filter", predicate)
         rows = self.open(split)
         (workers,) = whole_numbers(workers=(workers, 1))
         share = Share(
@@ -490,7 +493,7 @@ class Pipeline:
             3
         """
         read = reading.at_a_glance(self._read(options), rows)
-        mapped = self._mapped(map, map_fit, self._pick_tensors())
+        mapped = self._mapped(map, map_fit)
         for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
             parts = () if self.config.fit is None else self.config.fit.parts
             return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
@@ -522,7 +525,7 @@ class Pipeline:
         """
         begin = Position.of(start)
         read = self._read(options)
-        mapped = self._mapped(map, map_fit, self._pick_tensors(batched=read.batch is not None))
+        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
 
         def make(context: Any = None) -> Dataset:
             if context is None:
@@ -684,7 +687,7 @@ class Pipeline:
         """
         read = self._augmenting(split, self._read(options))
         plan = self._plan(split, read)
-        mapped = self._mapped(map, map_fit, self._pick_tensors(batched=read.batch is not None))
+        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
         return benching.bench(
             read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds, measures=self._measures
         )
@@ -842,7 +845,7 @@ class Pipeline:
             return known.class_names
         if fit is not None and name in fit.encoded_targets:
             if layers is None:
-                return self._encoders(fit)[name].class_names
+                return self._encoders(fit, option="layers")[name].class_names
             fit.check_encoders(layers, "layers")
             return encoding_tensors.class_names(layers[name])
         expected = "a label, or a target in `fit.encode`"
@@ -990,35 +993,45 @@ class Pipeline:
         fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
         return encoding.encoders(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
 
+    def _check_functions(self, mapped: Callable[..., Any] | None, map_fit: Callable[..., Any] | None) -> None:
+        """Raises SpecError for functions that do not take what they are given."""
+        fit = self.config.fit
+        if mapped is not None:
+            check_arguments("map", mapped, 1, "(features), a dict")
+        if map_fit is not None and fit is None:
+            hint = "`map` takes all features"
+            problem = Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint)
+            raise SpecError(problem)
+        if map_fit is not None and fit is not None:
+            parts = ("inputs", "targets", "weights")[: len(fit.parts)]
+            check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
+
     def _mapped(
         self,
         mapped: Callable[..., Any] | None,
         map_fit: Callable[..., Any] | None,
-        pick: Callable[..., Any] | None,
+        layers: Mapping[str, Any] | None = None,
+        *,
+        batched: bool = True,
     ) -> Callable[..., Any] | None:
-        """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing.
-
-        Args:
-            pick: selects of features, and of those before `map`; None without a `fit`.
-        """
-        fit = self.config.fit
+        """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing."""
+        fit, schema = self.config.fit, self.schema
+        self._check_functions(mapped, map_fit)
         if mapped is not None:
-            check_arguments("map", mapped, 1, "(features), a dict")
             mapped = naming_features("map", mapped)
-        if fit is None or pick is None:
-            if map_fit is not None:
-                hint = "`map` takes all features"
-                problem = Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint)
-                raise SpecError(problem)
+        if fit is None:
             return mapped
         if map_fit is not None:
-            parts = ("inputs", "targets", "weights")[: len(fit.parts)]
-            check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
             map_fit = naming_features("map_fit", map_fit)
+        chosen = self._layers(fit, layers)
+        change = mapped or without_autograph(lambda features: features)
+        pick = without_autograph(
+            lambda features, decoded: FitTensors(fit, features, decoded, schema, chosen, batched).picked()
+        )
 
         # converted by autograph, with `map` and `map_fit`, as a user expects of functions for tf.data
         def picked(features: Any) -> Any:
-            return pick(features if mapped is None else mapped({**features}), features)
+            return pick(change({**features}), features)
 
         if map_fit is None:
             return picked
@@ -1026,42 +1039,28 @@ class Pipeline:
             return lambda features: map_fit(picked(features))
         return lambda features: check_parts(map_fit(*picked(features)))
 
-    def _pick_tensors(
-        self, layers: Mapping[str, Any] | None = None, *, batched: bool = True
-    ) -> Callable[..., Any] | None:
-        fit, schema = self.config.fit, self.schema
-        if fit is None:
-            return None
-        chosen = self._layers(fit, layers)
-        return without_autograph(
-            lambda features, decoded: FitTensors(fit, features, decoded, schema, chosen, batched).picked()
-        )
-
-    def _pick_arrays(self, encoders: Mapping[str, encoding.FitEncoder] | None) -> Callable[..., Any] | None:
-        fit, schema = self.config.fit, self.schema
-        if fit is None:
-            return None
-        chosen = self._encoders(fit, encoders)
-        return lambda features, decoded: FitArrays(fit, features, decoded, schema, chosen).picked()
-
     def _layers(self, fit: Fit, layers: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if layers is None:
-            return encoding_tensors.layers(self._encoders(fit))
+            return encoding_tensors.layers(self._encoders(fit, option="layers"))
         fit.check_encoders(layers, "layers")
         return layers
 
     def _encoders(
-        self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None
+        self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None, option: str = "encoders"
     ) -> Mapping[str, encoding.FitEncoder]:
-        """Those that are given, or of the split `train`."""
+        """Those that are given, or of the split `train`.
+
+        Args:
+            option: the argument that takes those of another split.
+        """
         if encoders is not None:
-            fit.check_encoders(encoders, "encoders")
+            fit.check_encoders(encoders, option)
             return encoders
         if fit.encode and "train" not in self.manifest.splits:
             expected = "a split `train`, from which `fit.encode` learns"
             got = ", ".join(self.manifest.splits)
-            hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training')}"
-            raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
+            hint = f"`{option}=pipeline.{option}(SPLIT)` takes another one; {see('training')}"
+            raise StoreError(Problem(path=(option,), expected=expected, got=got, hint=hint))
         return self.encoders()
 
 

@@ -31,7 +31,11 @@ def test_what_jax_has_no_array_for_is_named(pipeline):
         next(
             iter(pipeline.jax_dataset("train", map_fit=lambda x, y: ({"words": np.array([b"a"], object)}, y)))
         )
-    with pytest.raises(SpecError, match=r"^fit.n: expected integers of 32 bits, got 2147483648 "):
+    for value, got in ((1 << 31, "2147483648"), (1e300, r"1e\+300"), (np.uint64(1 << 32), "4294967296")):
+        large = pipeline.jax_dataset("train", map_fit=lambda x, y, value=value: ({"n": np.array([value])}, y))
+        with pytest.raises(SpecError, match=rf"^fit.n: expected numbers of 32 bits, got {got} "):
+            next(iter(large))
+    with pytest.raises(SpecError, match=r"^fit.n: expected numbers of 32 bits, got 2147483648 "):
         next(iter(pipeline.jax_dataset("train", map_fit=lambda x, y: ({"n": np.array([1, 1 << 31])}, y))))
     least = pipeline.jax_dataset("train", map_fit=lambda x, y: ({"n": np.array([-(1 << 31)])}, y))
     assert next(iter(least))[0]["n"].tolist() == [-(1 << 31)]
@@ -42,7 +46,14 @@ import jax, numpy as np, recordspec as rs
 from jax.sharding import NamedSharding, PartitionSpec
 
 mesh = jax.make_mesh((4,), ("data",))
-data = rs.Pipeline.load("c.yaml").jax_dataset("train", sharding=NamedSharding(mesh, PartitionSpec("data")))
+sharding = NamedSharding(mesh, PartitionSpec("data"))
+pipeline = rs.Pipeline.load("c.yaml")
+try:
+    pipeline.jax_dataset("train", sharding=sharding)
+except rs.SpecError as error:
+    message = "read.batch: expected batches that 4 devices or processes divide, got a last one of "
+    assert str(error).startswith(message), error
+data = pipeline.jax_dataset("train", sharding=sharding, batch={"size": 16, "drop_remainder": True})
 inputs, targets = next(iter(data))
 assert len(inputs["x"].sharding.device_set) == 4
 assert [part.data.shape for part in inputs["x"].addressable_shards] == [(4, 4)] * 4

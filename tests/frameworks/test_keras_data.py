@@ -17,7 +17,7 @@ if not all(map(find_spec, ("keras", "jax", "torch"))):
 
 BACKENDS = ["jax", "torch"]
 MODEL = """
-import os, signal, sys
+import os, signal, sys, warnings
 import keras, numpy as np
 import recordspec as rs
 
@@ -62,6 +62,13 @@ endless = pipeline.keras_dataset("train", repeat="forever")
 assert endless.num_batches is None
 many = (batch for _, batch in zip(range(3 * (steps - 2)), passes(0, 9)))
 same(3, many, endless, steps_per_epoch=steps - 2, shuffle=False)
+later = pipeline.keras_dataset("train", start=(1, steps - 3))
+ends = [*pipeline.iterate("train", start=(1, steps - 3)), *passes(2, 4)]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # Keras warns of the shorter epoch
+    same(3, ends, later)
+    rest = made.evaluate(pipeline.keras_dataset("test", start=(0, 1), shuffle=None), verbose=0)
+assert rest != made.evaluate(pipeline.keras_dataset("test", shuffle=None), verbose=0)
 history = model().fit(data, validation_data=pipeline.keras_dataset("test"), epochs=2, verbose=0).history
 assert len(history["val_loss"]) == 2
 test = pipeline.keras_dataset("test", shuffle=None)
@@ -79,6 +86,7 @@ class Kill(keras.callbacks.Callback):
         if self.seen == int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
 
+warnings.filterwarnings("error", category=UserWarning)
 backup = rs.Backup(sys.argv[1], every=3)
 made = model(0.5)
 data = pipeline.keras_dataset("train", start=backup.start)

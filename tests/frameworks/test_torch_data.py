@@ -35,6 +35,7 @@ def test_numbers_are_tensors_without_a_copy(pipeline):
     assert _as_tensors(array).data_ptr() == array.ctypes.data
     texts = np.array([b"a"], object)
     assert _as_tensors({"t": texts})["t"] is texts
+    assert torch.is_tensor(_as_tensors([array])[0])
 
 
 def test_each_iteration_is_the_next_pass(pipeline, rows_of):
@@ -99,14 +100,49 @@ def test_ranks_share_each_batch(home, rows_of):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stateful_loader_resumes_at_any_batch(pipeline, rows_of, workers):
     torchdata = pytest.importorskip("torchdata.stateful_dataloader")
-    for stopped in (1, 6, 12):
-        data = pipeline.torch_dataset("train")
-        loader = torchdata.StatefulDataLoader(data, batch_size=None, num_workers=workers)
-        batches = iter(loader)
+
+    def loader(**options):
+        data = pipeline.torch_dataset("train", **options)
+        return data, torchdata.StatefulDataLoader(data, batch_size=None, num_workers=workers)
+
+    whole = [batch for epoch in range(2) for batch in rows_of(epoch)]
+    for stopped in (1, 6, 12, 15):
+        batches = iter(loader(repeat=2)[1])
         seen = rows_in(next(batches) for _ in range(stopped))
-        state = loader.state_dict()
-        again = torchdata.StatefulDataLoader(
-            pipeline.torch_dataset("train"), batch_size=None, num_workers=workers
-        )
-        again.load_state_dict(state)
-        assert seen + rows_in(again) == rows_of(0)
+        _, again = loader(repeat=2)
+        again.load_state_dict(batches.state_dict())
+        assert seen + rows_in(again) == whole
+    _, first = loader()
+    assert rows_in(first) == rows_of(0)
+    data, again = loader()
+    again.load_state_dict(first.state_dict())
+    data.set_epoch(1)
+    assert rows_in(again) == rows_of(1)
+
+
+def test_a_state_of_another_dataset_is_refused(pipeline):
+    data = pipeline.torch_dataset("train")
+    batches = iter(data)
+    for _ in range(3):
+        next(batches)
+    state = data.state_dict()
+    assert (state["epoch"], state["step"], state["batches"]) == (0, 0, 3)
+    with pytest.raises(SpecError, match=r"^state.batch: expected 8, got 16$"):
+        pipeline.torch_dataset("train", batch=8).load_state_dict(state)
+    with pytest.raises(SpecError, match=r"^state.manifest: expected "):
+        data.load_state_dict({**state, "manifest": "x"})
+    data.load_state_dict(state)
+    assert data.state_dict() == state
+    endless = pipeline.torch_dataset("train", repeat="forever")
+    endless.load_state_dict({**state, "batches": 15})  # of passes of 13
+    assert rows_in([next(iter(endless))]) == rows_in(list(pipeline.iterate("train", start=(1, 2)))[:1])
+
+
+def doubled(features):
+    return {**features, "x": features["x"] * 2}
+
+
+def test_workers_may_be_spawned(pipeline, rows_of):
+    data = pipeline.torch_dataset("train", map=doubled)
+    loader = DataLoader(data, batch_size=None, num_workers=1, multiprocessing_context="spawn")
+    assert rows_in(loader) == rows_of(0)

@@ -204,6 +204,7 @@ def test_functions_take_and_return_values_of_numpy(home):
         ({"map": lambda features: features["n"]}, "^map: expected a dict of features from `map`, got ndarray$"),
         ({"map": lambda features: features["m"]}, "^map: expected one of n, .*, got `m`"),
         ({"map_fit": lambda inputs, targets: 1}, "^map_fit: expected .inputs, targets. or .*, got int$"),
+        ({"map": lambda features: {**features, "pairs": [1]}}, "^map: expected arrays of NumPy from `map`, got list for `pairs`"),
         ({"encoders": {}}, "^encoders: expected an encoder for each name of `fit.encode`, got none for `pairs`"),
     ],
 )  # fmt: skip
@@ -246,6 +247,29 @@ def test_values_that_do_not_fit_are_refused(home):
         made.iterate("train", filter=lambda features: features["n"] > 1, workers=2)
     with pytest.raises(StoreError, match="none"):
         made.iterate("none")
+    endless = made.iterate("train", filter=lambda features: features["n"] < 0, repeat="forever")
+    with pytest.raises(
+        SpecError, match=r"^read.repeat: expected a batch in every pass, which `forever` repeats"
+    ):
+        next(endless)
+
+
+def test_large_integers_keep_their_indices(small):
+    fit = "{inputs: x, targets: y, encode: {x: index}}"
+    features = "{x: {kind: tensor, dtype: uint64, shape: []}, y: int64}"
+    some = [{"x": np.uint64((1 << 60) + n % 5), "y": n} for n in range(8)]
+    assert check(small(fit, features, some)) == 2
+
+
+def test_another_training_split_is_named(small):
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}")
+    config = made.folder / "c.yaml"
+    config.write_text(config.read_text() + "write: {splits: {fold: 1}}\n")
+    made = rs.Pipeline.load(config)
+    made.build([{"x": n / 2, "y": n} for n in range(8)], force=True, progress=False)
+    with pytest.raises(StoreError, match=r"^encoders: .*`encoders=pipeline.encoders\(SPLIT\)` takes another"):
+        made.iterate("fold")
+    assert len(list(made.iterate("fold", encoders=made.encoders("fold")))) == 2
 
 
 def test_workers_share_each_batch(home):

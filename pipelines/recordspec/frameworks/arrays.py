@@ -8,13 +8,17 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 
+# What JAX makes of numbers of 64 bits, without x64.
+_HALVES = {"int64": np.iinfo(np.int32), "uint64": np.iinfo(np.uint32), "float64": np.finfo(np.float32)}
+
 
 def check_arrays(batch: Any, *, bits: int = 64) -> None:
     """Raises SpecError for a value of a batch that is no array of numbers, and for integers of more bits.
 
     Args:
         batch: an array, or tuples and dicts of arrays.
-        bits: 32 for JAX, which keeps the lower half of larger integers if x64 is not enabled.
+        bits: 32 for JAX if x64 is not enabled: it rounds floats to 32 bits, makes infinity of larger ones,
+            and keeps the lower half of larger integers.
     """
     _check(batch, ("fit",), bits)
 
@@ -30,10 +34,10 @@ def _check(value: Any, path: tuple[str, ...], bits: int) -> None:
         got = "string" if isinstance(value, np.ndarray) else type(value).__name__
         hint = "`fit` encodes text and pads lists, and leaves out what it does not name"
         raise SpecError(Problem(path=path, expected="an array of numbers", got=got, hint=hint))
-    elif bits == 32 and value.dtype.name in ("int64", "uint64") and value.size:
-        limits = np.iinfo(np.int32 if value.dtype.kind == "i" else np.uint32)
-        least, most = int(value.min()), int(value.max())
-        if least < limits.min or most > limits.max:
-            got = str(least if least < limits.min else most)
+    elif bits == 32 and value.dtype.name in _HALVES:
+        limits: Any = _HALVES[value.dtype.name]
+        finite = value[np.isfinite(value)]
+        if finite.size and (finite.min() < limits.min or finite.max() > limits.max):
+            got = str(finite.min() if finite.min() < limits.min else finite.max())
             hint = "`jax.config.update('jax_enable_x64', True)` takes 64"
-            raise SpecError(Problem(path=path, expected="integers of 32 bits", got=got, hint=hint))
+            raise SpecError(Problem(path=path, expected="numbers of 32 bits", got=got, hint=hint))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 
+from recordspec.errors import Problem, SpecError
 from recordspec.frameworks.arrays import check_arrays
+from recordspec.reading.global_order import Share
 from recordspec.reading.iterate import Passes
 
 
@@ -22,6 +25,7 @@ class JaxDataset:
     """
 
     def __init__(self, passes: Passes, sharding: Any = None) -> None:
+        check_sharding(passes.reader.share, sharding)
         self._passes, self._next, self._sharding = passes, passes.start, sharding
 
     def __len__(self) -> int:
@@ -34,7 +38,7 @@ class JaxDataset:
         return map(self._put, self._passes.begin(begin))
 
     def _put(self, batch: Any) -> Any:
-        check_arrays(batch, bits=integer_bits())
+        check_arrays(batch, bits=bits())
         if self._sharding is None:
             return jax.tree.map(jax.numpy.asarray, batch)
         return jax.tree.map(
@@ -42,6 +46,23 @@ class JaxDataset:
         )
 
 
-def integer_bits() -> int:
-    """The bits of the integers of JAX."""
+def bits() -> int:
+    """The bits of the numbers of JAX, at most."""
     return 64 if jax.config.jax_enable_x64 else 32
+
+
+def check_sharding(share: Share, sharding: Any) -> None:
+    """Raises SpecError for batches that processes, or devices of a NamedSharding, do not divide evenly."""
+    parts = share.workers
+    if isinstance(sharding, jax.sharding.NamedSharding) and len(sharding.spec):
+        axes = sharding.spec[0]
+        names = () if axes is None else axes if isinstance(axes, tuple) else (axes,)
+        parts = math.lcm(parts, math.prod(sharding.mesh.shape[name] for name in names))
+    for size, what in (
+        (share.batch, ""),
+        (share.batch if share.drop_remainder else share.last, "a last one of "),
+    ):
+        if size % parts:
+            hint = "drop_remainder drops it" if what else ""
+            expected, got = f"batches that {parts} devices or processes divide", f"{what}{size}"
+            raise SpecError(Problem(path=("read", "batch"), expected=expected, got=got, hint=hint))

@@ -9,7 +9,6 @@ from recordspec._keras import keras
 from recordspec.errors import Problem, SpecError
 from recordspec.frameworks.arrays import check_arrays
 from recordspec.reading.iterate import Passes
-from recordspec.reading.order import Position
 
 _END = object()
 
@@ -19,7 +18,7 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
 
     `fit` asks a PyDataset for its batches in an order that it shuffles, which has no influence here: the
     index that is asked for first has the first batch, and so on. Threads of recordspec make batches ahead, so
-    `workers` is 1.
+    `workers` is 1. A pass that begins at a later step ends where it ends, and Keras warns that it is shorter.
 
     Raises what reading raises.
     """
@@ -29,16 +28,29 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
         self._passes, self._next = passes, passes.start
         self._batches: Iterator[Any] | None = None
         self._left = 0
-        self._is_new, self._resumes = True, False
+        # whether the next batch is the first of an iteration, and whether an epoch has begun and has none yet
+        self._is_new, self._begins = True, False
 
     @property
     def num_batches(self) -> int | None:
-        """The batches of an epoch; None for `repeat: forever`."""
-        # Keras asks before the first batch of each iteration, and never during one. It also begins iterations
-        # that it breaks off, to build a model with their first batches: these are read again.
+        """The batches of an epoch; None for `repeat: forever`.
+
+        Keras asks before the first batch of each iteration, and never during one. It also begins iterations
+        that it breaks off, to build a model with their first batches: these are read again. As it keeps the
+        number for all epochs, it is told of what is left of the first pass only as it begins to read it.
+        """
         self._is_new = True
         total = self._passes.batches
-        return total if total is None or not self._resumes else total - self._next.step
+        return total if total is None or not self._begins else total - self._next.step
+
+    def on_epoch_begin(self) -> None:
+        """Is called by Keras before an epoch."""
+        self._begins = True
+
+    def on_epoch_end(self) -> None:
+        """Goes on with the next pass if nothing was left of this one. Keras calls it after each epoch."""
+        if self._next.step and self._next.step == self._passes.steps:
+            self._next = self._passes.after(self._next)
 
     def __len__(self) -> int:
         if self._passes.batches is None:
@@ -46,19 +58,15 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
         return self._passes.batches
 
     def restart(self) -> None:
-        """Begins at the first position again, and ends where its pass ends: before, Keras is told of the
-        batches of whole passes, since it keeps their number."""
-        self._next, self._batches, self._resumes = self._passes.start, None, True
-
-    def on_epoch_end(self) -> None:
-        """Goes on with the next pass if nothing was left of this one. Keras calls it after each epoch."""
-        if self._resumes and self._next.step == self._passes.steps:
-            self._next = self._passes.after(self._next)
+        """Begins at the first position again, as if nothing had been read."""
+        self._next, self._batches = self._passes.start, None
 
     def __getitem__(self, index: int) -> Any:
+        self._begins = False
         if self._batches is None or self._is_new:
-            self._begin()
-        assert self._batches is not None
+            total = self._passes.batches
+            self._is_new, self._left = False, 0 if total is None else total - self._next.step
+            self._batches = self._passes.begin(self._next)
         batch = next(self._batches, _END)
         self._left -= 1
         ended = batch is _END
@@ -68,20 +76,13 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
         if ended:
             expected = f"{self._passes.steps} batches in every pass, as in the first"
             raise SpecError(Problem(path=("filter",), expected=expected, got="another number"))
-        check_arrays(batch, bits=_integer_bits())
+        check_arrays(batch, bits=_bits())
         return batch
 
-    def _begin(self) -> None:
-        if self._next.step == self._passes.steps:
-            self._next = Position(epoch=self._next.epoch + 1)
-        total = self._passes.batches
-        self._is_new, self._left = False, 0 if total is None else total - self._next.step
-        self._batches = self._passes.begin(self._next)
 
-
-def _integer_bits() -> int:
+def _bits() -> int:
     if keras.backend.backend() != "jax":
         return 64
-    from recordspec.frameworks.jax_data import integer_bits
+    from recordspec.frameworks.jax_data import bits
 
-    return integer_bits()
+    return bits()

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from recordspec.errors import Problem, SpecError
+from recordspec.reading.global_order import whole_numbers
 from recordspec.reading.iterate import Passes
 from recordspec.reading.order import Position
 
@@ -30,18 +31,24 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
     Raises what reading raises.
     """
 
-    def __init__(self, passes: Passes) -> None:
-        self._passes, self._start = passes, passes.start
-        # in memory that workers share: the pass to read, and that which each worker has begun
-        self._epoch = torch.tensor([passes.start.epoch]).share_memory_()
-        self._begun = torch.full([_MOST_WORKERS], -1).share_memory_()
-        self._skipped = 0
-        self._state = {"epoch": passes.start.epoch, "step": passes.start.step, "batches": 0}
+    def __init__(self, passes: Passes, manifest: str) -> None:
+        self._passes = passes
+        self._dataset = {"batch": passes.reader.share.batch, "manifest": manifest}
+        # in memory that workers share: the pass to read, whether `set_epoch` named it, and that which each
+        # worker has read
+        self._epoch = torch.tensor([passes.start.epoch, 0]).share_memory_()
+        self._read = torch.full([_MOST_WORKERS], -1).share_memory_()
+        self._resumed: dict[str, Any] | None = None
+        self._state = self._position(passes.start)
+
+    def _position(self, begin: Position, batches: int = 0) -> dict[str, Any]:
+        return {"epoch": begin.epoch, "step": begin.step, "batches": batches, **self._dataset}
 
     def set_epoch(self, epoch: int) -> None:
         """Says which pass, from 0, the next iteration reads."""
-        self._epoch[0] = epoch
-        self._begun.fill_(-1)
+        (epoch,) = whole_numbers(epoch=(epoch, 0))
+        self._epoch[0], self._epoch[1] = epoch, 1
+        self._read.fill_(-1)
 
     def __len__(self) -> int:
         if self._passes.batches is None:
@@ -51,45 +58,57 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
     def __iter__(self) -> Iterator[Any]:
         info = get_worker_info()
         part, parts = (0, 1) if info is None else (info.id, info.num_workers)
-        epoch, skipped, self._skipped = int(self._epoch[0]), self._skipped, 0
-        if info is None:
-            self._epoch[0] = self._passes.after(Position(epoch=epoch)).epoch
+        (epoch, is_told), resumed, self._resumed = self._epoch.tolist(), self._resumed, None
+        if resumed is not None and is_told and resumed["epoch"] != epoch:
+            resumed = None  # of a pass before
+        if resumed is not None:
+            epoch, begin = resumed["epoch"], Position(epoch=resumed["epoch"], step=resumed["step"])
         else:
-            self._check_epoch(part, epoch)
-        begin = self._start if epoch == self._start.epoch else Position(epoch=epoch)
-        self._state = {"epoch": epoch, "step": begin.step, "batches": skipped}
-        return self._batches(begin, part + skipped * parts, parts)
+            start = self._passes.start
+            begin = start if epoch == start.epoch else Position(epoch=epoch)
+        skipped = 0 if resumed is None else resumed["batches"]
+        self._state = self._position(begin, skipped)
+        return self._batches(begin, part + skipped * parts, info, resumed is not None)
 
-    def _batches(self, begin: Position, first: int, parts: int) -> Iterator[Any]:
-        for batch in self._passes.begin(begin, first, parts):
+    def _batches(self, begin: Position, first: int, info: Any, is_resumed: bool) -> Iterator[Any]:
+        # not when it is made: StatefulDataLoader makes iterators of which it takes no batch, or few
+        if info is None:
+            self._epoch[0] = self._passes.after(begin).epoch
+        elif not is_resumed:
+            self._check_epoch(info.id, begin.epoch)
+        for batch in self._passes.begin(begin, first, 1 if info is None else info.num_workers):
             self._state["batches"] += 1
             yield _as_tensors(batch)
+        if info is not None:
+            self._read[info.id] = begin.epoch
 
     def _check_epoch(self, worker: int, epoch: int) -> None:
         """Raises SpecError if a worker reads a shuffled pass again: the order would be the same each time."""
-        again, self._begun[worker] = int(self._begun[worker]) == epoch, epoch
-        if again and self._passes.reader.seed is not None:
+        if self._passes.reader.seed is not None and int(self._read[worker]) == epoch:
             expected = "the number of the next pass"
             hint = "call `set_epoch(n)` before each, where a DataLoader has workers"
             raise SpecError(Problem(path=("epoch",), expected=expected, got=f"{epoch} again", hint=hint))
 
-    def state_dict(self) -> dict[str, int]:
-        """The pass, its first batch, and how many this process has made since."""
+    def state_dict(self) -> dict[str, Any]:
+        """The pass, its first batch, how many this process has made since, and what is read."""
         return dict(self._state)
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Goes on after the last batch that was made when `state_dict` was called."""
-        self._start = Position(epoch=state["epoch"], step=state["step"])
-        self._skipped = state["batches"]
-        self.set_epoch(state["epoch"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on after the last batch that was made when `state_dict` was called, unless `set_epoch` names
+        another pass. Raises SpecError for a state of another dataset, or of batches of another size."""
+        for name, value in self._dataset.items():
+            if state.get(name) != value:
+                got = str(state.get(name))
+                raise SpecError(Problem(path=("state", name), expected=str(value), got=got))
+        self._resumed, self._state = dict(state), dict(state)
 
 
 def _as_tensors(batch: Any) -> Any:
     """The arrays of numbers of a batch as tensors, without a copy."""
     if isinstance(batch, dict):
         return {name: _as_tensors(value) for name, value in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(map(_as_tensors, batch))
+    if isinstance(batch, tuple | list):
+        return type(batch)(map(_as_tensors, batch))
     if not isinstance(batch, np.ndarray) or batch.dtype == object:
         return batch
     if batch.dtype.name == "bfloat16":  # which NumPy has from another package

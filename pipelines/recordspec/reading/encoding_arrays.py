@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def measure(encode: Encode) -> Callable[[Array], Ints] | None:
     """The length by which rows are bucketed of a feature that is encoded so; None for the usual one."""
     if encode.as_ != "words":
         return None
-    return lambda texts: count_words(texts, encode.standardize)
+    return partial(count_words, standardize=encode.standardize)
 
 
 def count_words(texts: Array, standardize: Standardize) -> Ints:
@@ -139,7 +140,7 @@ def _codes(values: Any, encoder: FitEncoder) -> Ints:
         is_known, is_padding = present_in(places), np.asarray(pyarrow.compute.binary_length(values)) == 0
         places = np.asarray(places.drop_null())
     else:
-        tokens = np.asarray(encoder.vocabulary, np.int64)
+        values, tokens = values.astype(np.int64), np.asarray(encoder.vocabulary, np.int64)
         order = np.argsort(tokens)
         places = order[np.minimum(np.searchsorted(tokens, values, sorter=order), len(tokens) - 1)]
         is_known, is_padding = tokens[places] == values, values == encoder.padding_token

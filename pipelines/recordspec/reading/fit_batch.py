@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
 from recordspec.reading import encoding_arrays as arrays
 from recordspec.reading import encoding_tensors as tensors
-from recordspec.reading.fit import LENGTH, Fit, Names, names_of, owner_of
+from recordspec.reading.fit import LENGTH, Fit, Names, check_parts, names_of, naming_features, owner_of
 from recordspec.schema.lists import cells
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
@@ -261,6 +261,13 @@ class FitTensors(FitBatch):
 class FitArrays(FitBatch):
     """Arrays of NumPy, a RaggedArray or a SparseArray where rows differ, which an `FitEncoder` encodes."""
 
+    def _value(self, part: str, name: str) -> Any:
+        value = self.features.get(owner_of(name, self.features))
+        if value is not None and not isinstance(value, np.ndarray | RaggedArray | SparseArray):
+            expected, got = "arrays of NumPy from `map`", f"{type(value).__name__} for `{name}`"
+            raise SpecError(Problem(path=("map",), expected=expected, got=got))
+        return super()._value(part, name)
+
     def _is_composite(self, value: Any) -> bool:
         return isinstance(value, RaggedArray | SparseArray)
 
@@ -326,3 +333,32 @@ def _items(value: Any) -> Array:
     """The array of all items."""
     items: Array = value.flat if isinstance(value, RaggedArray) else value
     return items.values if isinstance(items, SparseArray) else items
+
+
+@dataclass(frozen=True)
+class FinishArrays:
+    """What makes of decoded features what a model takes. It is pickled if the functions can be.
+
+    Attributes:
+        fit: the selection; None for all features.
+        schema, encoders: as for `FitBatch`.
+        mapped, map_fit: the functions of a user, before and after the selection; None for none.
+    """
+
+    fit: Fit | None
+    schema: Schema
+    encoders: Mapping[str, Any]
+    mapped: Callable[..., Any] | None
+    map_fit: Callable[..., Any] | None
+
+    def __call__(self, features: dict[str, Any]) -> Any:
+        made = features
+        if self.mapped is not None:
+            made = naming_features("map", self.mapped)({**features})
+        if self.fit is None:
+            return made
+        picked = FitArrays(self.fit, made, features, self.schema, self.encoders).picked()
+        if self.map_fit is None:
+            return picked
+        function = naming_features("map_fit", self.map_fit)
+        return function(picked) if len(self.fit.parts) == 1 else check_parts(function(*picked))

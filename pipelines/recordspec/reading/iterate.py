@@ -13,6 +13,7 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
+from recordspec.reading.fit import naming_features
 from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
 from recordspec.reading.options import MEASURED, Bucket, Read
 from recordspec.reading.order import Position
@@ -158,7 +159,8 @@ class BatchReader:
 
     def _kept(self, numbers: Ints) -> Ints:
         assert self.predicate is not None
-        kept = np.asarray(self.predicate(_FeaturesOfRows(self.rows, numbers)))
+        predicate = naming_features("filter", self.predicate)
+        kept = np.asarray(predicate(_FeaturesOfRows(self.rows, numbers)))
         if kept.dtype != bool or kept.shape != numbers.shape:
             got = f"{kept.dtype.name} {kept.shape}"
             raise SpecError(Problem(path=("filter",), expected="a bool for each row, [n]", got=got))
@@ -244,8 +246,17 @@ class Passes:
     def _groups(self, position: Position, first: int, apart: int) -> Iterator[tuple[Ints, Ints]]:
         start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))
         for epoch in count(position.epoch) if self.count is None else epochs:
-            yield from self.reader.groups(epoch, start + first, apart)
-            if apart > 1:  # the first of those in the next pass
+            has_none = True
+            for group in self.reader.groups(epoch, start + first, apart):
+                has_none = False
+                yield group
+            if has_none and self.count is None and not self.steps:
+                expected, hint = (
+                    "a batch in every pass, which `forever` repeats",
+                    "a filter or drop_remainder",
+                )
+                raise SpecError(Problem(path=("read", "repeat"), expected=expected, got="none", hint=hint))
+            if first or apart > 1:  # the first of those in the next pass
                 left = self.steps - start - first
                 first = -left % apart if left > 0 else -left
             start = 0

@@ -70,6 +70,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._folder, self._every = local(folder), every
         start, self._seeds, self._torch = self._load()
         self._restart: Callable[[], None] | None = None
+        self._has_begun = False
         self.start = start.watched(self._set_read)
         self._position = self._saved = self._read = self.start
         self._stopped, self._quiet = False, ExitStack()
@@ -103,13 +104,14 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _set_read(self, position: Position, restart: Callable[[], None] | None) -> None:
         """Takes over what the dataset that begins at `start` reads, and how it is begun again."""
-        self._read, self._restart = position, restart
+        self._read, self._restart, self._has_begun = position, restart, False
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restores the model if there is a backup. Raises SpecError if resuming would not be exact."""
         self._check()
-        if self._restart is not None:  # Keras has read batches to build metrics with
+        if self._restart is not None and not self._has_begun:  # Keras has read batches to build metrics with
             self._restart()
+        self._has_begun = True
         if (self.start.epoch, self.start.step) == (0, 0):
             return
         # without variables of its own, an optimizer ignores those that were saved
