@@ -15,7 +15,17 @@ from recordspec import config as config_file
 from recordspec import html
 from recordspec._tf import Dataset, tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, State, StoreError, nearest, one_of, see, show_text
+from recordspec.errors import (
+    Problem,
+    SpecError,
+    State,
+    StoreError,
+    missing_package,
+    nearest,
+    one_of,
+    see,
+    show_text,
+)
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -360,8 +370,10 @@ class Pipeline:
             >>> inputs.shape, targets.dtype
             (torch.Size([4]), torch.int64)
         """
-        import torch
-
+        try:
+            import torch
+        except ImportError as missing:
+            raise missing_package("PyTorch", "tensors of PyTorch", "recordspec[torch]", missing) from None
         from recordspec.frameworks.torch_data import TorchDataset
 
         group = torch.distributed
@@ -390,8 +402,10 @@ class Pipeline:
             >>> inputs.shape, targets.dtype
             ((4,), dtype('int32'))
         """
-        import jax
-
+        try:
+            import jax
+        except ImportError as missing:
+            raise missing_package("JAX", "arrays of JAX", "recordspec[jax]", missing) from None
         from recordspec.frameworks.jax_data import JaxDataset
 
         passes = self._passes(split, jax.process_index(), jax.process_count(), options)

@@ -328,3 +328,10 @@ def pipeline_to_encode(tmp_path):
     made = rs.Pipeline.load(tmp_path / "c.yaml")
     made.build(rows_to_encode.rows(600), progress=False)
     return made
+
+
+@pytest.mark.parametrize(("name", "package"), [("torch_dataset", "PyTorch"), ("jax_dataset", "JAX")])
+def test_a_framework_that_is_not_installed_is_named(home, monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, name.partition("_")[0], None)
+    with pytest.raises(rs.MissingExtra, match=rf"^expected {package} for .*\(pip install 'recordspec\["):
+        getattr(pipeline(home), name)("train")

@@ -36,8 +36,9 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
         """The batches of an epoch; None for `repeat: forever`.
 
         Keras asks before the first batch of each iteration, and never during one. It also begins iterations
-        that it breaks off, to build a model with their first batches: these are read again. As it keeps the
-        number for all epochs, it is told of what is left of the first pass only as it begins to read it.
+        that it breaks off, to build a model with their first batches: these are read again. Keras keeps the
+        number for all epochs, so the shorter number of a pass that begins later is returned only while the
+        iteration over that pass begins.
         """
         self._is_new = True
         total = self._passes.batches

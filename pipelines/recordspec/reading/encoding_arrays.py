@@ -26,16 +26,17 @@ def encoded_target(value: Any, encoder: FitEncoder, length: int | None) -> Array
 
     Lists of indices are padded with -1. Raises RecordError for a value that is no class.
     """
-    pad = NO_CLASS if encoder.encode.as_ == "index" else None
+    pad, codes = NO_CLASS if encoder.encode.as_ == "index" else None, None
     if not encoder.is_label and not encoder.has_unknown:
         flat = _flat(value).reshape(-1)
-        unknown = np.flatnonzero(_codes(flat, encoder) < 0)
+        codes = _codes(flat, encoder)
+        unknown = np.flatnonzero(codes < 0)
         if len(unknown):
             first = flat[unknown[0]]
             shown = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
             problem = unknown_class(encoder.feature.name, encoder.class_names)
             raise RecordError(replace(problem, got=f"`{shown}`"))
-    return encoded(value, encoder, length, pad=pad)
+    return encoded(value, encoder, length, pad=pad, codes=codes)
 
 
 def encoded(
@@ -44,6 +45,7 @@ def encoded(
     length: int | None = None,
     missing: Mask | None = None,
     pad: int | None = None,
+    codes: Ints | None = None,
 ) -> Array:
     """Encodes a batch to a dense array.
 
@@ -52,6 +54,7 @@ def encoded(
         length: the length to which the rows of a ragged batch are padded.
         missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
         pad: the padding of shorter rows; None for 0.
+        codes: the indices of all values in the vocabulary, int64 `[m]`, if they are known.
     """
     as_ = encoder.encode.as_
     if as_ == "words":
@@ -64,7 +67,7 @@ def encoded(
         bounds = np.asarray(encoder.state["bin_boundaries"], np.float32)
         made = np.searchsorted(bounds, flat.astype(np.float32), "right").astype(np.int32)
     else:
-        codes = _codes(flat.reshape(-1), encoder).reshape(flat.shape)
+        codes = (_codes(flat.reshape(-1), encoder) if codes is None else codes).reshape(flat.shape)
         if missing is not None:
             codes = np.where(missing.reshape(-1, *[1] * (codes.ndim - 1)), int(encoder.has_padding), codes)
         if as_ in ("multi_hot", "count"):

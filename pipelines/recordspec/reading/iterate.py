@@ -251,10 +251,8 @@ class Passes:
                 has_none = False
                 yield group
             if has_none and self.count is None and not self.steps:
-                expected, hint = (
-                    "a batch in every pass, which `forever` repeats",
-                    "a filter or drop_remainder",
-                )
+                expected = "a batch in every pass, which `forever` repeats"
+                hint = "a filter or drop_remainder leaves none"
                 raise SpecError(Problem(path=("read", "repeat"), expected=expected, got="none", hint=hint))
             if first or apart > 1:  # the first of those in the next pass
                 left = self.steps - start - first
