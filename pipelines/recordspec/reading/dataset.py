@@ -195,7 +195,11 @@ class Recipe:
         if shuffle is None or not shuffle.global_:
             return None
         return Share(
-            rows=len(self._rows), batch=batch.size, drop_remainder=batch.drop_remainder, **vars(self.worker)
+            rows=len(self._rows),
+            batch=batch.size,
+            # where the values of rows decide what a batch is, all rows are looked at
+            drop_remainder=batch.drop_remainder and not self._shapes,
+            **vars(self.worker),
         )
 
     @cached_property
