@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
 import recordspec as rs
@@ -501,3 +502,29 @@ def test_jpeg_files_are_read_as_the_exact_transform_of_tensorflow_reads_them(opt
             feature = ImageFeature(name="x", shape=(None, None, channels), encoding="jpeg")
             exact = tf.io.decode_jpeg(data, channels, dct_method="INTEGER_ACCURATE").numpy()
             np.testing.assert_array_equal(images.decoded(feature, 0, data)[0], exact)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK", "YCbCr"])
+@pytest.mark.parametrize("options", [{}, {"subsampling": 0}, {"keep_rgb": True}, {"progressive": True}])
+def test_jpeg_files_have_the_same_pixels_without_simplejpeg(mode, options, monkeypatch):
+    """Also where it refuses the file, or a file has a second picture, which are left to Pillow."""
+    pixels = np.random.default_rng(0).integers(0, 256, (35, 19, 3), np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(stream, "jpeg", **options)
+    whole = stream.getvalue()
+    comment = whole[:2] + b"\xff\xff" + whole[2:]  # fill bytes before a marker
+    damaged = whole[:-40] + b"\xff\xd9"
+    mpo = io.BytesIO()
+    Image.fromarray(pixels).save(mpo, "mpo", save_all=True, append_images=[Image.fromarray(pixels[::-1])])
+    for data in (whole, whole + b"more", comment, damaged, mpo.getvalue()):
+        for feature in (
+            ImageFeature(name="x", shape=(None, None, channels), encoding="jpeg") for channels in (1, 3)
+        ):
+            read = []
+            for library in (simplejpeg, None):
+                monkeypatch.setattr(images, "_simplejpeg", lambda library=library: library)
+                try:
+                    read.append(images.decoded(feature, 0, data)[0].tolist())
+                except BadValue as error:
+                    read.append(str(error.problem))
+            assert read[0] == read[1]

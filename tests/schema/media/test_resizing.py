@@ -87,7 +87,7 @@ def test_images_are_stacked_as_their_sizes_say(shape, count):
     rng = np.random.default_rng(0)
     sizes = [(shape[0] or 1 + place, shape[1] or 5 - place) for place in range(count)]
     images = [pixels(rng, size, "uint16")[:, :, :1] for size in sizes]
-    batch = resizing.stacked(images, shape, "uint16")
+    batch = resizing.stacked(images, len(images), shape, "uint16")
     assert isinstance(batch, RaggedArray) == (None in shape)
     assert len(batch) == count
     for place, image in enumerate(images):

@@ -200,25 +200,31 @@ class Image(Pictures):
         return self.decode_numpy_with_sides(columns)[0]
 
     def decode_numpy_with_sides(self, columns: Mapping[str, ArrowArray]) -> tuple[Any, Ints]:
-        decoded = self._images(bytes_in(flat_of(columns[self.stored])))
-        if self.resizing is None:
-            images = [pixels for pixels, _ in decoded]
-        else:
-            images = [resizing.resized(*one, self.resizing, self.pad or 0) for one in decoded]
-        sides = np.array([sides for _, sides in decoded], np.int64).reshape(-1, 2)
-        return resizing.stacked(images, self.decoded_shape, self.dtype), sides
+        stored = bytes_in(flat_of(columns[self.stored]))
+        sides = np.zeros((len(stored), 2), np.int64)
+        images = self._read(stored, sides)
+        return resizing.stacked(images, len(stored), self.decoded_shape, self.dtype), sides
 
-    def _images(self, stored: Sequence[bytes]) -> list[tuple[Array, tuple[int, ...]]]:
+    def _read(self, stored: Sequence[bytes], sides: Ints) -> Iterator[Array]:
+        """The images one after the other: with the pixels of all in memory the processor's cache is lost."""
+        for row, (pixels, size) in enumerate(self._images(stored)):
+            sides[row] = size
+            if self.resizing is not None:
+                pixels = resizing.resized(pixels, size, self.resizing, self.pad or 0)
+            yield pixels
+
+    def _images(self, stored: Sequence[bytes]) -> Iterator[tuple[Array, tuple[int, ...]]]:
         """The pixels of stored images as they are before they are resized, each `[h, w, c]`, and their height
         and width. Raises BadValue for one that does not decode, or has another shape."""
-        if self.encoding == "raw":
-            size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
-            for row, data in enumerate(stored):
+        for row, data in enumerate(stored):
+            if self.encoding == "raw":
+                size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize
                 if len(data) != size:
                     raise BadValue(row, f"{size} bytes", str(len(data)))
-            images = [self.restored({self.stored: [data]}) for data in stored]
-            return [(pixels, pixels.shape[:2]) for pixels in images]
-        return [decoded(self, row, data) for row, data in enumerate(stored)]
+                pixels = self.restored({self.stored: [data]})
+                yield pixels, pixels.shape[:2]
+            else:
+                yield decoded(self, row, data)
 
     def spec(self) -> TypeSpec:
         if None in self.decoded_shape:

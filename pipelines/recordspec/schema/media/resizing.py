@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -79,11 +79,16 @@ def points(values: Array, sides: Ints, resize: Resize) -> tuple[Array, Array, Ar
     return (values - start) * (inner / part) + before, before, before + inner
 
 
-def stacked(images: list[Array], shape: tuple[int | None, ...], dtype: str) -> Any:
-    """Images as a batch: an array `[n, h, w, c]`, or a RaggedArray where a size of `shape` is not known."""
+def stacked(images: Iterable[Array], count: int, shape: tuple[int | None, ...], dtype: str) -> Any:
+    """Images, `count` of them, as a batch: an array `[n, h, w, c]`, or a RaggedArray where a size of `shape`
+    is not known."""
     known = tuple(size or 0 for size in shape)
     if None not in shape:
-        return np.stack(images) if images else np.zeros((0, *known), dtype)
+        batch = np.empty((count, *known), dtype)
+        for place, image in zip(batch, images, strict=True):
+            place[...] = image
+        return batch
+    images = list(images)
     heights = np.array([len(image) for image in images], np.int64)
     if shape[1] is not None:
         return RaggedArray(np.concatenate([np.zeros((0, *known[1:]), dtype), *images]), heights)
