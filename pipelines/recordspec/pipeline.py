@@ -425,6 +425,8 @@ class Pipeline:
         self._check_functions(mapped, map_fit)
         encoders = {} if fit is None else self._encoders(fit, functions["encoders"])
         finish = FinishArrays(fit, self.schema, encoders, mapped, map_fit)
+        if fit is not None and mapped is None and read.features is None:
+            read = replace(read, features=fit.features_of(self.schema))
         reader = self._reader(split, read, functions["filter"], worker=worker, workers=workers)
         check_step(begin.step, reader.steps)
         ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0

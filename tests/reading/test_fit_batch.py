@@ -29,6 +29,7 @@ features:
   lists: {kind: ragged, dtype: int64, shape: [null, null], pad: -7}
   gaps: {kind: sparse, dtype: float32, size: 30}
   padded: {kind: var_len, dtype: int64, as: dense, pad: -1, with_length: true}
+  photo: {kind: image, shape: [2, 3, 3]}
   side: {kind: label, names: [left, right]}
   sides: {kind: label, names: [left, right], shape: [null]}
   text: {dtype: string, default: "", with_missing: true}
@@ -42,6 +43,7 @@ FITS = {
     "kept": f"fit: {{inputs: {ALL}, ragged: keep}}",
     "one": "fit: {inputs: picture}",
     "lengths": "fit: {inputs: [words, pairs, lists], targets: side, pad_to: {pairs: 5, words: 3}}",
+    "padded": "fit: {inputs: [n, padded, padded_length], targets: side}",
     "weights": "fit: {inputs: [n, pairs, gaps], targets: sides, weights: [n, sides_mask]}",
     "a weight": "fit: {inputs: n, targets: side, weights: n}",
     "by target": "fit: {inputs: [n, pairs_mask, padded_mask, lists_mask, gaps_mask], targets: [side, n],"
@@ -67,6 +69,7 @@ def row(n: int) -> dict[str, object]:
         "lists": [[n % 3] * k for k in range(n % 3)],
         "gaps": ([n % 30], [0.5]) if n % 2 else ([], []),
         "padded": [n % 5] * (n % 4),
+        "photo": np.full((2, 3, 3), n, np.uint8),
         "side": n % 2,
         "sides": [1, 0, 1][: n % 4],
         "text": ["Né, a!", "", " b  a ", "[UNK] c.c", "tab\tA"][n % 5],
@@ -289,6 +292,11 @@ def test_threads_end_with_the_loop(home):
     for _ in range(3):
         next(iterator)
     assert ours() == {"decode", "prefetch"}
+    del iterator
+    assert ours() == set()
+    iterator = pipeline(home, "batch: 1", "lengths").iterate("train")
+    next(iterator)
+    assert ours() == {"prefetch"}  # which decodes what is no image
     del iterator
     assert ours() == set()
     broken = pipeline(home, "batch: 1").iterate("train", map=lambda features: {**features, "n": 1 / 0})

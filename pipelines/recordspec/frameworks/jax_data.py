@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -26,7 +27,9 @@ class JaxDataset:
 
     def __init__(self, passes: Passes, sharding: Any = None) -> None:
         check_sharding(passes.reader.share, sharding)
-        self._passes, self._next, self._sharding = passes, passes.start, sharding
+        # by the thread that makes batches ahead: copies to devices take as long as a small batch
+        self._passes = replace(passes, finish=lambda features: self._put(passes.finish(features)))
+        self._next, self._sharding = passes.start, sharding
 
     def __len__(self) -> int:
         if self._passes.batches is None:
@@ -35,12 +38,12 @@ class JaxDataset:
 
     def __iter__(self) -> Iterator[Any]:
         begin, self._next = self._next, self._passes.after(self._next)
-        return map(self._put, self._passes.begin(begin))
+        return self._passes.begin(begin)
 
     def _put(self, batch: Any) -> Any:
         check_arrays(batch, bits=bits())
         if self._sharding is None:
-            return jax.tree.map(jax.numpy.asarray, batch)
+            return jax.device_put(batch)  # `jax.numpy.asarray` compiles a program for each new shape
         return jax.tree.map(
             lambda array: jax.make_array_from_process_local_data(self._sharding, array), batch
         )

@@ -156,6 +156,13 @@ class Fit:
             if problem is not None:
                 yield problem.under("fit", "encode", name)
 
+    def features_of(self, schema: Schema) -> tuple[str, ...]:
+        """What is to be decoded of the schema, where no function adds to it."""
+        known = self.known(schema)
+        names = (*names_of(self.inputs), *names_of(self.targets), *self._weight_names)
+        owners = (owner_of(name, known) for name in names)
+        return schema.only(name for name in owners if name in schema.outputs).outputs
+
     def known(self, schema: Schema) -> tuple[str, ...]:
         """The names that there are to select: derived ones, and what the schema decodes to."""
         return (*self.derived, *schema.outputs)

@@ -18,7 +18,7 @@ from recordspec.reading.global_order import EpochOrder, Share, check_share, epoc
 from recordspec.reading.options import MEASURED, Bucket, Read
 from recordspec.reading.order import Position
 from recordspec.reading.random_access import Rows
-from recordspec.schema.ragged_array import RaggedArray, SparseArray, divided
+from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
 from recordspec.wire.arrays import Ints
@@ -150,9 +150,15 @@ class BatchReader:
 
     def decoded(self, numbers: Ints, sizes: Ints) -> list[dict[str, Any]]:
         """The features of batches that are decoded together."""
-        values = self._wanted[numbers]
-        parts = {name: divided(values[name], sizes) for name in self.features or values}
-        return [{name: values[place] for name, values in parts.items()} for place in range(len(sizes))]
+        batches = self._wanted.batches(numbers, sizes)
+        if self.features is None:
+            return batches
+        return [{name: batch[name] for name in self.features} for batch in batches]
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether several threads decode faster than one: media, which take most of the time."""
+        return self._wanted.schema is not None and self._wanted.schema.may_grow
 
     def _order(self, epoch: int) -> EpochOrder:
         return epoch_order(len(self.rows), self.seed, epoch, self.rows.block_sizes)
@@ -237,6 +243,10 @@ class Passes:
         return taken_ahead("prefetch", self._made(groups), self.ahead)
 
     def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
+        if not self.reader.is_slow:  # a thread would wait for the others more than it decodes
+            for group in groups:
+                yield from map(self.finish, self.reader.decoded(*group))
+            return
         # closed at once where an error ends it, which keeps what it was raised in
         with closing(threaded_map("decode", self.reader.decoded, groups)) as decoded:
             for some in decoded:

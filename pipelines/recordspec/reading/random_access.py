@@ -14,6 +14,7 @@ from recordspec.locations import LocalPath, Location
 from recordspec.reading.global_order import WINDOW_ROWS
 from recordspec.schema import numpy_decoder
 from recordspec.schema.blocks import Sections, blocks_of, records_with, rows_of_blocks
+from recordspec.schema.ragged_array import divided
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand_dataset
@@ -129,7 +130,7 @@ class Rows:
         chunk = self.decoded_chunk
         for start in range(0, len(numbers), chunk):
             some = numbers[start : start + chunk]
-            batch = self._decoded(some)
+            batch = self._decoded(some, padded=False)
             for row in range(len(some)):
                 yield {name: value[row] for name, value in batch.items()}
 
@@ -264,13 +265,29 @@ class Rows:
 
     @property
     def decoded_chunk(self) -> int:
-        """How many rows to decode together: 1 where they would take more memory so, or be padded otherwise.
+        """How many rows to decode together: 1 where they would take more memory so, or be other values.
 
         Example:
             >>> rs.open("data/points").decoded_chunk
             16384
         """
-        return self.chunk if self.schema is not None and self.schema.keeps_in_any_batch else 1
+        return self.chunk if self.schema is not None and self.schema.keeps_unpadded else 1
+
+    def batches(self, rows: Any, sizes: Sequence[int] | Ints) -> list[dict[str, Any]]:
+        """The rows with these numbers in batches of so many each, decoded together.
+
+        Raises what `rows[...]` raises.
+
+        Example:
+            >>> rows = rs.open("data/points/train-*")
+            >>> [len(batch["x"]) for batch in rows.batches([5, 3, 8], [2, 1])]
+            [2, 1]
+        """
+        values = self._decoded(self._checked(rows), padded=False)
+        parts = {name: divided(value, np.asarray(sizes)) for name, value in values.items()}
+        for name, feature in ({} if self.schema is None else self.schema.padded_to_batch).items():
+            parts[name] = [part.to_dense(feature.pad) for part in parts[name]]
+        return [{name: values[place] for name, values in parts.items()} for place in range(len(sizes))]
 
     def _checked(self, rows: Any) -> Ints:
         """Numbers of rows, int64 `[n]`, of which negative ones count from the end. Raises IndexError."""
@@ -295,16 +312,16 @@ class Rows:
     def _no_row(self, number: Any) -> IndexError:
         return IndexError(f"row {number}: there are {len(self):,}")
 
-    def _decoded(self, numbers: Ints) -> dict[str, Any]:
+    def _decoded(self, numbers: Ints, *, padded: bool = True) -> dict[str, Any]:
         if self.schema is None:
             hint = "`rs.open(files, schema)` reads them with one"
             raise StoreError(State(where=str(self._paths[0].parent), got="has no schema", hint=hint))
         try:
             if self._block is not None:
                 sections = self._sections(self.schema, numbers)
-                return numpy_decoder.decode_sections(self.schema, sections, len(numbers))
+                return numpy_decoder.decode_sections(self.schema, sections, len(numbers), padded=padded)
             data, places = self._files.records(numbers)
-            return numpy_decoder.decode(self.schema, data, places[:-1], places[1:])
+            return numpy_decoder.decode(self.schema, data, places[:-1], places[1:], padded=padded)
         except RecordError as error:
             if error.row is None:
                 raise

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of
 from recordspec.schema.features import Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
+from recordspec.schema.features.options import WithLength
 from recordspec.schema.options import freeze, to_builtins
 from recordspec.wire.columns import Column, Ragged, RecordMessage, Section, Sequence, Sparse, Steps, VarLen
 
@@ -176,16 +177,33 @@ class FeatureSet:
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
     @property
+    def padded_to_batch(self) -> dict[str, WithLength]:
+        """The features whose values are padded to the longest of a batch, by name."""
+        return {
+            name: feature
+            for name, feature in self.names.items()
+            if isinstance(feature, WithLength) and feature.is_padded_to_batch
+        }
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether decoded rows may be many times larger than their bytes, as pixels are."""
+        return any(feature.may_grow for _, feature in self.placed)
+
+    @property
     def keeps_in_any_batch(self) -> bool:
         """Whether rows decode to the same values in any batch, and to little more than their bytes.
 
         Such rows are decoded many by one call, whatever the batches are. Images are larger than their bytes,
         and what is padded, or sparse, depends on the other rows of a batch.
         """
-        return not any(
-            feature.may_grow
-            or feature.list_form == "sparse"
-            or (feature.longest is None and (feature.list_form == "dense" or feature.spans_steps))
+        return self.keeps_unpadded and not self.padded_to_batch
+
+    @property
+    def keeps_unpadded(self) -> bool:
+        """The same, where values are not padded to the longest of a batch before they are divided."""
+        return not self.may_grow and not any(
+            feature.list_form == "sparse"
             or any(isinstance(column.layout, Sparse) for column in feature.columns())
             for _, feature in self.placed
         )

@@ -31,32 +31,40 @@ from recordspec.wire.columns import Section
 from recordspec.wire.record_batch import decode as decode_records
 
 
-def decode(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> dict[str, Any]:
+def decode(
+    schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints, *, padded: bool = True
+) -> dict[str, Any]:
     """The values of records, by name: what `Schema.decode` returns of a batch, in NumPy.
 
     Args:
         buffer: uint8 `[bytes]`.
         starts, stops: of each record in it, int64 `[n]`.
+        padded: whether values are padded to the longest; if not, they are RaggedArrays.
 
     Raises RecordError, with the row, for a record that does not decode.
     """
     keys = {column.key for _, feature in schema.placed for column in feature.columns()}
     batch = decode_records(buffer, starts, stops, sequence=schema.message_steps, keys=keys)
     check_structure(schema.placed, batch)
-    return decode_sections(schema, stored_sections(schema, batch), batch.rows)
+    return decode_sections(schema, stored_sections(schema, batch), batch.rows, padded=padded)
 
 
-def decode_sections(schema: FeatureSet, sections: Sections, rows: int) -> dict[str, Any]:
-    """The values of rows of these columns. Raises RecordError, with the row."""
+def decode_sections(
+    schema: FeatureSet, sections: Sections, rows: int, *, padded: bool = True
+) -> dict[str, Any]:
+    """The values of rows of these columns, padded or not. Raises RecordError, with the row."""
     check_counts(schema, sections, rows)
     decoded: dict[str, Any] = {}
     sides: dict[str, Any] = {}  # height and width before an image is resized
     resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
+    unpadded = {} if padded else schema.padded_to_batch
     for section, feature in schema.placed:
         columns = {column.key: sections[section][column.key] for column in feature.columns()}
         make = feature.decode_numpy
         if feature.name in resized:
             make = resized[feature.name].decode_numpy_with_sides
+        elif feature.name in unpadded:
+            make = unpadded[feature.name].unpadded_numpy
         value = _made(schema, section, feature, columns, make)
         if feature.name in resized:
             value, sides[feature.name] = value

@@ -26,7 +26,7 @@ from recordspec.schema.features.options import (
 )
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import bounded, items
-from recordspec.schema.ragged_array import ragged
+from recordspec.schema.ragged_array import RaggedArray, ragged
 from recordspec.schema.tensors import Tensor, TypeSpec, lengths_of, padded
 from recordspec.wire.arrays import ArrowArray, to_arrow
 from recordspec.wire.columns import Column, Ragged, Sequence
@@ -105,8 +105,10 @@ class FixedLenSequence(WithLength, Feature):
         )
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
-        values = ragged(columns[self.stored], static(self.shape))
-        return self._with_length(values.to_dense(self.pad, self.max_length), lambda: values.lengths)
+        return self.padded_numpy(columns)
+
+    def values_numpy(self, columns: Mapping[str, ArrowArray]) -> RaggedArray:
+        return ragged(columns[self.stored], static(self.shape))
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         values = tf.TensorSpec([self.max_length, *self.shape], self.dtype)

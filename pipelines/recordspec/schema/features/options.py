@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,7 +12,9 @@ import numpy as np
 
 from recordspec.errors import Problem, describe, nearest, one_of, show_shape
 from recordspec.schema.lists import cells
+from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.values import DTYPES, BadValue
+from recordspec.wire.arrays import ArrowArray
 from recordspec.wire.columns import Storage
 
 # The dtypes that tf.io parses, and the list of an Example that stores each.
@@ -30,16 +33,37 @@ def value_item(dtype: str) -> str:
     return "text" if dtype == "string" else dtype
 
 
-class WithLength:
+class WithLength(ABC):
     """A kind that decodes to padded values, and if asked also to their number, `<name>_length`."""
 
     name: str
+    pad: Any
+    max_length: int | None
     with_length: bool
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the decoded tensors."""
         return (self.name, f"{self.name}_length") if self.with_length else (self.name,)
+
+    @property
+    def is_padded_to_batch(self) -> bool:
+        """Whether values are padded to the longest of a batch."""
+        return self.max_length is None
+
+    @abstractmethod
+    def values_numpy(self, columns: Mapping[str, ArrowArray]) -> RaggedArray:
+        """The values without padding."""
+
+    def padded_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        """The values padded to the longest, or to `max_length`."""
+        values = self.values_numpy(columns)
+        return self._with_length(values.to_dense(self.pad, self.max_length), lambda: values.lengths)
+
+    def unpadded_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
+        """The same without the padding."""
+        values = self.values_numpy(columns)
+        return self._with_length(values, lambda: values.lengths)
 
     def _with_length(self, values: Any, length: Callable[[], Any]) -> Any:
         """The values, or both tensors or specs, by name."""

@@ -119,12 +119,17 @@ class VariableLen(WithLength, Feature):
         return self._with_length(padded(value, self.pad, self.max_length), lambda: lengths_of(value))
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
-        values = ragged_array.ragged(columns[self.stored])
-        if self.as_ == "sparse":
-            return ragged_array.listed(values)
-        if self.as_ == "ragged":
-            return values
-        return self._with_length(values.to_dense(self.pad, self.max_length), lambda: values.lengths)
+        if self.as_ == "dense":
+            return self.padded_numpy(columns)
+        values = self.values_numpy(columns)
+        return values if self.as_ == "ragged" else ragged_array.listed(values)
+
+    @property
+    def is_padded_to_batch(self) -> bool:
+        return self.as_ == "dense" and self.max_length is None
+
+    def values_numpy(self, columns: Mapping[str, ArrowArray]) -> ragged_array.RaggedArray:
+        return ragged_array.ragged(columns[self.stored])
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         if self.as_ == "sparse":
