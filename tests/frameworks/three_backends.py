@@ -1,5 +1,6 @@
 """Trains on the backend of KERAS_BACKEND, of a config in the working directory: `three_backends.py MODEL FOLDER`
-writes the batches of the first pass and the loss of each step to FOLDER, as NumPy files."""
+writes the batches of the first pass and the loss of each step to FOLDER, as NumPy files. JAX also saves the model,
+and what it predicts; TensorFlow exports that model, and asks the served one."""
 
 from __future__ import annotations
 
@@ -70,6 +71,21 @@ def main(name: str, folder: Path) -> None:
     losses = Losses()
     model.fit(data, epochs=2, verbose=0, callbacks=[losses])
     np.save(folder / "losses.npy", losses.steps)
+    trained = folder.parent / "jax/model.keras"
+    if keras.backend.backend() == "jax":
+        model.save(trained)
+        np.save(folder / "logits.npy", model.predict(pipeline.keras_dataset("test", shuffle=None), verbose=0))
+    if keras.backend.backend() == "tensorflow":
+        rows = pipeline.open("test")
+        pipeline.export_model(keras.saving.load_model(trained), folder / "served")
+        np.save(folder / "served.npy", served(folder / "served", rows.records(range(len(rows)))))
+
+
+def served(folder, records):
+    import tensorflow as tf
+
+    signature = tf.saved_model.load(str(folder)).signatures["examples"]
+    return signature(examples=tf.constant(records))["probabilities"].numpy()
 
 
 if __name__ == "__main__":
