@@ -29,7 +29,7 @@ PYTEST := -m pytest -n 3 --dist worksteal
 SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: environments docs screenshots docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-frameworks test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-edges clean
+.PHONY: environments docs screenshots docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-frameworks test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -160,6 +160,9 @@ bench-random: $(BENCH)/ready
 
 bench-edges: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/edges.py
+
+bench-feeding: $(BENCH)-frameworks/ready
+	$(BENCH)-frameworks/bin/python benchmarks/feeding.py
 
 bench-scanning: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
 	$(BENCH)/bin/python benchmarks/scanning.py
