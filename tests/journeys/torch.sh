@@ -16,7 +16,7 @@ pipeline = rs.Pipeline.load("config.yaml")
 order = {"global": True, "seed": 1}
 train = pipeline.torch_dataset("train", shuffle=order)
 test = pipeline.torch_dataset("test", shuffle=None)
-loader = DataLoader(train, batch_size=None, num_workers=2)
+loader = DataLoader(train, batch_size=None)
 model = nn.Sequential(
     nn.Conv2d(3, 8, 5, 2), nn.ReLU(),
     nn.Conv2d(8, 16, 3, 2), nn.ReLU(),
@@ -30,8 +30,7 @@ def predict(images):
 
 predict(next(iter(test))[0])  # makes the weights of the lazy layer
 optimizer = torch.optim.Adam(model.parameters(), 0.003)
-for epoch in range(10):
-    train.set_epoch(epoch)
+for _ in range(10):  # each epoch is the next pass
     for images, labels in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(predict(images), labels).backward()
