@@ -36,7 +36,7 @@ def _check(value: Any, path: tuple[str, ...], bits: int) -> None:
         raise SpecError(Problem(path=path, expected="an array of numbers", got=got, hint=hint))
     elif bits == 32 and value.dtype.name in _HALVES:
         limits: Any = _HALVES[value.dtype.name]
-        finite = value[np.isfinite(value)]
+        finite = value[np.isfinite(value)] if value.dtype.kind == "f" else value
         if finite.size and (finite.min() < limits.min or finite.max() > limits.max):
             got = str(finite.min() if finite.min() < limits.min else finite.max())
             hint = "`jax.config.update('jax_enable_x64', True)` takes 64"
