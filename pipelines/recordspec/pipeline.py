@@ -283,8 +283,9 @@ class Pipeline:
     ) -> Iterator[Any]:
         """Yields what `dataset` does, as values of NumPy and without TensorFlow: for JAX, PyTorch, any loop.
 
-        Rows are decoded by several threads while the loop body runs, and `map`, `fit` and `map_fit` are
-        applied by another one, `prefetch` batches ahead. They stop when the iterator is closed.
+        Rows are decoded by a thread while the loop body runs, media by several; `map`, `fit` and `map_fit`
+        are applied by another one, `prefetch` batches ahead. They stop when the iterator is closed. Without
+        a `map`, only features that `fit` takes are decoded.
 
         Args:
             split: the name of a split, or the names of several.
@@ -352,7 +353,7 @@ class Pipeline:
         **options: Unpack[IterateOptions],
     ) -> Any:
         """Returns the batches of `iterate` as tensors of PyTorch: a `torch.utils.data.IterableDataset`, for a
-        loop or for `DataLoader(dataset, batch_size=None, num_workers=4)`.
+        loop or for `DataLoader(dataset, batch_size=None)`, which needs no workers: threads decode.
 
         The batches and their order are the same for any number of workers of a DataLoader. Where it has some,
         `dataset.set_epoch(n)` says before each pass which one is read. StatefulDataLoader of torchdata
@@ -425,7 +426,7 @@ class Pipeline:
         self._check_functions(mapped, map_fit)
         encoders = {} if fit is None else self._encoders(fit, functions["encoders"])
         finish = FinishArrays(fit, self.schema, encoders, mapped, map_fit)
-        if fit is not None and mapped is None and read.features is None:
+        if fit is not None and mapped is None and read.features is None and not fit.derived:
             read = replace(read, features=fit.features_of(self.schema))
         reader = self._reader(split, read, functions["filter"], worker=worker, workers=workers)
         check_step(begin.step, reader.steps)

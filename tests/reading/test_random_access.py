@@ -92,6 +92,36 @@ def test_padded_lists_do_not_depend_on_other_rows(tmp_path):
     assert rows[:]["x"].shape == (3, 3)
 
 
+class Doubled(rs.KINDS["var_len"]):
+    """Padded by its own `decode_numpy`."""
+
+    kind = "doubled"
+
+    def decode_numpy(self, columns):
+        return 2 * super().decode_numpy(columns)
+
+
+def test_batches_that_are_decoded_together_are_padded_for_themselves(tmp_path):
+    kinds = rs.KINDS | {"doubled": Doubled}
+    for options in ("as: dense", "as: dense, max_length: 9", "as: dense, with_length: true", "as: sparse"):
+        for kind in ("var_len", "doubled") if options == "as: dense" else ("var_len",):
+            text = f"{{schema: s, features: {{k: {{kind: {kind}, dtype: int64, {options}}}, n: int64}}}}"
+            schema, folder = rs.Schema.loads(text, kinds=kinds), tmp_path / f"{kind} {options}"
+            columns = {"k": [[1] * (n % 6) for n in range(20)], "n": np.arange(20)}
+            rs.write(schema, columns, folder, progress=False, shuffle=None)
+            rows = rs.open(folder, schema)
+            start = 0
+            for size, batch in zip([3, 1, 0, 16], rows.batches(range(20), [3, 1, 0, 16]), strict=True):
+                expected = rows[start : start + size]
+                assert batch.keys() == expected.keys()
+                for name, value in expected.items():
+                    assert str(batch[name]) == str(value)
+                start += size
+            for sizes in ([19], [21], [21, -1], []):
+                with pytest.raises(SpecError, match="sizes: expected sizes of 20 rows in all, got"):
+                    rows.batches(range(20), sizes)
+
+
 def test_only_some_features_are_decoded(data):
     rows = rs.open(data)
     some = rows.only(["tags", "id"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -27,9 +26,7 @@ class JaxDataset:
 
     def __init__(self, passes: Passes, sharding: Any = None) -> None:
         check_sharding(passes.reader.share, sharding)
-        # by the thread that makes batches ahead: copies to devices take as long as a small batch
-        self._passes = replace(passes, finish=lambda features: self._put(passes.finish(features)))
-        self._next, self._sharding = passes.start, sharding
+        self._passes, self._next, self._sharding = passes, passes.start, sharding
 
     def __len__(self) -> int:
         if self._passes.batches is None:
@@ -38,7 +35,8 @@ class JaxDataset:
 
     def __iter__(self) -> Iterator[Any]:
         begin, self._next = self._next, self._passes.after(self._next)
-        return self._passes.begin(begin)
+        # not by the thread that makes batches ahead, which does not see the caller's `jax.default_device`
+        return map(self._put, self._passes.begin(begin))
 
     def _put(self, batch: Any) -> Any:
         check_arrays(batch, bits=bits())

@@ -157,11 +157,9 @@ class Fit:
                 yield problem.under("fit", "encode", name)
 
     def features_of(self, schema: Schema) -> tuple[str, ...]:
-        """What is to be decoded of the schema, where no function adds to it."""
-        known = self.known(schema)
+        """What is to be decoded of the schema, if no function derives more."""
         names = (*names_of(self.inputs), *names_of(self.targets), *self._weight_names)
-        owners = (owner_of(name, known) for name in names)
-        return schema.only(name for name in owners if name in schema.outputs).outputs
+        return schema.only(owner_of(name, schema.outputs) for name in names).outputs
 
     def known(self, schema: Schema) -> tuple[str, ...]:
         """The names that there are to select: derived ones, and what the schema decodes to."""

@@ -148,16 +148,14 @@ class BatchReader:
         if some:
             yield np.concatenate(some), np.array([len(one) for one in some])
 
-    def decoded(self, numbers: Ints, sizes: Ints) -> list[dict[str, Any]]:
+    def decoded(self, numbers: Ints, sizes: Ints) -> Iterator[dict[str, Any]]:
         """The features of batches that are decoded together."""
-        batches = self._wanted.batches(numbers, sizes)
-        if self.features is None:
-            return batches
-        return [{name: batch[name] for name in self.features} for batch in batches]
+        batches, names = self._wanted.batches(numbers, sizes), self.features
+        return ({name: batch[name] for name in names or batch} for batch in batches)
 
     @property
-    def is_slow(self) -> bool:
-        """Whether several threads decode faster than one: media, which take most of the time."""
+    def has_media(self) -> bool:
+        """Whether there are images or sounds, which several threads decode faster than one."""
         return self._wanted.schema is not None and self._wanted.schema.may_grow
 
     def _order(self, epoch: int) -> EpochOrder:
@@ -243,12 +241,10 @@ class Passes:
         return taken_ahead("prefetch", self._made(groups), self.ahead)
 
     def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
-        if not self.reader.is_slow:  # a thread would wait for the others more than it decodes
-            for group in groups:
-                yield from map(self.finish, self.reader.decoded(*group))
-            return
+        # several threads that decode no media would wait for each other more than they decode
+        threads = None if self.reader.has_media else 1
         # closed at once where an error ends it, which keeps what it was raised in
-        with closing(threaded_map("decode", self.reader.decoded, groups)) as decoded:
+        with closing(threaded_map("decode", self.reader.decoded, groups, threads)) as decoded:
             for some in decoded:
                 for batch in some:
                     yield self.finish(batch)

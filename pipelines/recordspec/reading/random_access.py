@@ -273,21 +273,31 @@ class Rows:
         """
         return self.chunk if self.schema is not None and self.schema.keeps_unpadded else 1
 
-    def batches(self, rows: Any, sizes: Sequence[int] | Ints) -> list[dict[str, Any]]:
-        """The rows with these numbers in batches of so many each, decoded together.
+    def batches(self, rows: Any, sizes: Sequence[int] | Ints) -> Iterator[dict[str, Any]]:
+        """The rows with these numbers in batches of so many each, decoded together where that is possible.
 
-        Raises what `rows[...]` raises.
+        Raises what `rows[...]` raises, and SpecError for sizes of another number of rows.
 
         Example:
             >>> rows = rs.open("data/points/train-*")
             >>> [len(batch["x"]) for batch in rows.batches([5, 3, 8], [2, 1])]
             [2, 1]
         """
-        values = self._decoded(self._checked(rows), padded=False)
-        parts = {name: divided(value, np.asarray(sizes)) for name, value in values.items()}
-        for name, feature in ({} if self.schema is None else self.schema.padded_to_batch).items():
-            parts[name] = [part.to_dense(feature.pad) for part in parts[name]]
-        return [{name: values[place] for name, values in parts.items()} for place in range(len(sizes))]
+        numbers, sizes = self._checked(rows), np.asarray(sizes, np.int64)
+        if (sizes < 0).any() or sizes.sum() != len(numbers):
+            expected, got = f"sizes of {counted(len(numbers), 'row')} in all", str(sizes.tolist())
+            raise SpecError(Problem(path=("sizes",), expected=expected, got=got))
+        if self.schema is not None and not self.schema.keeps_unpadded:
+            return iter([self._decoded(some) for some in np.split(numbers, np.cumsum(sizes)[:-1])])
+        values = self._decoded(numbers, padded=False)
+        parts = {name: divided(value, sizes) for name, value in values.items()}
+        pads = {} if self.schema is None else self.schema.padded_to_batch
+
+        def batch(place: int) -> dict[str, Any]:
+            made = {name: some[place] for name, some in parts.items()}
+            return made | {name: made[name].to_dense(feature.pad) for name, feature in pads.items()}
+
+        return map(batch, range(len(sizes)))  # each is padded when it is asked for
 
     def _checked(self, rows: Any) -> Ints:
         """Numbers of rows, int64 `[n]`, of which negative ones count from the end. Raises IndexError."""

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of
-from recordspec.schema.features import Feature
+from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.features.options import WithLength
 from recordspec.schema.options import freeze, to_builtins
@@ -178,11 +178,14 @@ class FeatureSet:
 
     @property
     def padded_to_batch(self) -> dict[str, WithLength]:
-        """The features whose values are padded to the longest of a batch, by name."""
+        """The features whose values are padded to the longest of a batch, by name: those of the kinds that
+        can be decoded without the padding."""
         return {
             name: feature
             for name, feature in self.names.items()
-            if isinstance(feature, WithLength) and feature.is_padded_to_batch
+            if isinstance(feature, WithLength)
+            and feature.is_padded_to_batch
+            and KINDS.get(feature.kind) is type(feature)
         }
 
     @property
@@ -201,11 +204,16 @@ class FeatureSet:
 
     @property
     def keeps_unpadded(self) -> bool:
-        """The same, where values are not padded to the longest of a batch before they are divided."""
+        """Whether rows do so before those of `padded_to_batch` are padded."""
+        padded = self.padded_to_batch
         return not self.may_grow and not any(
             feature.list_form == "sparse"
-            or any(isinstance(column.layout, Sparse) for column in feature.columns())
+            or (feature.longest is None and (feature.list_form == "dense" or feature.spans_steps))
+            or any(isinstance(layout, Sparse) for layout in layouts)
+            or (feature.longest is None and any(isinstance(layout, Sequence) for layout in layouts))
             for _, feature in self.placed
+            if feature.name not in padded
+            for layouts in [[column.layout for column in feature.columns()]]
         )
 
     def only(self: _Set, names: Iterable[str]) -> _Set:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -528,3 +529,24 @@ def test_jpeg_files_have_the_same_pixels_without_simplejpeg(mode, options, monke
                 except BadValue as error:
                     read.append(str(error.problem))
             assert read[0] == read[1]
+
+
+def test_pillow_decodes_jpeg_where_simplejpeg_fails(monkeypatch):
+    feature, data = ImageFeature(name="x", encoding="jpeg"), image_bytes(noise(3), "jpeg")
+    (expected, _) = images.decoded(feature, 0, data)
+
+    def failing(error):
+        def decode(*_):
+            raise error
+
+        return SimpleNamespace(decode_jpeg_header=simplejpeg.decode_jpeg_header, decode_jpeg=decode)
+
+    for error in (ValueError("corrupt"), KeyError(6), RuntimeError("no decoder")):
+        library = failing(error)
+        monkeypatch.setattr(images, "_simplejpeg", lambda library=library: library)
+        np.testing.assert_array_equal(images.decoded(feature, 0, data)[0], expected)
+    monkeypatch.undo()
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+    np.testing.assert_array_equal(images.decoded(feature, 0, data)[0], expected)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4)
+    assert "could be decompression bomb" in reason_of(feature, data)

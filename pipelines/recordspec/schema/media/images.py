@@ -123,12 +123,13 @@ def _jpeg_pixels(target: Image, data: bytes) -> Array | None:
     try:
         height, width, colours, _ = library.decode_jpeg_header(data)
         ratio = 1 if target.resizing is None else decoding_ratio((height, width), target.resizing)
-        usual = colours in ("Gray", "YCbCr", "RGB") and height * width <= pillow("images").MAX_IMAGE_PIXELS
+        limit = pillow("images").MAX_IMAGE_PIXELS
+        usual = colours in ("Gray", "YCbCr", "RGB") and (limit is None or height * width <= limit)
         if not usual or ratio > 1 or (target.channels == 1 and _MULTI_PICTURE in data):
             return None
         pixels: Array = library.decode_jpeg(data, "RGB" if target.channels == 3 else "GRAY")
         return pixels
-    except ValueError:  # also for what Pillow passes over
+    except (ValueError, KeyError, RuntimeError):  # also for what Pillow passes over, and of 4:4:1 a KeyError
         return None
 
 
