@@ -24,8 +24,8 @@ from feeding_speed.data import FED, Fed, write
 from feeding_speed.ways import WAYS
 from processes import Worker, command
 
-# The sums of all pixels that TensorFlow and others decode from JPEG differ by less, of the sum.
-TOLERANCE = {"image": 0.001}
+# Of the sum of all pixels: TensorFlow's transform of JPEG, which is faster and less exact, makes it 0.7 % smaller.
+TOLERANCE = {"image": 0.01}
 
 
 def main() -> None:
