@@ -308,6 +308,12 @@ def test_threads_end_with_the_loop(home):
     assert caught.traceback
 
 
+def test_a_derived_input_needs_a_function_that_adds_it(home):
+    derived = pipeline(home, "batch: 8", "fit: {inputs: [n, z], derived: [z]}")
+    with pytest.raises(SpecError, match=r"fit.inputs: expected one of n, .*text.*, got `z` \(`map` must add it\)"):
+        next(derived.iterate("train"))
+
+
 def test_encoders_are_data(home):
     made = pipeline(home, "batch: 8", "encoded")
     encoders = pickle.loads(pickle.dumps(made.encoders()))

@@ -204,7 +204,7 @@ class FeatureSet:
 
     @property
     def keeps_unpadded(self) -> bool:
-        """Whether rows do so before those of `padded_to_batch` are padded."""
+        """Whether rows decode so, as long as the values of `padded_to_batch` are not padded yet."""
         padded = self.padded_to_batch
         return not self.may_grow and not any(
             feature.list_form == "sparse"
