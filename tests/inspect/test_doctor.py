@@ -20,13 +20,14 @@ from recordspec.inspect import doctor as samples
 from recordspec.inspect.doctor import Finding, examine, find
 from recordspec.wire import native
 
-WEBP, SOUNDS = "webp images when reading", "flac, mp3 and ogg sounds when reading"
+WEBP, SOUNDS = "webp images when TensorFlow reads", "flac, mp3 and ogg sounds when TensorFlow reads"
 IMAGES_WRITTEN, SOUNDS_WRITTEN = "images when writing", "sounds when writing"
+FRAMEWORKS = ("training on jax", "training on pytorch")
 CAPABILITIES = [
     *("python", "codec", "checksums", "tensorflow", WEBP, SOUNDS, IMAGES_WRITTEN, SOUNDS_WRITTEN),
-    *("csv and parquet files", "pandas frames", "polars frames", "object stores"),
+    *("csv and parquet files", "pandas frames", "polars frames", "object stores", *FRAMEWORKS),
 ]
-SOMETIMES = [WEBP, SOUNDS, *(["codec"] if native.missing() else [])]
+SOMETIMES = [WEBP, SOUNDS, *FRAMEWORKS, *(["codec"] if native.missing() else [])]
 ALWAYS = [name for name in CAPABILITIES if name not in SOMETIMES]
 
 TENSORFLOW = f"TensorFlow {tf.__version__}"

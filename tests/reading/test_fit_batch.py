@@ -310,7 +310,9 @@ def test_threads_end_with_the_loop(home):
 
 def test_a_derived_input_needs_a_function_that_adds_it(home):
     derived = pipeline(home, "batch: 8", "fit: {inputs: [n, z], derived: [z]}")
-    with pytest.raises(SpecError, match=r"fit.inputs: expected one of n, .*text.*, got `z` \(`map` must add it\)"):
+    with pytest.raises(
+        SpecError, match=r"fit.inputs: expected one of n, .*text.*, got `z` \(`map` must add it\)"
+    ):
         next(derived.iterate("train"))
 
 

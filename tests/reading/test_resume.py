@@ -192,6 +192,20 @@ def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
     rs.read(SCHEMA, mine, batch=8, start=rs.Backup(folder).start, **pick)
 
 
+def test_a_resumed_training_that_would_read_other_rows_is_refused(data, tmp_path):
+    fit(data, small_model(), rs.Backup(tmp_path))
+    with pytest.raises(
+        rs.SpecError, match=r"Backup: expected initial_epoch=1, got 0 \(give `fit` `backup.start"
+    ):
+        fit(data, small_model(), rs.Backup(tmp_path))
+    from_the_beginning = rs.read(SCHEMA, data, batch=16, map=lambda row: (row["x"], row["y"]))
+    expected = "Backup: expected a dataset that begins where the backup ends, got another"
+    with pytest.raises(rs.SpecError, match=expected):
+        small_model().fit(
+            from_the_beginning, initial_epoch=1, epochs=2, verbose=0, callbacks=[rs.Backup(tmp_path)]
+        )
+
+
 def test_a_first_backup_that_was_broken_off_is_none(tmp_path):
     (tmp_path / "weights-0-5.weights.h5").write_text("half")
     assert rs.Backup(tmp_path).start == rs.Position()

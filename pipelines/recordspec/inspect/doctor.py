@@ -190,17 +190,33 @@ def _stores() -> str:
     return _version("obstore")
 
 
+def _jax() -> str:
+    import jax
+
+    _check(jax.numpy.arange(3).tolist() == [0, 1, 2], "values")
+    return f"{_version('jax')}, {_version('keras')}"
+
+
+def _torch() -> str:
+    import torch
+
+    _check(torch.arange(3).tolist() == [0, 1, 2], "values")
+    return f"{_version('torch')}, {_version('keras')}"
+
+
 _PROBES: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("python", _python, ""),
     ("codec", _codec, "pip install numpy"),
     ("checksums", _checksums, "pip install crc32c"),
     ("tensorflow", _parsing, _TENSORFLOW),
-    ("webp images when reading", _read_webp, _TENSORFLOW),
-    ("flac, mp3 and ogg sounds when reading", _read_sounds, _TENSORFLOW),
+    ("webp images when TensorFlow reads", _read_webp, _TENSORFLOW),
+    ("flac, mp3 and ogg sounds when TensorFlow reads", _read_sounds, _TENSORFLOW),
     ("images when writing", _write_images, _IMAGE),
     ("sounds when writing", _write_sounds, _AUDIO),
     ("csv and parquet files", _tables, _ARROW),
     ("pandas frames", _pandas, "pip install 'recordspec[frames]'"),
     ("polars frames", _polars, "pip install 'recordspec[frames]'"),
     ("object stores", _stores, "pip install 'recordspec[remote]'"),
+    ("training on jax", _jax, "pip install 'recordspec[jax]'"),
+    ("training on pytorch", _torch, "pip install 'recordspec[torch]'"),
 )

@@ -322,7 +322,7 @@ def check_without_tensorflow(read: Read) -> None:
         if getattr(read, option) != getattr(usual, option)
     ]
     if read.shuffle is not None and not read.shuffle.global_:
-        expected, hint = "`global: true` without TensorFlow", "in its order a training goes on anywhere"
+        expected, hint = "`global: true` without TensorFlow", "write `shuffle: {global: true, seed: 1}`"
         problems.append(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
     if read.batch is None:
         problems.append(Problem(path=("read", "batch"), expected="a batch without TensorFlow", got="none"))

@@ -71,6 +71,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         start, self._seeds, self._torch = self._load()
         self._restart: Callable[[], None] | None = None
         self._has_begun = False
+        self._is_read = self._resumes = False
         self.start = start.watched(self._set_read)
         self._position = self._saved = self._read = self.start
         self._stopped, self._quiet = False, ExitStack()
@@ -105,6 +106,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     def _set_read(self, position: Position, restart: Callable[[], None] | None) -> None:
         """Takes over what the dataset that begins at `start` reads, and how it is begun again."""
         self._read, self._restart, self._has_begun = position, restart, False
+        self._is_read = True
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restores the model if there is a backup. Raises SpecError if resuming would not be exact."""
@@ -114,6 +116,10 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._has_begun = True
         if (self.start.epoch, self.start.step) == (0, 0):
             return
+        if not self._is_read:
+            expected, hint = "a dataset that begins where the backup ends", "give it `start=backup.start`"
+            raise SpecError(Problem(path=("Backup",), expected=expected, got="another", hint=hint))
+        self._resumes = True
         # without variables of its own, an optimizer ignores those that were saved
         self.model.optimizer.build(self.model.trainable_variables)
         self.model.load_weights(self._folder / _weights(self.start))
@@ -142,7 +148,11 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         raise SpecError(Problem(path=("Backup",), expected=expected, got=got, hint=hint))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Starts counting the steps of the epoch."""
+        """Counts the steps of the epoch. Raises SpecError if a resumed training begins with another one."""
+        if self._resumes and epoch != self.start.epoch:
+            expected, hint = f"initial_epoch={self.start.epoch}", "give `fit` `backup.start.epoch`"
+            raise SpecError(Problem(path=("Backup",), expected=expected, got=str(epoch), hint=hint))
+        self._resumes = False
         self._position = self.start if epoch == self.start.epoch else Position(epoch=epoch)
         if self._restart is not None and 0 < self._position.step == self.params.get("steps"):
             self._end_early()  # nothing is left of it
