@@ -317,12 +317,14 @@ def threaded_map(
     tasks: Iterable[Task],
     threads: int | None = None,
     ahead: int | None = None,
+    stop: Callable[[], None] = lambda: None,
 ) -> Generator[_T]:
     """Yields `function(*task)` for each task, in their order, called in threads of this name.
 
     Args:
         threads: their number, by default one per processor.
         ahead: how many tasks are taken ahead; by default as many as there are threads.
+        stop: called at the end, whatever it is, before calls that have begun are waited for.
     """
     count = threads or len(os.sched_getaffinity(0))
     most = ahead or count
@@ -335,16 +337,17 @@ def threaded_map(
         while waiting:
             yield waiting.popleft().result()
     finally:
+        stop()
         pool.close()
 
 
-def taken_ahead(name: str, items: Generator[_T], ahead: int) -> Iterator[_T]:
+def taken_ahead(name: str, items: Generator[_T], ahead: int, stop: Callable[[], None]) -> Iterator[_T]:
     """Yields the items, of which a thread of this name takes up to `ahead` before they are asked for.
 
-    They are closed at the end, whatever it is.
+    At the end, whatever it is, `stop` is called, by which the next item ends early, and they are closed.
     """
     end: Any = object()
-    calls = threaded_map(name, next, repeat((items, end)), threads=1, ahead=ahead)
+    calls = threaded_map(name, next, repeat((items, end)), threads=1, ahead=ahead, stop=stop)
     with closing(items), closing(calls):
         for item in calls:
             if item is end:

@@ -7,9 +7,11 @@ import itertools
 import os
 import pickle
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -306,6 +308,21 @@ def test_threads_end_with_the_loop(home):
         next(broken)
     assert ours() == set()
     assert caught.traceback
+
+
+def test_an_interrupt_ends_a_filter_that_finds_no_rows(home, monkeypatch):
+    monkeypatch.setattr("recordspec.reading.iterate._SHAPED", 1)
+    looked_at = itertools.count()
+
+    def none(features):
+        if next(looked_at) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        return features["n"] < 0
+
+    with pytest.raises(KeyboardInterrupt):
+        next(pipeline(home, "batch: 8, repeat: forever").iterate("train", filter=none))
+    assert next(looked_at) < 60  # of 80 rows of each pass
 
 
 def test_a_derived_input_needs_a_function_that_adds_it(home):

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -115,21 +116,28 @@ class BatchReader:
     def _wanted(self) -> Rows:
         return self.rows if self.features is None else self.rows.only(self.features)
 
-    def numbers(self, epoch: int, start: int = 0) -> Iterator[Ints]:
-        """The numbers of the rows of each batch of a pass, from batch `start` on, int64 `[n]`."""
+    def numbers(self, epoch: int, start: int = 0, stopped: Event | None = None) -> Iterator[Ints]:
+        """The numbers of the rows of each batch of a pass, from batch `start` on, int64 `[n]`.
+
+        Args:
+            stopped: set where no more rows are to be looked at.
+        """
         share, order = self.share, self._order(epoch)
         if self.steps is not None:
             return (order.rows_at(share.positions(step, step + 1)) for step in range(start, self.steps))
         chunks: Iterator[Ints] = (
             order.rows_at(np.arange(first, min(first + _SHAPED, share.rows)))
             for first in range(0, share.rows, _SHAPED)
+            if stopped is None or not stopped.is_set()
         )
         if self.predicate is not None:
             chunks = map(self._kept, chunks)
         gathered = self._gathered(chunks) if self.bucket is None else self._bucketed(chunks, self.bucket)
         return islice(gathered, start, None)
 
-    def groups(self, epoch: int, start: int = 0, apart: int = 1) -> Iterator[tuple[Ints, Ints]]:
+    def groups(
+        self, epoch: int, start: int = 0, apart: int = 1, stopped: Event | None = None
+    ) -> Iterator[tuple[Ints, Ints]]:
         """The numbers of the rows of batches that are decoded together, and how many each of these has: of
         batch `start`, and of every one that is `apart` more."""
         share, most = self.share, self._wanted.decoded_chunk
@@ -140,7 +148,7 @@ class BatchReader:
                 yield order.rows_at(share.positions(step, stop)), share.sizes(step, stop)
             return
         some: list[Ints] = []
-        for batch in islice(self.numbers(epoch, start), None, None, apart):
+        for batch in islice(self.numbers(epoch, start, stopped), None, None, apart):
             if some and sum(map(len, some)) + len(batch) > most:
                 yield np.concatenate(some), np.array([len(one) for one in some])
                 some = []
@@ -235,10 +243,11 @@ class Passes:
     def begin(self, position: Position, first: int = 0, apart: int = 1) -> Iterator[Any]:
         """The batches of an iteration that begins at `position`: number `first` from there, and every one
         that is `apart` more."""
-        groups = self._groups(position, first, apart)
+        stopped = Event()
+        groups = self._groups(position, first, apart, stopped)
         if not self.ahead:
             return (self.finish(batch) for group in groups for batch in self.reader.decoded(*group))
-        return taken_ahead("prefetch", self._made(groups), self.ahead)
+        return taken_ahead("prefetch", self._made(groups), self.ahead, stopped.set)
 
     def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
         # several threads that decode no media would wait for each other more than they decode
@@ -249,13 +258,17 @@ class Passes:
                 for batch in some:
                     yield self.finish(batch)
 
-    def _groups(self, position: Position, first: int, apart: int) -> Iterator[tuple[Ints, Ints]]:
+    def _groups(
+        self, position: Position, first: int, apart: int, stopped: Event
+    ) -> Iterator[tuple[Ints, Ints]]:
         start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))
         for epoch in count(position.epoch) if self.count is None else epochs:
             has_none = True
-            for group in self.reader.groups(epoch, start + first, apart):
+            for group in self.reader.groups(epoch, start + first, apart, stopped):
                 has_none = False
                 yield group
+            if stopped.is_set():
+                return
             if has_none and self.count is None and not self.steps:
                 expected = "a batch in every pass, which `forever` repeats"
                 hint = "a filter or drop_remainder leaves none"
