@@ -241,7 +241,10 @@ class Future(Generic[_T]):
 
     def result(self) -> _T:
         """Waits for the call, and returns or raises what it did."""
-        self._undone.acquire()
+        # Polars replaces Python's handler of Ctrl-C by one with SA_RESTART, which does not end a wait: after
+        # a fifth of a second Python looks for signals anyway.
+        while not self._undone.acquire(timeout=0.2):
+            pass
         self._undone.release()
         if self._error is not None:
             raise self._error

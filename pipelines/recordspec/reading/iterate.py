@@ -269,7 +269,8 @@ class Passes:
                 yield group
             if stopped.is_set():
                 return
-            if has_none and self.count is None and not self.steps:
+            # from the first batch on, all rows have been looked at
+            if has_none and self.count is None and (start + first == 0 or not self.steps):
                 expected = "a batch in every pass, which `forever` repeats"
                 hint = "a filter or drop_remainder leaves none"
                 raise SpecError(Problem(path=("read", "repeat"), expected=expected, got="none", hint=hint))
