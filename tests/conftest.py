@@ -35,9 +35,10 @@ _NOBODY = 65534
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module", params=["native", "reference"])
+@pytest.fixture(scope="class", params=["native", "reference"])
 def codec(request) -> Iterator[None]:
-    """One of the two codecs, in this process."""
+    """One of the two codecs, in this process, for one test: outside of a class this is what the scope means, and
+    Hypothesis refuses that of a function."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "reference":
             patch.setattr(native, "library", lambda: None)
