@@ -42,12 +42,11 @@ from recordspec.reading.order import Position, check_step
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.predictions import ModelOutputs, TargetClasses
 from recordspec.reading.random_access import Rows
-from recordspec.reading.transformations import without_autograph
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import from_python, options_of, to_builtins
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import dense
+from recordspec.schema.tensors import dense, without_autograph
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shards import check_schema
 from recordspec.wire.arrays import Ints

@@ -57,6 +57,19 @@ def test_a_block_reads_as_its_rows():
     assert decoded["words"].to_list() == [[b"a", b"b"], [], [b"c"]]
 
 
+def test_autograph_converts_nothing_of_a_map_over_records_or_blocks(monkeypatch):
+    seen = []
+
+    def decoded(*_, **__):
+        seen.append(tf.__internal__.autograph.control_status_ctx().status.name)
+        return {"age": tf.zeros([2])}
+
+    monkeypatch.setattr("recordspec.schema.decoder._decoded", decoded)
+    tf.data.Dataset.from_tensors(SCHEMA.encode_batch(COLUMNS, 3)).map(SCHEMA.decode)
+    tf.data.Dataset.from_tensors(SCHEMA.encode_block(COLUMNS, 3)).map(SCHEMA.decode_block)
+    assert seen == ["DISABLED", "DISABLED"]
+
+
 def test_a_block_costs_its_keys_once():
     rows = {"age": [7] * 256, "point": np.zeros((256, 2)), "price": [1.0] * 256, "words": [["a"]] * 256}
     block = SCHEMA.encode_block(rows, 256)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode
-from recordspec.reading.transformations import without_autograph
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import without_autograph
 
 Names = str | tuple[str, ...]
 

@@ -11,8 +11,8 @@ from recordspec._tf import Dataset, tf
 from recordspec.errors import Path, Problem, SpecError, one_of
 from recordspec.reading.order import Seeds, chances, passes
 from recordspec.reading.stages import known_cardinality
-from recordspec.reading.transformations import flat_map, map_elements, without_autograph
-from recordspec.schema.tensors import Tensor
+from recordspec.reading.transformations import flat_map, map_elements
+from recordspec.schema.tensors import Tensor, without_autograph
 
 # Choices that are drawn by one call.
 _AT_ONCE = 1024

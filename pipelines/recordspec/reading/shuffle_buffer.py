@@ -15,8 +15,8 @@ from recordspec._tf import Dataset, tf
 from recordspec.reading.options import Shuffle
 from recordspec.reading.order import Seeds, permuted
 from recordspec.reading.plan import Plan
-from recordspec.reading.transformations import CALLS, flat_map, map_elements, rebatch, without_autograph
-from recordspec.schema.tensors import Tensor
+from recordspec.reading.transformations import CALLS, flat_map, map_elements, rebatch
+from recordspec.schema.tensors import Tensor, without_autograph
 
 # Rows before they are decoded: string `[n]`, or a dict of tensors of n rows each. A single row is string
 # `[]`, or a dict of n = 1.

@@ -20,9 +20,8 @@ from recordspec.reading.transformations import (
     flat_map,
     interleave,
     tfrecord_dataset,
-    without_autograph,
 )
-from recordspec.schema.tensors import Tensor
+from recordspec.schema.tensors import Tensor, without_autograph
 from recordspec.store.staging import StagingFolder
 from recordspec.wire.compression import CODECS
 

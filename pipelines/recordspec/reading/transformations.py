@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.schema.tensors import Tensor
+from recordspec.schema.tensors import Tensor, without_autograph
 
 # The number that tf.data, too, uses as the largest useful one, where it does not time the stages.
 MOST_CALLS = 16
@@ -27,11 +27,6 @@ MOST_CALLS = 16
 READ_BUFFER = 1 << 20
 # Calls of a function at a time.
 CALLS = min(MOST_CALLS, max(2, os.cpu_count() or 1))
-
-
-def without_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function in which autograph need not look for Python to convert."""
-    return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
 def map_elements(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from recordspec._tf import tf
 
 Tensor = Any
 TypeSpec = Any
+_T = TypeVar("_T")
+
+
+def without_autograph(function: Callable[..., _T]) -> Callable[..., _T]:
+    """A function in which autograph need not look for Python to convert."""
+    return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
 def ragged(value: Tensor) -> Tensor:
