@@ -230,13 +230,23 @@ def test_rows_sorted_by_class_are_mixed(tmp_path, form):
     assert share == pytest.approx(1 / classes, rel=0.1)
 
 
-@pytest.mark.parametrize("layout", ["rows", {"blocks": 16}], ids=["rows", "blocks"])
+def test_lists_of_a_map_are_tensors(tmp_path):
+    rs.write(SCHEMA, {"n": np.arange(4), "words": [[]] * 4}, tmp_path / "data", key=None)
+    dataset = rs.read(
+        SCHEMA, tmp_path / "data", batch=4, map=lambda features: {"pair": [1, features["n"][0]]}
+    )
+    assert [batch["pair"].numpy().tolist() for batch in dataset] == [[1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [("rows", "shape: [4]"), ("rows", "kind: var_len"), ({"blocks": 16}, "shape: [4]")],
+    ids=["rows", "ragged rows", "blocks"],
+)
 @pytest.mark.parametrize("options", [{}, {"shuffle": 200, "seed": 7}], ids=["in order", "shuffled"])
-def test_an_epoch_of_dense_rows_instantiates_no_function_of_dataset_methods(
-    layout, options, tmp_path, monkeypatch
-):
+def test_an_epoch_instantiates_no_function_of_dataset_methods(layout, shape, options, tmp_path, monkeypatch):
     """Each costs milliseconds an epoch, see reading/transformations.py."""
-    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: {dtype: float32, shape: [4]}}")
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, x: {{dtype: float32, {shape}}}}}")
     rs.write(
         schema, {"n": np.arange(100), "x": np.zeros((100, 4))}, tmp_path / "data", layout=layout, shards=3
     )

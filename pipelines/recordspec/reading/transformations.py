@@ -36,14 +36,20 @@ def map_elements(
 
     The function is not converted by autograph.
     """
-    traced = _traced(function, dataset) if _is_dense(dataset.element_spec) else None
-    if traced is None or not _is_dense(traced.structured_outputs):
-        order = deterministic if calls else None
-        return dataset.map(without_autograph(function), calls, deterministic=order)
-    spec = tf.nest.map_structure(
-        lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), traced.structured_outputs
-    )
-    shared = _arguments(dataset, traced, spec) | {"preserve_cardinality": True}
+    specs: list[Any] = []
+
+    def components(*element: Tensor) -> list[Tensor]:
+        made = function(*element)
+        parts = tf.nest.flatten(made)
+        if not all(isinstance(part, tf.Tensor | tf.RaggedTensor | tf.sparse.SparseTensor) for part in parts):
+            return []
+        specs.append(tf.nest.map_structure(tf.type_spec_from_value, made))
+        return [_component(part) for part in parts]
+
+    traced = _traced(components, dataset) if _is_dense(dataset.element_spec) else None
+    if not specs:  # tf.data encodes and converts other values
+        return dataset.map(without_autograph(function), calls, deterministic=deterministic if calls else None)
+    shared = _arguments(dataset, traced, specs[-1]) | {"preserve_cardinality": True}
     if calls is None:
         made = tf.raw_ops.MapDataset(**shared)
     else:
@@ -51,7 +57,7 @@ def map_elements(
         made = tf.raw_ops.ParallelMapDatasetV2(
             num_parallel_calls=tf.constant(calls, tf.int64), deterministic=ordered, **shared
         )
-    return tf.data.experimental.from_variant(made, spec)
+    return tf.data.experimental.from_variant(made, specs[-1])
 
 
 def flat_map(dataset: Dataset, function: Callable[..., Dataset]) -> Dataset:
@@ -118,6 +124,17 @@ def drop_iterators_at_exit() -> None:
 def _is_dense(spec: Any) -> bool:
     """Whether elements are tensors: tf.data alone encodes others for a function, and decodes them."""
     return all(isinstance(one, tf.TensorSpec | tf.Tensor) for one in tf.nest.flatten(spec))
+
+
+def _component(value: Tensor) -> Tensor:
+    """A tensor as tf.data has it in an element: a ragged or sparse one as a variant."""
+    if isinstance(value, tf.RaggedTensor):
+        return tf.raw_ops.RaggedTensorToVariant(
+            rt_nested_splits=value.nested_row_splits, rt_dense_values=value.flat_values, batched_input=False
+        )
+    if isinstance(value, tf.sparse.SparseTensor):
+        return tf.io.serialize_sparse(value, tf.variant)
+    return value
 
 
 def _traced_dataset(function: Callable[..., Dataset], dataset: Dataset) -> tuple[Any, Any]:
