@@ -50,24 +50,14 @@ def _made(columns: Iterable[Column], section: Section) -> dict[str, Any]:
 def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of one record (string `[]`) or of a batch (string `[n]`), by name."""
     serialized = tf.convert_to_tensor(serialized, tf.string)
-    return tensors.without_autograph(_decode_serialized)(schema, serialized)
-
-
-def _decode_serialized(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     if schema.message_steps == "examples" and serialized.shape.rank == 0:  # whose Examples are a batch
-        return alone(schema, _decode_serialized(schema, serialized[None]))
+        return alone(schema, decode(schema, serialized[None]))
     return _decoded(schema, parse(schema, serialized))
 
 
 def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of the rows of one block, or of several, as `decode` returns those of a batch."""
-    return tensors.without_autograph(_decode_serialized_blocks)(
-        schema, tf.convert_to_tensor(serialized, tf.string)
-    )
-
-
-def _decode_serialized_blocks(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
-    return decode_rows(schema, blocks.parse(schema, serialized))
+    return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
 def decode_rows(schema: FeatureSet, columns: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -27,6 +27,7 @@ from recordspec.schema.blocks import blocks_of
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
+from recordspec.schema.tensors import without_autograph
 from recordspec.schema.values import DTYPES
 from recordspec.schema.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
 from recordspec.wire.arrays import bytes_in, data_of, strings_array
@@ -188,7 +189,7 @@ class Schema(FeatureSet):
             >>> batch["x"].numpy().tolist(), batch["inside"].numpy().tolist()
             ([0.5], [1])
         """
-        return decoder.decode(self, serialized)
+        return without_autograph(decoder.decode)(self, serialized)
 
     def decode_numpy(self, serialized: Sequence[bytes]) -> dict[str, Any]:
         """Decodes records to values of NumPy by feature name, without TensorFlow.
@@ -324,7 +325,7 @@ class Schema(FeatureSet):
             >>> schema.decode_block(block)["x"].numpy().tolist()
             [0.5, 1.5]
         """
-        return decoder.decode_block(self, serialized)
+        return without_autograph(decoder.decode_block)(self, serialized)
 
 
 def _options_text(feature: Feature) -> tuple[str, str]:

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 def without_autograph(function: Callable[..., _T]) -> Callable[..., _T]:
-    """A function in which autograph need not look for Python to convert."""
+    """The same function, traced as it is: AutoGraph looks for no Python to convert in it."""
     return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
