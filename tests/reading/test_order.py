@@ -230,14 +230,6 @@ def test_rows_sorted_by_class_are_mixed(tmp_path, form):
     assert share == pytest.approx(1 / classes, rel=0.1)
 
 
-def test_lists_of_a_map_are_tensors(tmp_path):
-    rs.write(SCHEMA, {"n": np.arange(4), "words": [[]] * 4}, tmp_path / "data", key=None)
-    dataset = rs.read(
-        SCHEMA, tmp_path / "data", batch=4, map=lambda features: {"pair": [1, features["n"][0]]}
-    )
-    assert [batch["pair"].numpy().tolist() for batch in dataset] == [[1, 0]]
-
-
 @pytest.mark.parametrize(
     ("layout", "shape"),
     [("rows", "shape: [4]"), ("rows", "kind: var_len"), ({"blocks": 16}, "shape: [4]")],

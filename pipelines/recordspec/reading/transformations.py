@@ -47,7 +47,7 @@ def map_elements(
         return [_component(part) for part in parts]
 
     traced = _traced(components, dataset) if _is_dense(dataset.element_spec) else None
-    if not specs:  # tf.data encodes and converts other values
+    if not specs:  # `Dataset.map` encodes and converts other values, such as those of a custom kind
         return dataset.map(without_autograph(function), calls, deterministic=deterministic if calls else None)
     shared = _arguments(dataset, traced, specs[-1]) | {"preserve_cardinality": True}
     if calls is None:
