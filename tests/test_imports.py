@@ -1,4 +1,4 @@
-"""The layers of the house, what an import costs (`_tf`, `_arrow`), and where the tests of a module are."""
+"""The layers of the package, and what an import costs."""
 
 from __future__ import annotations
 
@@ -72,35 +72,6 @@ def test_imports_point_down(path):
 
 def test_every_room_has_a_layer():
     assert {room(path) for path in FILES} == set().union(*LAYERS)
-
-
-MODULES = [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py")) if path.stem != "__init__"]
-TESTS = Path(__file__).parent
-TEST_FILES = [path.relative_to(TESTS) for path in sorted(TESTS.rglob("test_*.py"))]
-
-
-def has_test_file(module: Path) -> bool:
-    """Whether a file is named after it; one without its room must be in its folder if another has the name."""
-    name = module.stem.strip("_")
-    alike = [path for path in MODULES if path.stem.strip("_") == name]
-    return any(
-        path.stem == f"test_{module.parent.name}_{name}"
-        or (path.stem == f"test_{name}" and (len(alike) == 1 or path.parent == module.parent))
-        for path in TEST_FILES
-    )
-
-
-def test_the_tests_of_every_module_are_found():
-    """By the name of a file, or by the path of the module in a docstring, as CONTRIBUTING.md says."""
-    docstrings = [ast.get_docstring(ast.parse((TESTS / path).read_text())) or "" for path in TEST_FILES]
-    hidden = [
-        path
-        for path in (
-            ".".join(module.with_suffix("").parts) for module in MODULES if not has_test_file(module)
-        )
-        if not any(f"`{path}`" in docstring for docstring in docstrings)
-    ]
-    assert not hidden, f"no file of tests is named after, and no docstring names: {', '.join(hidden)}"
 
 
 def loaded(code: str) -> list[str]:

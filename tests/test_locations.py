@@ -432,42 +432,6 @@ def arguments(name: str, tried: click.Parameter, url: str) -> list[str]:
 # The API: each parameter that takes a path as text.
 
 
-def asks(node: ast.AST) -> bool:
-    """Whether a test asks where a path is: on this machine, or in a store."""
-    if not isinstance(node, ast.Call):
-        return False
-    name = ast.unparse(node.func)
-    kinds = ast.unparse(node.args[1]) if name == "isinstance" else ""
-    asked = re.search(r"\b(RemotePath|LocalPath|Path)\b", kinds) is not None
-    return asked or name == "is_url" or ("://" in ast.unparse(node) and "startswith" in name)
-
-
-def test_code_seldom_asks_where_a_path_is():
-    """`Location` knows; what is asked elsewhere is what only one of the two has."""
-    asked = {
-        f"{file.relative_to(PACKAGE)}: {ast.unparse(node)}"
-        for file in PACKAGE.rglob("*.py")
-        if file.name not in ("locations.py", "remote.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if asks(node)
-    }
-    assert asked == {
-        "inspect/adopt.py: isinstance(path, RemotePath)",  # to what there are no links
-        "inspect/adopt.py: isinstance(path, LocalPath)",  # whose lengths are read alone
-        "inspect/adopt.py: isinstance(home, RemotePath)",  # how it is published
-        "viewer/files.py: isinstance(self.scanner.paths[0], LocalPath)",  # to read a store costs requests
-        "viewer/statistics.py: isinstance(folder, LocalPath)",  # nothing is kept in a store by looking at it
-        "inspect/verify.py: isinstance(folder, LocalPath)",  # a store keeps the shards of replaced datasets
-        "reading/plan.py: isinstance(self.path, RemotePath)",  # what is staged
-        "reading/staging.py: str(path).startswith('gs://')",  # what TensorFlow reads itself
-        "inferring/files.py: isinstance(place, LocalPath)",  # folders of media, and those of TFDS
-        "store/remote_transaction.py: isinstance(place, RemotePath)",  # how it is published
-        "store/expand.py: isinstance(files, (str, os.PathLike, RemotePath))",  # one path, or several
-        "store/expand.py: isinstance(folder, RemotePath)",  # what a pattern matches
-        "store/expand.py: isinstance(place, RemotePath)",  # the same
-    }
-
-
 def test_both_kinds_of_locations_have_the_same_methods():
     own = {name for name, value in vars(locations.LocalPath).items() if inspect.isfunction(value)}
     assert len(own) > 15
