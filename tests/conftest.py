@@ -19,9 +19,14 @@ from hypothesis import HealthCheck, settings
 from recordspec import cli, executors
 from recordspec.wire import native
 
-# No test depends on the speed of the machine, or on what else it does.
-settings.register_profile("without_deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("without_deadlines")
+pytest_plugins = ["selection"]
+
+# No test depends on the speed of the machine, or on what else it does. `make test-all` tries all examples.
+for profile, examples in (("all", 100), ("third", 34)):
+    settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("third")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 

@@ -25,6 +25,7 @@ from recordspec.store import index as module
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 from recordspec.wire.tfrecord import Record, record_ends, scan
+from selection import scaled
 from shell import run_here as run
 
 SIZES = [0, 5, 5, 5, 300, 7, 20_000, 1, 1, 1] * 30
@@ -66,7 +67,7 @@ def test_other_tools_find_what_they_write_themselves(file, form, suffix):
 
 
 @given(st.lists(st.integers(0, len(RECORDS) - 1), max_size=8), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_records_are_those_of_a_scan(tmp_path_factory, numbers, indexed):
     path = tmp_path_factory.mktemp("index") / "x"
     path.write_bytes(b"".join(map(frame, RECORDS)))

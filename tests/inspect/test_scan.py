@@ -15,6 +15,7 @@ from recordspec.inspect.check import check
 from recordspec.store.expand import expand
 from recordspec.store.shards import File, shard_files
 from recordspec.wire.framing import framed
+from selection import scaled
 
 SCHEMA = rs.Schema.loads(
     "schema: few\nfeatures:\n  n: {dtype: int64}\n  words: {kind: var_len, dtype: string}\n"
@@ -46,7 +47,7 @@ RECORDS = st.sampled_from(
 
 
 @given(st.lists(RECORDS, max_size=20), st.integers(1, 200), st.data())
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_a_file_in_stretches_of_any_size_gives_the_same_report(tmp_path_factory, records, size, chosen):
     data = bytearray(b"".join(map(framed, records)))
     if data and chosen.draw(st.booleans()):

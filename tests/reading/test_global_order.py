@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from recordspec import SpecError
 from recordspec.reading.global_order import Share, check_share, epoch_order
+from selection import scaled
 
 # A dataset and a training outlive a release: these must not change.
 GOLDEN = {
@@ -38,7 +39,7 @@ def test_orders_are_those_of_all_releases(rows, size):
     st.integers(-5, 1 << 70),
     st.integers(0, 9),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_every_row_comes_once_and_any_position_alone(rows, size, seed, epoch):
     order = epoch_order(rows, seed, epoch, blocks_of(rows, size))
     every = order.rows_at(np.arange(rows))
@@ -69,7 +70,7 @@ def test_blocks_mix_the_rows_of_a_window():
     begin=st.integers(0, 20),
     together=st.integers(1, 4),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 def test_shares_are_every_position_once(rows, batch, workers, replicas, drop, begin, together):
     def share(worker: int) -> Share:
         return Share(

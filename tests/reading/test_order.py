@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
+from selection import scaled
 
 SCHEMA = rs.Schema.loads("""
 schema: s
@@ -129,7 +130,7 @@ PLACES = st.tuples(st.integers(0, 3), st.integers(0, 40))
     st.sampled_from(sorted(FORMS)),
     st.booleans(),
 )
-@settings(max_examples=6)
+@settings(max_examples=scaled(6))
 def test_a_start_gives_what_is_left(tmp_path_factory, rows, batch, buffer, place, form, shuffled):
     folder = tmp_path_factory.mktemp("start") / "data"
     write(folder, form, np.arange(rows), shards=min(rows, 3))

@@ -26,6 +26,7 @@ from recordspec.schema.ragged_array import (
 from recordspec.schema.values import BadValue
 from recordspec.wire.arrays import to_arrow
 from recordspec.wire.columns import Column, Fixed, Ragged, Sequence, Sparse, VarLen
+from selection import scaled
 
 LENGTHS = st.lists(st.integers(0, 3), max_size=5)
 
@@ -62,7 +63,7 @@ def lists(value) -> list:
 
 
 @pytest.mark.tensorflow
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 @given(arrays(), st.data())
 def test_rows_parts_padding_and_masks_are_those_of_a_ragged_tensor(array, data):
     tensor = as_tensor(array)
@@ -146,7 +147,7 @@ def test_sparse_values_are_sorted_as_tensorflow_sorts_them(size):
 
 
 @pytest.mark.tensorflow
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 @given(LENGTHS)
 def test_lists_are_sparse_as_tensorflow_makes_them(lengths):
     array = RaggedArray(np.arange(sum(lengths)), np.array(lengths, np.int64))

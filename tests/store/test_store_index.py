@@ -16,6 +16,7 @@ from recordspec import StoreError
 from recordspec.locations import location
 from recordspec.store.index import CHUNK, GROUP, IndexWriter, of_bytes, of_dataset
 from recordspec.store.manifest import Manifest
+from selection import scaled
 
 SCHEMA = rs.Schema.loads("{schema: s, features: {a: int64, b: text}}")
 ROWS = [{"a": number, "b": "x" * (number % 50)} for number in range(100)]
@@ -35,7 +36,7 @@ def index_of(sizes: list[int], at_once: int = 1000):
     st.integers(1, 300),
 )
 @example([1 << 32, 16], 1)
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 def test_offsets_are_sums_of_sizes(sizes, at_once):
     index = index_of(sizes, at_once)
     sums = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

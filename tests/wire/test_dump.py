@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from recordspec.wire.dump import Message, WireField, dump
 from recordspec.wire.varints import varint_bytes
+from selection import scaled
 
 
 def tag(number: int, wire: int) -> bytes:
@@ -114,7 +115,7 @@ def test_a_message_is_told_as_it_was_made(fields):
         assert numbers(dump(encoded(fields))) == fields
 
 
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 @given(st.binary(max_size=200))
 def test_no_bytes_are_too_much(data):
     found = dump(data, most=20)

@@ -13,6 +13,7 @@ from recordspec.wire.example import encode
 from recordspec.wire.framing import framed
 from recordspec.wire.proto import entries, parse_example
 from recordspec.wire.varints import varint_bytes
+from selection import scaled
 
 pytestmark = pytest.mark.usefixtures("codec")
 
@@ -77,7 +78,7 @@ def by_hand(columns: dict, row: int) -> tf.train.Features:
 
 
 @given(batches())
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_an_example_is_that_of_a_hand(batch):
     rows, columns = batch
     records = bytes_in(encode({key: column(*given) for key, given in columns.items()}, None, rows))
@@ -89,7 +90,7 @@ def test_an_example_is_that_of_a_hand(batch):
 
 
 @given(batches(), batches(lists=True))
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 def test_a_sequence_example_is_that_of_a_hand(context, sequence):
     rows = min(context[0], sequence[0])
     features = {key: (kind, values[:rows]) for key, (kind, values) in context[1].items()}
@@ -119,7 +120,7 @@ def test_keys_are_sorted_and_records_framed():
 
 
 @given(st.sampled_from([7, 14, 28, 56, 63, 64]), st.integers(0, 300), st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_numbers_of_all_widths_are_those_of_a_hand(bits, most, seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, most, 20, endpoint=True)

@@ -28,6 +28,7 @@ from recordspec.errors import RecordError
 from recordspec.wire import proto
 from recordspec.wire.columns import TF_DTYPES
 from recordspec.wire.proto import Entries
+from selection import scaled
 
 REFUSED = "TensorFlow refuses the record"
 OTHERWISE = "TensorFlow reads other values than protobuf"
@@ -321,7 +322,7 @@ def test_a_sequence_example(name):
 
 
 @given(st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_any_record(draw, sequence):
     record = any_record(draw, sequence=sequence)
     try:
@@ -331,7 +332,7 @@ def test_any_record(draw, sequence):
 
 
 @given(st.sampled_from([*EXAMPLES.values(), *SEQUENCES.values()]) | st.randoms(use_true_random=False))
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_long_values_make_no_difference(given):
     """Marks stand for them while protobuf parses: here for every value of bytes."""
     if isinstance(given, tuple):

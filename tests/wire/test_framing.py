@@ -18,6 +18,7 @@ from recordspec.wire.compression import CODECS
 from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import frames_in
 from recordspec.wire.tfrecord import Damage, check_lengths, record_ends, record_ranges, salvage
+from selection import scaled
 
 pytestmark = pytest.mark.usefixtures("codec")
 
@@ -28,7 +29,7 @@ WRITTEN = ["none", "gzip", "zlib"]
 @pytest.mark.slow
 @pytest.mark.parametrize("believed", [tfrecord.BELIEVED, 10])
 @given(damaged(), st.sampled_from(WRITTEN), st.sampled_from([1, 13, 100, 1 << 20]), st.integers(0, 3))
-@settings(max_examples=400)
+@settings(max_examples=scaled(400))
 def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression, size, flips):
     packed = bytearray(compressed(data, compression))
     if compression != "none" and flips == 3:
@@ -42,7 +43,7 @@ def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression,
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_any_bytes_are_damage_or_records(file, data):
     file.write_bytes(data)
     if FileStart(file).problem is None:
@@ -53,7 +54,7 @@ def test_any_bytes_are_damage_or_records(file, data):
 
 # TensorFlow allocates what a length says before it looks for so many bytes.
 @given(damaged(lies=(0, 1, 1000)), st.sampled_from(WRITTEN))
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, data, compression):
     file.write_bytes(compressed(data, compression))
     if FileStart(file).problem is not None:
@@ -75,7 +76,7 @@ def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, da
 
 @pytest.mark.slow
 @given(damaged(), st.sampled_from([10, 100, 1000]))
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_stretches_hold_all_records_once(file, data, size):
     file.write_bytes(data)
     whole = list(salvaged(file))
@@ -88,7 +89,7 @@ def test_stretches_hold_all_records_once(file, data, size):
 
 @given(damaged())
 @example(b"\x1f\x8b")
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 def test_heads_alone_tell_how_many_records_there_are(file, data):
     file.write_bytes(data)
     # `record_ends` is for uncompressed files: two bytes that are left of a length may begin a gzip stream
@@ -133,7 +134,7 @@ def test_many_records_take_a_few_times_the_size_of_a_chunk(file):
 
 
 @given(st.lists(st.sampled_from([0, 1, 5, 300]), max_size=60), st.integers(0, 40), st.integers(0, 3))
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_frames_are_found_from_any_byte_on(sizes, repeated, before):
     sizes = [size for size in sizes for _ in range(repeated)]
     data = bytes(before) + b"".join(frame(bytes(size)) for size in sizes)

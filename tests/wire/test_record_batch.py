@@ -14,6 +14,7 @@ from recordspec.wire import native, proto
 from recordspec.wire.arrays import counts_of, data_of, is_list, storage_of
 from recordspec.wire.proto import Listed
 from recordspec.wire.record_batch import RecordBatch, decode
+from selection import scaled
 
 pytestmark = pytest.mark.usefixtures("codec")
 
@@ -132,14 +133,14 @@ def plain(one, kind):
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(ENTRIES, STEPS), max_size=8))
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_what_protobuf_writes_is_read(rows):
     check([message(*row) for row in rows])
 
 
 @pytest.mark.slow
 @given(ENTRIES, STEPS, st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(max_size=3)), min_size=1))
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes):
     good = message(context, steps)
     records = [good]
@@ -152,7 +153,7 @@ def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes)
 
 @pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), max_size=5))
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 def test_any_bytes_are_what_protobuf_says(records):
     check(records)
     check(records, sequence=False)

@@ -21,6 +21,7 @@ from recordspec.wire.framing import length_in
 from recordspec.wire.recovery import LONGEST, headers_in, rescue
 from recordspec.wire.streams import ReadBuffer
 from recordspec.wire.tfrecord import Chunk, Damage, salvage
+from selection import scaled
 
 pytestmark = pytest.mark.usefixtures("codec")
 
@@ -62,7 +63,7 @@ def numbered(size: int, count: int) -> list[bytes]:
     st.binary(max_size=300) | st.integers(0, 300).map(bytes),
     st.lists(st.sampled_from([0, 1]) | st.integers(0, 2 * LONGEST), max_size=5),
 )
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 def test_heads_are_found_wherever_they_stand(data, lengths):
     data = data.join(head(length) for length in lengths) + data
     places = [
@@ -83,7 +84,7 @@ def test_a_record_behind_zeros_is_found(tmp_path, zeros):
 
 @pytest.mark.slow
 @given(damaged(), st.sampled_from(["none", "gzip"]), st.sampled_from([1, 100, 1 << 20]))
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, size):
     file.write_bytes(compressed(data, compression))
     plain, found = list(salvage(file, None, size)), rescued(file, size)
@@ -104,7 +105,7 @@ def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, si
     st.sampled_from(["none", "zlib"]),
     st.sampled_from([1, 50, 1 << 20]),
 )
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 def test_one_damage_anywhere_loses_the_records_that_it_touches(
     file, count, size, kind, draw, compression, chunk
 ):

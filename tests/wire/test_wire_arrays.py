@@ -23,6 +23,7 @@ from recordspec.wire.arrays import (
     take,
     to_arrow,
 )
+from selection import scaled
 
 VALUES = {
     "int64": st.integers(-(2**63), 2**63 - 1),
@@ -44,7 +45,7 @@ def columns(draw, storage: str):
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 def test_rows_are_those_of_lists_in_every_form(data):
     storage = data.draw(st.sampled_from(sorted(VALUES)))
     (one, first), (other, second) = (data.draw(columns(storage)) for _ in range(2))
@@ -67,7 +68,7 @@ def test_rows_are_those_of_lists_in_every_form(data):
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 def test_steps_of_several_forms_are_joined(data):
     parts, expected = [], []
     for _ in range(2):

@@ -14,6 +14,7 @@ from recordspec import Problem, RecordError, StoreError
 from recordspec._tf import tf
 from recordspec.wire import arrays, file_types, framing, tfrecord
 from recordspec.wire.compression import CODECS
+from selection import scaled
 
 pytestmark = pytest.mark.usefixtures("codec")
 
@@ -123,7 +124,7 @@ def test_an_empty_file_has_no_records(tmp_path):
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20))
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 def test_any_bytes_come_back(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "x"
     path.write_bytes(sealed(data))

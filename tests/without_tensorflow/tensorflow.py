@@ -1,4 +1,4 @@
-"""Stands in for TensorFlow in `make test-quick`: importing it skips the test that does.
+"""Stands in for TensorFlow where tests run without it: importing it skips the test that does.
 
 A process that a test starts cannot skip it: there the import fails, and the test needs the mark `tensorflow`.
 """
@@ -6,7 +6,7 @@ A process that a test starts cannot skip it: there the import fails, and the tes
 import sys
 
 if "pytest" not in sys.modules:
-    raise ImportError("TensorFlow is not part of `make test-quick`: mark the test with `tensorflow`")
+    raise ImportError("this test needs TensorFlow: mark it with `tensorflow`")
 
 import pytest
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from hypothesis import HealthCheck, settings
 
 import recordspec as rs
+from selection import scaled
 
 TEXTS = rs.Schema.loads(
     "schema: s\nfeatures:\n  a: {dtype: string, default: '-'}\n  b: {dtype: string, default: '-'}"
 )
 NUMBER = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
 MANY = settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=scaled(150), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from written_rows import SCHEMA, files, rows
 
 import recordspec as rs
 from recordspec.writing.division import hashes, key_bytes, split_of
+from selection import scaled
 
 
 def test_splits_and_order_follow_from_the_key_alone(tmp_path):
@@ -32,7 +33,7 @@ def test_splits_and_order_follow_from_the_key_alone(tmp_path):
 
 
 @given(st.lists(st.integers(), unique=True, min_size=1), st.lists(st.integers(), unique=True))
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 def test_new_rows_move_no_old_row_to_another_split(old, new):
     splits = {"train": 7, "validation": 2, "test": 1}
 

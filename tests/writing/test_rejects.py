@@ -20,6 +20,7 @@ from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import ImageFolder
 from recordspec.writing.sources.tfrecord import TFRecords
+from selection import scaled
 from shell import run_here as run
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  a: int64\n  b: {kind: text, max_bytes: 3}")
@@ -63,7 +64,7 @@ def test_without_bad_rows_there_is_no_file(tmp_path):
 
 @pytest.mark.slow
 @given(bad=st.sets(st.integers(0, 299)), columns=st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 def test_every_row_is_written_or_rejected(tmp_path_factory, bad, columns):
     folder = tmp_path_factory.mktemp("any") / "data"
     values = ["?" if index in bad else index for index in range(300)]

@@ -19,6 +19,7 @@ from recordspec.wire.tfrecord import scan
 from recordspec.writing import plan, sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+from selection import scaled
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +132,7 @@ def test_without_a_shuffle_the_order_is_that_of_the_source(tmp_path):
         assert ids(tmp_path / "a", manifest, split) == sorted(ids(tmp_path / "a", manifest, split))
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(st.sets(st.integers(0, 10**6), min_size=1, max_size=60), st.sets(st.integers(0, 10**6), max_size=60))
 def test_more_rows_move_no_old_one(tmp_path_factory, old, new):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")

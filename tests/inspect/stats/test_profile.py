@@ -27,6 +27,7 @@ from recordspec.inspect.stats.distinct import SmallestHashes, ValueCounts
 from recordspec.inspect.stats.profile import profile_all
 from recordspec.inspect.stats.values import SHARES, NumberValues, counted_numbers
 from recordspec.wire.arrays import numbers_array
+from selection import scaled
 
 
 def profiled(path: Path, **options) -> profile.Profile:
@@ -48,7 +49,7 @@ RECORDS = st.lists(
 
 
 @given(RECORDS)
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_values_are_those_that_were_written(tmp_path_factory, rows):
     """In features and steps of any kinds, of which Python counts the values one by one."""
     path = file_of(tmp_path_factory.mktemp("rows") / "records", [example(*row) for row in rows])
@@ -86,7 +87,7 @@ def test_values_are_those_that_were_written(tmp_path_factory, rows):
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30))
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 def test_quantiles_and_histograms_are_those_of_numpy(tmp_path_factory, values):
     records = [example({"x": ("float32", [value])}) for value in values]
     (split,) = stats(file_of(tmp_path_factory.mktemp("rows") / "records", records)).splits
@@ -243,7 +244,7 @@ def summary_of(values: list[int]) -> NumberValues:
 
 
 @given(st.lists(st.sampled_from(LARGE), min_size=1, max_size=50), st.integers(0, 4))
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 def test_numbers_that_no_float_tells_are_told(numbers, near):
     values = [LARGE[near] + number % 5 for number in range(len(numbers))] if near < 3 else numbers
     found = summary_of(values)
@@ -280,7 +281,7 @@ def test_one_far_integer_leaves_the_quantiles_of_the_others():
 
 
 @given(INTS.filter(lambda values: len(values) > 1))
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 def test_the_quantiles_and_bins_of_any_integers_are_exact(values):
     check_integers(values)
 

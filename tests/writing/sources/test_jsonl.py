@@ -15,6 +15,7 @@ from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, record
 import recordspec as rs
 from recordspec.writing.sources import base, jsonl, ranges
 from recordspec.writing.sources.jsonl import Jsonl
+from selection import scaled
 
 VALUES = st.one_of(st.none(), st.text(max_size=6))
 
@@ -212,7 +213,7 @@ def json_lines(draw) -> str:
 
 @pytest.mark.slow
 @pytest.mark.newest
-@settings(max_examples=400)
+@settings(max_examples=scaled(400))
 @given(json_lines(), st.booleans())
 def test_arrow_reads_what_python_reads(text, ignores):
     """The same records, or the same message."""

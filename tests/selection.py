@@ -1,0 +1,95 @@
+"""Which tests run where: each once, and on the oldest versions too if they can change its result.
+
+Without TensorFlow, importing it skips a test (`tests/without_tensorflow`). `--passed=FILE` writes the tests that passed
+there, and with the newest TensorFlow `--except=FILE` leaves them out: a test that has not passed without TensorFlow runs
+with it. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects the tests of `OLDEST`, the files that
+the last commits changed, and every third of all other tests, from the N-th on: three commits run them all.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).parent
+# Laws, golden files, parsing, decoding, serving: the versions of TensorFlow can change their results.
+OF_TENSORFLOW = (
+    "inspect/test_doctor.py",
+    "reading/test_serving.py",
+    "schema/features",
+    "schema/media",
+    "schema/test_golden.py",
+    "schema/test_laws.py",
+    "schema/test_numpy_decoder.py",
+    "schema/test_ragged_array.py",
+    "schema/test_schema_blocks.py",
+    "schema/test_validate.py",
+    "test_facts.py",
+    "wire/test_fast_parser.py",
+)
+# Sources and tables: the versions of pyarrow, pandas, Polars and DuckDB can.
+OF_ARROW = (
+    "inferring/test_tables.py",
+    "inspect/test_export.py",
+    "inspect/test_scan.py",
+    "inspect/test_sql.py",
+    "inspect/test_table.py",
+    "inspect/test_table_writers.py",
+    "schema/test_arrow_values.py",
+    "writing/sources",
+)
+OLDEST = [TESTS / name for name in (*OF_TENSORFLOW, *OF_ARROW)]
+# A day of work, or two.
+LAST_COMMITS = 20
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("which tests run")
+    group.addoption("--passed", type=Path, metavar="FILE", help="write the names of the tests that passed")
+    group.addoption("--except", type=Path, metavar="FILE", help="leave out the tests that FILE names")
+    group.addoption(
+        "--third", type=int, metavar="N", help="of the tests that versions seldom change, run the N-th third"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if gone := [str(path) for path in OLDEST if not path.exists()]:
+        raise pytest.UsageError(f"selection.OLDEST names what is not there: {', '.join(gone)}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out: set[str] = set()
+    if names := config.getoption("--except"):
+        left_out |= set(names.read_text().split("\n"))
+    if (third := config.getoption("--third")) is not None:
+        always = [*OLDEST, *_changed_files()]
+        others = [item.nodeid for item in items if not any(map(item.path.is_relative_to, always))]
+        left_out |= set(others) - set(others[third % 3 :: 3])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if path := terminalreporter.config.getoption("--passed"):
+        passed = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{name}\n" for name in passed))
+
+
+def scaled(examples: int) -> int:
+    """The examples that Hypothesis tries of a test: all with the profile `all`, a third with the other one."""
+    return -(-examples * settings.default.max_examples // 100)
+
+
+def _changed_files() -> set[Path]:
+    """The files of tests that the last commits added or modified; none where there is no repository."""
+    options = ("--format=", "--name-only", "--diff-filter=AM", "-M")
+    command = ["git", "log", f"-{LAST_COMMITS}", *options, "--relative", "--", "."]
+    try:
+        done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True)
+    except FileNotFoundError:
+        return set()
+    return {TESTS / name for name in done.stdout.splitlines() if "/test_" in f"/{name}"}
