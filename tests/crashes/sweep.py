@@ -1,7 +1,8 @@
 """Crashes and failures at every point at which a command changes the disk.
 
     python tests/crashes/sweep.py                     # every point of every command
-    python tests/crashes/sweep.py --sample 60         # that many points, evenly spread
+    python tests/crashes/sweep.py --sample 60         # about that many, evenly spread, and those of the core
+    python tests/crashes/sweep.py --sample 60 --run 7 # others, and those of the core
     python tests/crashes/sweep.py build append        # every point of these commands
 
 `shim.c` is compiled and loaded with LD_PRELOAD. One process imports recordspec and forks a child for each
@@ -618,7 +619,7 @@ def check_hashes(found: Tree) -> None:
 # The sweep.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Point:
     """One trial: a command, what happens to it, and at which of its calls."""
 
@@ -627,8 +628,49 @@ class Point:
     at: int
 
 
-def sweep(names: list[str], sample: int, claims: Path) -> Iterator[dict[str, object]]:
-    """Tries every point of some commands, or a sample of them, that no other process has claimed."""
+@dataclass(frozen=True)
+class Chosen:
+    """The points that a run tries.
+
+    Attributes:
+        sample: about that many, evenly spread; all if it is 0.
+        run: its number: the next run tries the points beside those of this one.
+    """
+
+    sample: int
+    run: int
+
+    def of(self, trials: dict[str, Trial]) -> list[Point]:
+        points = [
+            Point(name, mode, at)
+            for name, trial in trials.items()
+            for mode in (*MODES, POWER)
+            for at in trial.points(mode)
+        ]
+        if not self.sample:
+            return points
+        fixed = core(trials)
+        step = max(1, len(points) // max(1, self.sample - len(fixed)))
+        spread = points[self.run % step :: step]
+        return spread + sorted(fixed.difference(spread))
+
+
+def core(trials: dict[str, Trial]) -> set[Point]:
+    """The points of every run: of each command the first call of each kind, in one of the modes.
+
+    The modes take turns, so that several commands meet each kind of call in each of them.
+    """
+    points = set()
+    for number, (name, trial) in enumerate(trials.items()):
+        first = {call.name: at for at, call in reversed([*enumerate(trial.calls, 1)])}
+        for turn, at in enumerate(first.values(), number):
+            modes = [mode for mode in (*MODES, POWER) if at in trial.points(mode)]
+            points.add(Point(name, modes[turn % len(modes)], at))
+    return points
+
+
+def sweep(names: list[str], chosen: Chosen, claims: Path) -> Iterator[dict[str, object]]:
+    """Tries the chosen points of some commands that no other process has claimed."""
     from recordspec import executors
     from recordspec.writing.sources import base
 
@@ -643,14 +685,7 @@ def sweep(names: list[str], sample: int, claims: Path) -> Iterator[dict[str, obj
         known = commands()
         gc.freeze()  # a collection in a child would copy the pages of all that is loaded
         trials = {name: Trial(world, known[name]) for name in names}
-        points = [
-            Point(name, mode, at)
-            for name, trial in trials.items()
-            for mode in (*MODES, POWER)
-            for at in trial.points(mode)
-        ]
-        points = points[:: max(1, len(points) // sample) if sample else 1]
-        for point in claimed(points, claims):
+        for point in claimed(chosen.of(trials), claims):
             wrong = None
             try:
                 trials[point.command].check(point.mode, point.at)
@@ -680,6 +715,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("commands", nargs="*", metavar="COMMAND", help=f"of {', '.join(commands())}")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about that many points")
+    parser.add_argument(
+        "--run", type=int, default=0, metavar="N", help="each run has other points, beside the core"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--claims", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -687,12 +725,13 @@ def main() -> int:
     if unknown := set(names) - set(commands()):
         parser.error(f"no such command: {', '.join(sorted(unknown))}")
     if options.claims is not None:
-        for result in sweep(names, options.sample, options.claims):
+        for result in sweep(names, Chosen(options.sample, options.run), options.claims):
             print(json.dumps(result), flush=True)
         return 0
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="recordspec-shim-") as folder:
-        results = list(swept(compiled(Path(folder)), names, options.sample, options.processes))
+        chosen = Chosen(options.sample, options.run)
+        results = list(swept(compiled(Path(folder)), names, chosen, options.processes))
     return report(results, time.monotonic() - start)
 
 
@@ -709,13 +748,14 @@ def compiled(folder: Path) -> Path:
     return shim
 
 
-def swept(shim: Path, names: list[str], sample: int, processes: int) -> Iterator[dict[str, Any]]:
+def swept(shim: Path, names: list[str], chosen: Chosen, processes: int) -> Iterator[dict[str, Any]]:
     """The results of several processes, each of which tries some of the points."""
     # What the extra files of LD_PRELOAD print, and what forks of a process with threads warn of, is no message.
     environment = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONWARNINGS": "ignore"}
     claims = shim.with_name("claims")
     claims.mkdir()
-    command = [sys.executable, __file__, *names, "--sample", str(sample), "--claims", str(claims)]
+    sample = ("--sample", str(chosen.sample), "--run", str(chosen.run))
+    command = [sys.executable, __file__, *names, *sample, "--claims", str(claims)]
     outputs = [shim.with_name(f"part-{part}.jsonl") for part in range(processes)]
     running = []
     for path in outputs:
