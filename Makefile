@@ -6,6 +6,11 @@ IO := .venvs/tensorflow-2.16-io
 # Keras, JAX and PyTorch, without TensorFlow.
 FRAMEWORKS := .venvs/frameworks
 BENCH := .venvs/bench
+# The environments of the tests have the versions of a lock. uv installs them: it resolves for all versions of Python
+# at once, and environments share the files of a package.
+UV := .venvs/uv/bin/uv
+NEWEST := tests/newest.txt
+OLDEST := tests/oldest.txt
 # Servers of S3 and of Azure's blob storage, which tests start.
 SERVERS := .venvs/moto/ready .venvs/azurite/ready
 WHEEL := .venvs/wheel
@@ -13,6 +18,8 @@ WHEELS := .venvs/wheels
 FUZZ := build/fuzz
 # Python of the environment of the wheel, without a compiler.
 ALONE := env -u RECORDSPEC_NATIVE PATH=$(CURDIR)/$(WHEEL)/bin $(WHEEL)/bin/python
+ALONE_INSTALL := env -u RECORDSPEC_NATIVE PATH=$(CURDIR)/$(WHEEL)/bin UV_BUILD_CONSTRAINT=$(NEWEST) \
+	$(CURDIR)/$(UV) pip install --quiet --python $(WHEEL) -c $(NEWEST)
 # Environments have the package in place, and with it the codec, which is compiled again when its source changes.
 PACKAGE := setup.cfg setup.py pyproject.toml pipelines/recordspec/wire/codec.cpp
 # With a C++ compiler, the reference codec is an error: no test passes on it unseen.
@@ -22,17 +29,40 @@ endif
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
+# Where pip finds wheels on this machine, uv does too.
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+# Python keeps compiled modules: without them each process compiles what it imports, of TensorFlow for 12 s.
+unexport PYTHONDONTWRITEBYTECODE
+define environment
+	$(PYTHON) -m venv --without-pip $(@D)
+	UV_BUILD_CONSTRAINT=$(NEWEST) $(UV) pip install --quiet --python $(@D) -c $(VERSIONS) $(REQUIRED) || { \
+		echo "$(VERSIONS) does not fit this Python or this machine: $(@D) gets the newest versions" >&2; \
+		$(UV) pip install --quiet --python $(@D) $(REQUIRED); }
+	touch $@
+endef
 # Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
-# of the other's range when it is done. Three workers on two cores: tests also wait for processes and timeouts.
-PYTEST := -m pytest -n 3 --dist worksteal
+# of another's range when it is done. One worker more than cores: tests also wait for processes and timeouts.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count(), 7) + 1)')
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal $(if $(CI),--durations=40)
 # The tests of Spark share one session, which takes long to start: they have a process of their own.
-SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
-SPARK := -m pytest -m services tests/spark
+SPARK := -m pytest $(if $(CI),--durations=40) tests/spark
+TESTS := not services and not docs
+# TensorFlow cannot be imported: a test that tries is skipped.
+WITHOUT_TENSORFLOW := PYTHONPATH=$(CURDIR)/tests/without_tensorflow
+PASSED := build/passed-without-tensorflow.txt
+# With each commit another third of the tests runs on TensorFlow 2.16, and other crash points are tried.
+COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
+# Before a release, Hypothesis tries all examples.
+WHOLE := --hypothesis-profile all
 
-.PHONY: environments docs screenshots docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-frameworks test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
+.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-all test-frameworks test-services test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
+
+# The package and the demo with the newest versions of today, of which no lock knows.
+unpinned:
+	@$(MAKE) demo || echo "the demo fails with the newest versions of today, which are not those of $(NEWEST)" >&2
 
 # The environments in which the tests run.
 ifeq ($(HAS_IO),yes)
@@ -40,38 +70,45 @@ environments: $(IO)/ready
 endif
 environments: $(LATEST)/ready $(FRAMEWORKS)/ready $(SERVERS)
 
-test: test-latest test-io
+# Each test once: without TensorFlow if it passes there, and with the newest if it does not.
+test: $(LATEST)/ready $(SERVERS)
+	$(WITHOUT_TENSORFLOW) $(LATEST)/bin/python $(PYTEST) -m '$(TESTS) and not tensorflow' --passed=$(PASSED)
+	$(LATEST)/bin/python $(PYTEST) -m '$(TESTS)' --except=$(PASSED)
 
-test-latest: $(LATEST)/ready $(SERVERS)
-	$(LATEST)/bin/python $(PYTEST) -m 'not services and not docs'
+test-quick: $(LATEST)/ready
+	$(WITHOUT_TENSORFLOW) $(LATEST)/bin/python $(PYTEST) -m '$(TESTS) and not tensorflow and not slow'
+
+# The tests without TensorFlow on another Python: `make test-python-3.13`.
+test-python-%: .venvs/python-%/ready $(SERVERS)
+	$(WITHOUT_TENSORFLOW) .venvs/python-$*/bin/python $(PYTEST) -m '$(TESTS) and not tensorflow'
+
+# All tests on both TensorFlows, with all examples, and all that `.ci/run` runs: for a release.
+test-all: $(LATEST)/ready $(SERVERS) lint types
+	$(WITHOUT_TENSORFLOW) $(LATEST)/bin/python $(PYTEST) $(WHOLE) -m '$(TESTS) and not tensorflow'
+	$(LATEST)/bin/python $(PYTEST) $(WHOLE) -m '$(TESTS)'
+	$(MAKE) test-io-all test-frameworks crash test-services test-docs test-wheel fuzz
 
 test-frameworks: $(FRAMEWORKS)/ready
 	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks \
 		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
 
-# Fast tests without TensorFlow, which cannot be imported: tests that try are skipped.
-test-quick: $(LATEST)/ready
-	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not docs and not tensorflow and not slow'
-
 # Clusters and training jobs, in separate processes.
-test-services: test-services-latest test-services-io
-
-test-services-latest: $(LATEST)/ready $(SERVERS)
-	$(LATEST)/bin/python $(SERVICES)
+test-services: $(LATEST)/ready $(SERVERS)
+	$(LATEST)/bin/python $(PYTEST) -m services --ignore tests/spark
 	$(LATEST)/bin/python $(SPARK)
 
+# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: what these versions can change, a third of all
+# other tests, and the services of TensorFlow.
 ifeq ($(HAS_IO),yes)
 test-io: $(IO)/ready $(SERVERS)
-	$(IO)/bin/python $(PYTEST) -m 'not services and not docs and not newest'
+	$(IO)/bin/python $(PYTEST) -m '$(TESTS) and not newest' --third=$(COMMITS)
+	$(IO)/bin/python $(PYTEST) -m 'services and not newest' tests/reading
 
-test-docs-io: $(IO)/ready
-	$(IO)/bin/python $(PYTEST) -m 'docs and not newest'
-
-test-services-io: $(IO)/ready $(SERVERS)
-	$(IO)/bin/python $(SERVICES:services='services and not newest')
-	$(IO)/bin/python $(SPARK:services='services and not newest')
+test-io-all: $(IO)/ready $(SERVERS)
+	$(IO)/bin/python $(PYTEST) $(WHOLE) -m 'not newest' --ignore tests/spark
+	$(IO)/bin/python $(SPARK) -m 'not newest'
 else
-test-io test-docs-io test-services-io:
+test-io test-io-all:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
 endif
 
@@ -83,9 +120,7 @@ docs: $(LATEST)/ready
 	$(LATEST)/bin/python -m sphinx -W --keep-going -q -E -a -b html docs build/site
 
 # Every block of its pages, every journey and every notebook, run; and the site in a browser.
-test-docs: docs test-docs-latest test-docs-io
-
-test-docs-latest: $(LATEST)/ready $(SERVERS)
+test-docs: docs $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) -m docs
 
 docs-serve: docs
@@ -98,25 +133,25 @@ wheels: wheel-x86_64 wheel-aarch64
 wheel-%: $(WHEELS)/ready
 	rm -rf build/lib* build/bdist* dist/*_$*.whl
 	CXX="$(CURDIR)/$(WHEELS)/bin/python -m ziglang c++ -target $*-linux-gnu.2.17 -s" RECORDSPEC_NATIVE=required \
-		$(WHEELS)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		--wheel-dir dist --config-settings=--build-option=--plat-name=manylinux2014_$* .
+		$(UV) build --quiet --wheel --no-build-isolation --python $(WHEELS) --out-dir dist \
+		--config-setting=--build-option=--plat-name=manylinux2014_$* .
 	$(WHEELS)/bin/auditwheel show dist/*_$*.whl | grep 'following platform tag: "manylinux_2_17_$*"'
 
 # Tests of the wheel in a new environment without a compiler on the PATH: without TensorFlow, and with it; before
 # that, of the package where its codec cannot be compiled.
 test-wheel: wheel-$(shell uname -m)
 	rm -rf $(WHEEL) build/lib* build/bdist*
-	$(PYTHON) -m venv $(WHEEL)
-	$(ALONE) -m pip install --quiet --disable-pip-version-check .
+	$(PYTHON) -m venv --without-pip $(WHEEL)
+	$(ALONE_INSTALL) .
 	$(ALONE) tests/from_wheel.py reference $(WHEEL)/reference
-	$(ALONE) -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*_$$(uname -m).whl
+	$(ALONE_INSTALL) --reinstall --no-deps dist/*_$$(uname -m).whl
 	$(ALONE) tests/from_wheel.py build $(WHEEL)/work
-	$(WHEEL)/bin/python $(PIP) "$$(echo dist/*_$$(uname -m).whl)[tensorflow]"
+	$(ALONE_INSTALL) "$$(echo dist/*_$$(uname -m).whl)[tensorflow]"
 	$(ALONE) tests/from_wheel.py fit $(WHEEL)/work
 
 # Kills, failed system calls and power failures at every point at which a command changes the disk, or at POINTS of them.
 crash: $(LATEST)/ready
-	$(LATEST)/bin/python tests/crashes/sweep.py $(if $(POINTS),--sample $(POINTS))
+	$(LATEST)/bin/python tests/crashes/sweep.py $(if $(POINTS),--sample $(POINTS) --run $(COMMITS))
 
 # Fuzzes the native codec against protobuf for SECONDS, after the kept inputs, with libFuzzer and sanitizers. Needs clang,
 # and protobuf's compiler and headers. A new input that fails is written to build/fuzz.
@@ -177,40 +212,59 @@ bench-inspecting: $(BENCH)/ready
 	.venv/bin/python $(PIP) -e '.[demo]'
 	touch $@
 
-$(LATEST)/ready: $(PACKAGE)
-	$(PYTHON) -m venv $(LATEST)
-	$(LATEST)/bin/python $(PIP) -e '.[test,lint,docs]'
+$(UV): tests/requirements/uv.txt
+	$(PYTHON) -m venv .venvs/uv
+	.venvs/uv/bin/python $(PIP) -r $<
 	touch $@
 
-$(IO)/ready: $(PACKAGE) tests/oldest.txt
-	$(PYTHON) -m venv $(IO)
-	$(IO)/bin/python $(PIP) -e '.[test,io]' -c tests/oldest.txt
-	touch $@
+.venvs/%: VERSIONS = $(NEWEST)
+$(IO)/ready: VERSIONS = $(OLDEST)
 
-$(FRAMEWORKS)/ready: $(PACKAGE) tests/requirements/frameworks.txt
-	$(PYTHON) -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python $(PIP) -e '.[jax,torch]' -r tests/requirements/frameworks.txt
-	touch $@
+$(LATEST)/ready: REQUIRED = -e '.[test,lint,docs]'
+$(LATEST)/ready: $(PACKAGE) $(NEWEST) $(UV)
+	$(environment)
+
+$(IO)/ready: REQUIRED = -e '.[test,io]'
+$(IO)/ready: $(PACKAGE) $(OLDEST) $(UV)
+	$(environment)
+
+$(FRAMEWORKS)/ready: REQUIRED = -e '.[jax,torch]' -r tests/requirements/frameworks.txt
+$(FRAMEWORKS)/ready: $(PACKAGE) $(NEWEST) $(UV) tests/requirements/frameworks.txt
+	$(environment)
+
+.venvs/python-%/ready: PYTHON = python$*
+.venvs/python-%/ready: REQUIRED = -e '.[test]'
+.venvs/python-%/ready: $(PACKAGE) $(NEWEST) $(UV)
+	$(environment)
+
+.venvs/%/ready: REQUIRED = -r $<
+.venvs/%/ready: tests/requirements/%.txt $(NEWEST) $(UV)
+	$(environment)
+
+# The locks, which name all packages that the environments of the tests have; for all versions of Python, on any
+# machine. The lower bounds stand in tests/requirements/oldest.txt.
+LOCK := env -u UV_FIND_LINKS $(UV) pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
+	--custom-compile-command 'make lock' setup.cfg
+lock: $(UV)
+	$(LOCK) --extra test --extra lint --extra docs --extra jax --extra view \
+		tests/requirements/frameworks.txt tests/requirements/moto.txt tests/requirements/wheels.txt -o $(NEWEST)
+	$(LOCK) --extra test --extra io -c tests/requirements/oldest.txt -o $(OLDEST)
+	cd tests/requirements/azurite && npm update --package-lock-only --omit-lockfile-registry-resolved --silent
 
 # The environments of the benchmarks: packages with conflicting requirements have one each.
 $(BENCH)/ready: $(PACKAGE)
 
-.PRECIOUS: .venvs/%/ready
+.PRECIOUS: .venvs/%/ready .venvs/python-%/ready
 .venvs/%/ready: benchmarks/requirements/%.txt
 	$(PYTHON) -m venv .venvs/$*
 	.venvs/$*/bin/python $(PIP) -r $<
 	touch $@
 
-.venvs/%/ready: tests/requirements/%.txt
-	$(PYTHON) -m venv .venvs/$*
-	.venvs/$*/bin/python $(PIP) -r $<
-	touch $@
-
 # Where npm cannot install it, the tests that need it are skipped, with the reason.
-.venvs/azurite/ready: tests/requirements/azurite.json
+.venvs/azurite/ready: tests/requirements/azurite/package.json tests/requirements/azurite/package-lock.json
 	mkdir -p .venvs/azurite
-	cp $< .venvs/azurite/package.json
-	cd .venvs/azurite && npm install --silent --no-audit --no-fund || echo "no azurite: tests of Azure are skipped"
+	cp $^ .venvs/azurite
+	cd .venvs/azurite && npm ci --silent --no-audit --no-fund || echo "no azurite: tests of Azure are skipped"
 	touch $@
 
 clean:

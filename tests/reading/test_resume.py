@@ -16,7 +16,7 @@ import pytest
 
 import recordspec as rs
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.newest]
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: float32, shape: [4]}, y: float32}")
 EPOCHS, STEPS = 3, 7  # of 16 rows, the last of 4
