@@ -17,7 +17,7 @@ from recordspec.inspect.decode_source import module_source
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.features.audio import Audio
 from recordspec.schema.features.image import Image
-from recordspec.testing import Case
+from recordspec.testing import Case, trace_together
 from recordspec.wire.columns import Section
 
 ROOT = Path(__file__).parents[2]
@@ -36,13 +36,14 @@ FURTHER: list[tuple[str, Section]] = [
 ]  # fmt: skip
 
 
-def further(text: str, section: Section) -> Case:
-    feature = rs.Schema.loads(f"schema: s\nfeatures: {{f: {text}}}").names["f"]
+def further(number: int, text: str, section: Section) -> Case:
+    (feature,) = rs.Schema.loads(f"schema: s\nfeatures: {{further_{number}: {text}}}").features
     return Case(feature, section)
 
 
 ALL = [*(case for case in CASES if getattr(case.feature, "encoding", "") not in ("flac", "webp"))]
-ALL += [further(*one) for one in FURTHER]
+ALL += [further(number, *one) for number, one in enumerate(FURTHER)]
+GRAPHS = list(dict.fromkeys(case.shared for case in trace_together(ALL)))
 
 
 def types(schema: rs.Schema) -> list[tuple]:
@@ -67,18 +68,18 @@ def decoded_by(source: str, records: list[bytes]) -> dict:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("case", ALL, ids=str)
-def test_it_decodes_to_the_same_tensors(case):
-    source = module_source(case.schema)
+@pytest.mark.parametrize("graphs", GRAPHS, ids=lambda graphs: f"{len(graphs.schema.names)} features")
+def test_it_decodes_to_the_same_tensors(graphs):
+    source, expected = module_source(graphs.schema), graphs.trace("batch").values
     assert "recordspec" not in source
-    found = decoded_by(source, case.records)
-    assert list(found) == list(case.decoded_batch)
-    tf.nest.assert_same_structure(found, case.decoded_batch, expand_composites=True)
-    for one, other in zip(
-        *(tf.nest.flatten(each, expand_composites=True) for each in (found, case.decoded_batch)), strict=True
-    ):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    found = decoded_by(source, graphs.records)
+    assert list(found) == list(expected)
+    tf.nest.assert_same_structure(found, expected, expand_composites=True)
+    for name in expected:
+        flat = (tf.nest.flatten(each[name], expand_composites=True) for each in (found, expected))
+        for one, other in zip(*flat, strict=True):
+            assert one.dtype == other.dtype, name
+            np.testing.assert_array_equal(one.numpy(), other.numpy(), err_msg=name)
 
 
 FOLLOWING = """

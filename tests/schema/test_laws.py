@@ -18,6 +18,8 @@ from recordspec.wire.arrays import bytes_in, strings_array
 
 CASES = trace_together(CASES)
 GRAPHS = list(dict.fromkeys(case.shared for case in CASES))
+# The cases of a graph follow each other: each worker of pytest traces the graphs of its cases.
+CASES = sorted(CASES, key=lambda case: GRAPHS.index(case.shared))
 DECODING = {
     testing.stored_again_it_is_the_same,
     testing.the_decoded_type_is_the_spec,

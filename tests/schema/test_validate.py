@@ -33,6 +33,7 @@ from recordspec.store.shards import File, shard_files
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
+from selection import scaled
 from third_party_data import DATA, needs_data
 
 # Of every kind one instance in every section, of the most keys.
@@ -74,7 +75,7 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     records = [
         damaged(schema.record == "sequence_example", record, chance)
         for record in case.records
-        for _ in range(3)
+        for _ in range(scaled(3))
     ]
     refused = refused_by(schema.decode, records)
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
