@@ -34,11 +34,12 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 # Python keeps compiled modules: without them each process compiles what it imports, of TensorFlow for 12 s.
 unexport PYTHONDONTWRITEBYTECODE
 define environment
-	$(PYTHON) -m venv --without-pip $(@D)
-	UV_BUILD_CONSTRAINT=$(NEWEST) $(UV) pip install --quiet --python $(@D) -c $(VERSIONS) $(REQUIRED) || { \
+	@echo "installing $(@D)"
+	@$(PYTHON) -m venv --without-pip $(@D)
+	@UV_BUILD_CONSTRAINT=$(NEWEST) $(UV) pip install --quiet --python $(@D) -c $(VERSIONS) $(REQUIRED) || { \
 		echo "$(VERSIONS) does not fit this Python or this machine: $(@D) gets the newest versions" >&2; \
 		$(UV) pip install --quiet --python $(@D) $(REQUIRED); }
-	touch $@
+	@touch $@
 endef
 # Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
 # of another's range when it is done. One worker more than cores: tests also wait for processes and timeouts.
