@@ -148,10 +148,6 @@ class Graphs:
         self.schema, self._rows = schema, rows
         self._traced: dict[GraphName, Traced | Exception] = {}
 
-    @cached_property
-    def records(self) -> list[bytes]:
-        return self.schema.encode_batch(columns_of(self.schema, self._rows), len(self._rows))
-
     def trace(self, name: GraphName) -> Traced:
         """Raises what tracing or running the graph raises."""
         if name not in self._traced:
@@ -172,13 +168,12 @@ class Graphs:
             return None
 
     def _trace(self, name: GraphName) -> Traced:
-        count = len(self._rows)
+        columns, count = columns_of(self.schema, self._rows), len(self._rows)
         if name == "block":
-            columns = columns_of(self.schema, self._rows)
             block = tf.data.Dataset.from_tensors(self.schema.encode_block(columns, count))
             dataset = block.map(self.schema.decode_block)
         else:
-            records = tf.data.Dataset.from_tensor_slices(self.records)
+            records = tf.data.Dataset.from_tensor_slices(self.schema.encode_batch(columns, count))
             dataset = (records.batch(count) if name == "batch" else records).map(self.schema.decode)
         return Traced(dataset.element_spec, next(iter(dataset)) if name == "batch" else {})
 
