@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 
 from recordspec import executors
 from recordspec.executors import ProcessExecutor, ThreadPool
+from waiting import wait_until
 
 
 class TwoArgumentsError(Exception):
@@ -49,9 +50,15 @@ def test_what_cannot_be_sent_between_processes_is_told_with_its_reason(capfd):
     assert capfd.readouterr().err == ""
 
 
-def seen(numbers: list[int], seconds: float, attempt: str) -> tuple[int, list[int]]:
-    """The process that runs it, and what an earlier task has left in its argument."""
-    time.sleep(seconds)
+def seen(numbers: list[int], together: Path | None, attempt: str) -> tuple[int, list[int]]:
+    """The process that runs it, and what an earlier task has left in its argument.
+
+    Waits until two processes of their own run tasks, which each leave a file in the folder `together`.
+    """
+    if together is not None:
+        if multiprocessing.parent_process() is not None:
+            (together / str(os.getpid())).touch()
+        wait_until(lambda: len(os.listdir(together)) >= 2)
     numbers.append(len(numbers))
     return os.getpid(), numbers
 
@@ -60,19 +67,21 @@ def test_a_little_work_is_done_in_this_process_with_copies_of_the_tasks(monkeypa
     monkeypatch.setattr(executors, "_ALONE", 60.0)
     numbers: list[int] = []
     with executors.executor(2, "tasks") as several:
-        assert list(several.map(seen, [(numbers, 0)] * 9)) == [(os.getpid(), [0])] * 9
+        assert list(several.map(seen, [(numbers, None)] * 9)) == [(os.getpid(), [0])] * 9
         with pytest.raises(ValueError, match="the reason"):
             list(several.map(fail, [("not pickled",)]))
     assert numbers == []
 
 
-def test_processes_begin_once_there_is_work_for_them(monkeypatch):
+def test_processes_begin_once_there_is_work_for_them(monkeypatch, tmp_path):
+    """While the first task goes on in this process, which waits for them, unless it was stopped for as long."""
     monkeypatch.setattr(executors, "_ALONE", 0.2)
     with executors.executor(2, "tasks") as several:
-        first, *others = several.map(seen, [([], 0.1 if number else 0.5) for number in range(9)])
-    assert first == (os.getpid(), [0])
-    assert {numbers == [0] for _, numbers in others} == {True}
-    assert len({process for process, _ in others} - {os.getpid()}) == 2
+        first, *others = several.map(seen, [([], tmp_path)] * 9)
+    assert {numbers == [0] for _, numbers in (first, *others)} == {True}
+    processes = {process for process, _ in others}
+    assert sorted(map(str, processes - {os.getpid()})) == sorted(os.listdir(tmp_path))
+    assert len(os.listdir(tmp_path)) == 2
 
 
 def blocked(attempt: str) -> int:
@@ -136,14 +145,20 @@ def test_closing_waits_for_what_has_begun_alone():
     threads, begun, go_on, late = ThreadPool("closed"), threading.Event(), threading.Event(), []
     first = threads.submit(lambda: (begun.set(), go_on.wait(60)))
     last = threads.submit(late.append, 1)
+    closing = threading.Thread(target=threads.close)
     begun.wait(60)
-    threading.Timer(0.01, go_on.set).start()
-    threads.close()
+    closing.start()
+    wait_until(lambda: threads._closed)
+    closing.join(0.1)  # it would be long enough to end
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(60)
+    assert not closing.is_alive()
     assert first.done()
     assert not last.done()
     assert not late
 
 
 def test_an_interrupt_at_any_place_leaves_threads_that_can_be_closed():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], timeout=60, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], timeout=240, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -21,6 +21,12 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch):
+    """Lines are not cut at the width of the terminal in which the tests run."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def test_a_terminal_has_a_line_of_each_stage():
     stream = Terminal()
     with Progress(stream=stream) as bar:
@@ -133,10 +139,10 @@ CELLS = [
     f"assert sys.prefix == {sys.prefix!r}\n"
     "schema = rs.Schema.loads('{schema: s, features: {number: int64, text: string}}')\n"
     "rows = [{'number': n, 'text': '<b>'} for n in range(1000)]\n"
-    "manifest = rs.write(schema, rows, 'few')",
     "from recordspec import progress\n"
-    "progress._FIRST_SHOWN = progress._SHOWN_EACH = 0\n"
-    "manifest = rs.write(schema, rows, 'data')",
+    "progress._FIRST_SHOWN = 3600\n"
+    "manifest = rs.write(schema, rows, 'few')",
+    "progress._FIRST_SHOWN = progress._SHOWN_EACH = 0\nmanifest = rs.write(schema, rows, 'data')",
     "schema",
     "rs.scan('data')",
     "get_ipython().complete('schema[\"')[1]",
@@ -146,7 +152,7 @@ CELLS = [
 @pytest.mark.slow
 def test_a_kernel_shows_bars_and_tables_and_completes_names(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     short, long, schema, table, names = (cell.outputs for cell in notebook.cells)
     assert short == []
     (bar,) = long

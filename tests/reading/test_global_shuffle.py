@@ -235,7 +235,7 @@ data, how = {str(tmp_path / "data")!r}, dict(batch=20000, shuffle={GLOBAL}, repe
 left = iter(rs.read(rs.Schema.load(data + "/schema.yaml"), data, **how))
 print(int(next(left)["a"].shape[0]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout) == (0, "20000\n")
 
 

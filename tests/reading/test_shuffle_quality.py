@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,8 @@ def test_a_larger_buffer_brings_rows_from_further_away(data):
 
 
 def test_classes_that_stand_together_on_disk_are_told_from_a_shuffle(data):
-    near = classes(recipe(data, shuffle={"buffer": 2, "seed": 1}, interleave={"cycle": 1}), "mood", 10.0)
-    far = classes(recipe(data, shuffle={"buffer": ROWS, "seed": 1}), "mood", 10.0)
+    near = classes(recipe(data, shuffle={"buffer": 2, "seed": 1}, interleave={"cycle": 1}), "mood", math.inf)
+    far = classes(recipe(data, shuffle={"buffer": ROWS, "seed": 1}), "mood", math.inf)
     assert near.rows == far.rows == ROWS
     assert near.same_by_chance == far.same_by_chance == 0.25
     assert near.same_on_disk == far.same_on_disk == (ROWS - 4) / (ROWS - 1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
 import recordspec as rs
 from recordspec.viewer import jobs
 from recordspec.viewer.jobs import Jobs
+from waiting import wait_until
 
 
 def waited(job):
@@ -40,7 +41,7 @@ def test_a_first_part_is_there_before_the_end():
 
     def work(progress, publish):
         publish("first")
-        go_on.wait(10)
+        go_on.wait(60)
         return "whole"
 
     job = Jobs().of("a", work)
@@ -66,24 +67,25 @@ def test_an_error_is_raised_for_who_asks_and_the_job_begins_again(error):
 
 
 def test_a_job_of_which_nobody_asks_is_cancelled_and_begins_again(monkeypatch):
-    monkeypatch.setattr(jobs, "_FORGOTTEN", 0.2)
+    now = [100.0]
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=lambda: now[0]))
     made, ended = Jobs(), []
 
     def work(progress, publish):
         try:
-            for _ in range(1000):
+            for row in range(30):
+                if row == 5:
+                    progress.ask()  # as a request does
+                now[0] += 1
                 progress.advance(1)
-                time.sleep(0.01)
         finally:
             ended.append(progress.rows)
         return "whole"
 
     job = made.of("a", work)
-    while not ended:
-        time.sleep(0.02)
-    assert 5 < ended[0] < 500
-    while not job.is_done:
-        time.sleep(0.01)
+    wait_until(lambda: job.is_done)
+    assert ended == [5 + 11]
+    assert job.is_lost
     assert made.of("a", work) is not job
 
 
