@@ -867,7 +867,7 @@ def no_waiting():
         raise AssertionError("waited for a pipe")
 
     before = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(30)
+    signal.alarm(60)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

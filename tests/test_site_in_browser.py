@@ -71,6 +71,7 @@ def opened(browser):
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
+        page.set_default_timeout(120_000)
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda request: None if local(request.url) else wrong.append(request.url))
@@ -104,7 +105,7 @@ def test_search_finds_an_option_and_a_class(opened):
         page.fill("input[name=q]", words)
         page.keyboard.press("Enter")
         # results appear one after another
-        page.wait_for_selector(f"#search-results li:has-text('{expected}')", timeout=20_000)
+        page.wait_for_selector(f"#search-results li:has-text('{expected}')")
 
 
 def test_navigation_leads_to_a_page_and_to_the_next(opened):
@@ -134,7 +135,6 @@ def test_a_narrow_screen_has_a_menu(opened):
     link = page.locator(".sidebar-tree a[href='reference/commands.html']")
     assert not link.is_visible() or link.bounding_box()["x"] < 0
     page.click("label.nav-overlay-icon")
-    page.wait_for_timeout(500)
-    assert link.bounding_box()["x"] >= 0
+    page.wait_for_function("link => link.getBoundingClientRect().x >= 0", arg=link.element_handle())
     link.click()
     assert page.inner_text("h1").startswith("Commands")

@@ -100,13 +100,25 @@ def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
     )
 
 
+def on_a_terminal(home, *arguments: str, stream: str, other: int | None = None) -> tuple[int, str]:
+    """The exit code of a command, and what it writes to a terminal: that comes there some time after it is written."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "recordspec", *arguments]
+    streams = {"stdout": other, "stderr": other, stream: follower}
+    with subprocess.Popen(command, cwd=home, env=ENVIRONMENT, **streams) as process:
+        os.close(follower)
+        shown = b""
+        with suppress(OSError):  # at the end of what a terminal was told
+            while some := os.read(leader, 4096):
+                shown += some
+    os.close(leader)
+    return process.returncode, shown.decode().replace("\r\n", "\n")
+
+
 def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
     byte = spoil(home, 1, 7)
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "recordspec", "check", "s.yaml", "data"]
-    subprocess.run(command, cwd=home, stdout=follower, stderr=subprocess.PIPE, env=ENVIRONMENT, check=False)
-    with open(leader, "rb", buffering=0) as terminal:
-        shown = terminal.read(4096).decode().replace("\r\n", "\n")
+    code, shown = on_a_terminal(home, "check", "s.yaml", "data", stream="stdout", other=subprocess.DEVNULL)
+    assert code == 1
     place = f"data/train-00001-of-00002.tfrecord: record 7 at byte {byte}"
     assert click.unstyle(shown).splitlines() == [
         "features.n: wrong kind of list in 1 of 20 rows",
@@ -137,25 +149,14 @@ def test_tensorflow_is_not_loaded(home):
 
 
 def test_on_a_terminal_it_is_a_sentence(home):
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "recordspec", "check", "c.yaml"]
-    subprocess.run(command, cwd=home, stdout=follower, env=ENVIRONMENT, check=True)
-    with open(leader, "rb", buffering=0) as terminal:
-        assert terminal.read(100).decode() == "20 rows of 2 files are valid\r\n"
+    assert on_a_terminal(home, "check", "c.yaml", stream="stdout") == (0, "20 rows of 2 files are valid\n")
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "recordspec", "check", "c.yaml"]
-    with subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=follower, env=ENVIRONMENT):
-        os.close(follower)
-        shown = b""
-        with suppress(OSError):  # at the end of what a terminal was told
-            while some := os.read(leader, 4096):
-                shown += some
-    os.close(leader)
-    assert b"checking" in shown
-    assert b"20 rows" in shown
+    code, shown = on_a_terminal(home, "check", "c.yaml", stream="stderr", other=subprocess.DEVNULL)
+    assert code == 0
+    assert "checking" in shown
+    assert "20 rows" in shown
     assert run("check", "c.yaml", cwd=home).stderr == ""
 
 

@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +32,22 @@ FIT = "fit: {inputs: x, targets: y}\n"
 PAGE = (Path(__file__).parents[2] / "docs/distributed.md").read_text()
 
 
+# Below those that Linux gives to whoever asks for any, which it could give to another before a worker listens.
+_ports = count(20_000 + os.getpid() * 16 % 10_000)
+
+
+def free_port() -> int:
+    """A port that nobody has."""
+    for port in _ports:
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("localhost", port))
+            return port
+    raise AssertionError
+
+
 def run(script: str, folder: Path, workers: int = 1, **environment: str) -> list[str]:
     """Runs a script in so many processes, workers of one cluster if several. Gives what each printed last."""
-    sockets = [socket.socket() for _ in range(workers)]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    hosts = [f"localhost:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
+    hosts = [f"localhost:{free_port()}" for _ in range(workers)]
     (folder / "script.py").write_text(script)
     processes = []
     try:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 BUCKET = "datasets"
 SCHEMES = ("s3", "gs", "az")
 SECRET, SESSION = "s3cr3t-of-the-tests-0123456789", "t0ken-of-the-session-9876543210"
-_SECONDS = 60.0
+_SECONDS = 240.0
 # Azurite's, which its manual publishes.
 _ACCOUNT = "devstoreaccount1"
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

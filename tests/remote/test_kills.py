@@ -6,6 +6,7 @@ import os
 import random
 import signal
 from collections.abc import Iterator
+from queue import SimpleQueue
 
 import pytest
 from faulty_proxy import Fault
@@ -99,10 +100,12 @@ def test_a_build_that_is_killed_leaves_the_dataset_before_or_after(server, bucke
     for number, point in enumerate(points):
         place = prepared(number)
         kind = ("drop", "lost answer")[number % 2]
-        child: list[int] = []
-        fault = Fault(kind, skip=point, then=lambda child=child: os.kill(child[0], signal.SIGKILL))
+        child: SimpleQueue[int] = SimpleQueue()  # its request may come before this process knows its number
+        fault = Fault(
+            kind, skip=point, then=lambda child=child: os.kill(child.get(timeout=60), signal.SIGKILL)
+        )
         with server.proxy.failing(fault):
-            child.append(forking.start(*build(place, *killed)))
+            child.put(forking.start(*build(place, *killed)))
             assert forking.wait() == -signal.SIGKILL, forking.said()
         found = dataset(place)
         assert found in (old, new)

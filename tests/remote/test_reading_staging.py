@@ -6,7 +6,6 @@ import fcntl
 import gc
 import json
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from recordspec.schema.options import from_python
 from recordspec.store.expand import expand
 from recordspec.store.manifest import FILE as MANIFEST
 from shell import run_here
+from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -71,15 +71,10 @@ def unlocked(folder: str) -> bool:
     return True
 
 
-def soon_unlocked(folder: str) -> bool:
-    """Whether no lease is left, soon after the last iterator was dropped: threads of TensorFlow's end."""
+def wait_until_unlocked(folder: str) -> None:
+    """Returns once no lease is left after the last iterator was dropped: threads of TensorFlow end some time later."""
     gc.collect()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if unlocked(folder) and not reading_staging._passes:
-            return True
-        time.sleep(0.02)
-    return False
+    wait_until(lambda: unlocked(folder) and not reading_staging._passes)
 
 
 def held(folder: Path) -> int:
@@ -114,7 +109,7 @@ def test_the_order_is_that_of_local_files(both, copies, name):
     assert ids(dataset) == expected
     if "seed" not in OPTIONS[name]:
         assert ids(dataset) == expected  # a second pass
-    assert soon_unlocked(copies["folder"])
+    wait_until_unlocked(copies["folder"])
 
 
 def test_blocks_are_read(bucket, tmp_path, copies):
@@ -132,7 +127,7 @@ def test_an_iterator_that_is_dropped_leaves_no_lease(both, copies):
         for _ in range(count):
             next(iterator)
         del iterator
-        assert soon_unlocked(copies["folder"])
+        wait_until_unlocked(copies["folder"])
 
 
 def test_reading_goes_on_where_it_was(both, copies):
@@ -326,7 +321,7 @@ def test_a_shard_that_is_gone_is_named(both, copies):
     assert f"`{place}` does not exist, and the manifest lists it" in str(error.value)
     assert "Traceback" not in str(error.value)
     del error  # it holds the iterator
-    assert soon_unlocked(copies["folder"])
+    wait_until_unlocked(copies["folder"])
 
 
 def test_a_model_trains_while_copies_come_and_go(both, copies):
@@ -340,7 +335,7 @@ def test_a_model_trains_while_copies_come_and_go(both, copies):
     assert np.isfinite(history.history["loss"]).all()
     assert len(history.history["loss"]) == 2
     del dataset, pairs
-    assert soon_unlocked(copies["folder"])
+    wait_until_unlocked(copies["folder"])
 
 
 def test_a_folder_that_cannot_be_written_is_named(both, tmp_path):

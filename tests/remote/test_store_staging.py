@@ -8,10 +8,8 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from threading import Event
 
@@ -22,6 +20,7 @@ from recordspec.errors import StoreError
 from recordspec.remote import RemotePath
 from recordspec.store import staging
 from recordspec.store.staging import StagedObject, StagingFolder
+from waiting import wait_for_a_later_time, wait_until
 
 KIB = 1 << 10
 
@@ -106,6 +105,7 @@ def test_a_copy_that_was_changed_is_named_and_made_again(bucket, server, tmp_pat
     for name, one in objects.items():
         lease = folder.fetch(one)
         lease.release()
+        wait_for_a_later_time(lease.path)
         DAMAGE[name](lease.path)
         for requests in (1, 0):
             with server.proxy.failing():
@@ -133,6 +133,7 @@ def test_a_copy_is_hashed_again_only_if_its_file_is_another(bucket, server, tmp_
 
     changes = [lambda: None, path.touch, copied, path.with_name(f"{path.name}.stamp").unlink]
     for change, count in zip(changes, (0, 1, 2, 3), strict=True):
+        wait_for_a_later_time(path)
         change()
         for _ in range(2):
             with server.proxy.failing():
@@ -152,6 +153,7 @@ def test_an_object_without_a_hash_is_compared_with_its_download(bucket, server, 
     stamp = path.with_name(f"{path.name}.stamp")
     for change, requests in ((path.touch, 0), (lambda: flip(path), 1), (stamp.unlink, 1)):
         folder.fetch(one).release()
+        wait_for_a_later_time(path)
         change()
         with server.proxy.failing():
             folder.fetch(one).release()
@@ -179,19 +181,23 @@ def test_a_copy_is_on_the_disk_before_it_has_its_name(bucket, tmp_path, monkeypa
     lease.release()
 
 
+def use(folder: StagingFolder, one: StagedObject) -> None:
+    """Fetches a copy. The next use is at a later time."""
+    folder.fetch(one).release()
+    wait_for_a_later_time(folder.folder / f"{one.name}.stamp")
+
+
 def test_the_copy_that_was_used_the_longest_ago_goes(bucket, tmp_path):
     folder = StagingFolder(tmp_path, 1000 * KIB)
     objects = [put(bucket / str(number), number, 300 * KIB) for number in range(5)]
     for one in (*objects[:3], objects[0]):
-        folder.fetch(one).release()
-        time.sleep(0.01)
+        use(folder, one)
     folder.fetch(objects[3]).release()
     assert names(tmp_path) == sorted(objects[number].sha256 for number in (0, 2, 3))
     held_by_reader = folder.fetch(objects[2])
-    time.sleep(0.01)
+    wait_for_a_later_time(held_by_reader.path.with_name(f"{objects[2].name}.stamp"))
     for number in (0, 3):
-        folder.fetch(objects[number]).release()
-        time.sleep(0.01)
+        use(folder, objects[number])
     folder.fetch(objects[4]).release()
     assert held_by_reader.path.exists()
     left = sorted(objects[number].sha256 for number in (2, 3, 4))
@@ -214,7 +220,7 @@ def test_a_full_disk_gets_room_by_unused_copies(bucket, tmp_path, monkeypatch):
         lease = folder.fetch(one)
         assert hashlib.sha256(lease.path.read_bytes()).hexdigest() == one.sha256
         lease.release()
-        time.sleep(0.01)
+        wait_for_a_later_time(lease.path.with_name(f"{one.name}.stamp"))
     assert names(tmp_path) == sorted(one.sha256 for one in objects[1:3])
     leases = [folder.fetch(one) for one in objects[1:3]]
     with pytest.raises(StoreError) as error:
@@ -302,20 +308,20 @@ def test_an_object_of_another_size_is_an_error(bucket, tmp_path):
         assert names(tmp_path) == []
 
 
-# Fetches objects in a random order, reads each copy and compares its hash, for some seconds; prints how many.
+# Fetches objects in a random order, reads each copy and compares its hash, until it is told to stop; prints how many.
 READER = """
 import hashlib, json, random, sys, time
 from pathlib import Path
 from recordspec.remote import RemotePath
 from recordspec.store.staging import StagedObject, StagingFolder
-folder, size, seed, seconds, objects = json.loads(sys.argv[1])
+folder, size, seed, stop, objects = json.loads(sys.argv[1])
 objects = [StagedObject(remote=RemotePath.parse(url), bytes=bytes, sha256=sha256) for url, bytes, sha256 in objects]
-staging, numbers, end, done = StagingFolder(Path(folder), size), random.Random(seed), time.monotonic() + seconds, 0
+staging, numbers, done = StagingFolder(Path(folder), size), random.Random(seed), 0
 print("begun", flush=True)
-while time.monotonic() < end:
+while done < 20 or not Path(stop).exists():
     one = numbers.choice(objects)
     lease = staging.fetch(one)
-    time.sleep(0.003)
+    time.sleep(0.003)  # others need room meanwhile
     assert hashlib.sha256(lease.path.read_bytes()).hexdigest() == one.sha256
     lease.release()
     done += 1
@@ -328,32 +334,35 @@ def test_processes_share_a_folder_whose_size_is_kept_while_one_is_killed(bucket,
     objects = [put(bucket / str(number), number, 100 * KIB + number * 7001) for number in range(12)]
     told = [(str(one.remote), one.bytes, one.sha256) for one in objects]
     size = 700 * KIB
-    folder = tmp_path / "copies"
+    folder, stop = tmp_path / "copies", tmp_path / "stop"
 
-    def reader(seed: int, seconds: float) -> subprocess.Popen:
-        given = json.dumps([str(folder), size, seed, seconds, told])
+    def reader(seed: int) -> subprocess.Popen:
+        given = json.dumps([str(folder), size, seed, str(stop), told])
         process = subprocess.Popen([sys.executable, "-c", READER, given], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         return process
 
     folder.mkdir()
-    readers = [reader(seed, 6) for seed in range(3)]
-    killed, most, samples, kills, seed = readers.pop(), 0, 0, 0, 3
-    while any(one.poll() is None for one in readers):
-        most, samples = max(most, held(folder)), samples + 1
-        if kills < 6 and any(name.endswith(".part") for name in names(folder)) and samples % 50 == 0:
-            killed.send_signal(signal.SIGKILL)
-            killed.wait()
-            killed, kills, seed = reader(seed, 20), kills + 1, seed + 1
-    killed.kill()
-    killed.wait()
-    assert kills >= 2
-    assert samples > 100
-    assert size * 0.5 < most <= size
-    done = [int(one.stdout.read()) for one in readers if one.stdout is not None]
-    assert all(one.wait() == 0 for one in readers)
-    assert min(done) > 20
+    most = 0
+
+    def is_downloaded() -> bool:
+        """Looks many times at the size, and then whether there is a download, of whichever process."""
+        nonlocal most
+        most = max(most, *(held(folder) for _ in range(50)))
+        return most > size * 0.5 and any(name.endswith(".part") for name in names(folder))
+
+    readers = [reader(seed) for seed in range(2)]
+    for seed in range(2, 12):
+        killed = reader(seed)
+        wait_until(is_downloaded)
+        killed.kill()
+        killed.wait()
+    stop.touch()
+    done = [one.communicate()[0] for one in readers]
+    assert [one.returncode for one in readers] == [0, 0]
+    assert min(map(int, done)) >= 20
+    assert most <= size
     # nothing is left locked or half
     last = StagingFolder(folder, size)
     for one in objects:

@@ -6,10 +6,11 @@ takes a proxy (`https_proxy`) and certificates (`CURL_CA_BUNDLE`) from the envir
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import subprocess
-import threading
+from contextlib import suppress
 from pathlib import Path
 
 from faulty_proxy import LocalHandler, LocalServer
@@ -63,11 +64,9 @@ class TlsProxy:
                 with (
                     context.wrap_socket(self.connection, server_side=True) as inside,
                     socket.create_connection(("127.0.0.1", port)) as outside,
+                    suppress(OSError),
                 ):
-                    back = threading.Thread(target=_pump, args=(outside, inside), daemon=True)
-                    back.start()
-                    _pump(inside, outside)
-                    back.join()
+                    _pass_on(inside, outside)
 
         self._server = LocalServer(Handler)
         self.environment = {
@@ -80,10 +79,12 @@ class TlsProxy:
         self._server.close()
 
 
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(1 << 16):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        return
+def _pass_on(inside: ssl.SSLSocket, outside: socket.socket) -> None:
+    """Passes on what comes from either side, until one ends. In one thread: OpenSSL does not let two use a connection."""
+    others = {inside: outside, outside: inside}
+    while True:
+        ready = [inside] if inside.pending() else select.select([*others], [], [])[0]
+        for one in ready:
+            if not (data := one.recv(1 << 16)):
+                return
+            others[one].sendall(data)

@@ -23,6 +23,7 @@ from recordspec.locations import location
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import Manifest
 from recordspec.store.remote_transaction import RemoteTransaction
+from waiting import wait_until
 
 pytestmark = pytest.mark.services
 
@@ -246,8 +247,7 @@ def test_ctrl_c_cancels_the_job_and_leaves_nothing(session, tmp_path, monkeypatc
     monkeypatch.setattr(stages, "write_shard", after_a_batch(stages.write_shard, marker, wait))
 
     def interrupt():
-        while not marker.exists():
-            time.sleep(0.05)
+        wait_until(marker.exists)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
@@ -258,7 +258,7 @@ def test_ctrl_c_cancels_the_job_and_leaves_nothing(session, tmp_path, monkeypatc
     assert str(error.value) == f"{tmp_path}/data: interrupted after 90 rows (nothing was published)"
     assert list(tmp_path.iterdir()) == [marker]
     tracker = session.sparkContext.statusTracker()
-    assert not tracker.getActiveJobsIds()
+    wait_until(lambda: not tracker.getActiveJobsIds())  # Spark tells it some time later
     monkeypatch.undo()
     assert spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data").rows("train") == 9
 

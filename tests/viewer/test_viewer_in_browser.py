@@ -15,6 +15,7 @@ from some_records import example, write
 import raw
 import recordspec as rs
 from media import image_bytes, photo, sound_bytes, tone
+from waiting import wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.newest]
 
@@ -28,6 +29,7 @@ features:
   side: {kind: label, names: [left, right]}
   matrix: {dtype: float32, shape: [8, 8]}
 """
+HANG = 240_000  # milliseconds, after which nothing comes any more
 EVIL = "<img src=x onerror=alert(1)>\u202e<script>alert(2)</script>"
 
 
@@ -37,6 +39,7 @@ def opened(browser, *files, **options):
     command = [sys.executable, "-m", "recordspec", "view", *map(str, files), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         page = browser.new_page(viewport={"width": 1200, "height": 800}, **options)
+        page.set_default_timeout(HANG)
         said, asked = [], []
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -78,7 +81,7 @@ def test_rows_are_drawn_by_their_kinds(browser, data):
         first = page.locator("tbody tr").first
         assert first.locator("td").nth(0).inner_text().isdigit()
         picture = first.locator("img")
-        assert picture.evaluate("image => [image.complete, image.naturalWidth]") == [True, 40]
+        assert picture.evaluate("async image => { await image.decode(); return image.naturalWidth }") == 40
         assert (
             picture.get_attribute("alt")
             == "PNG image, 40 x 30, " + picture.get_attribute("alt").split(", ")[2]
@@ -146,7 +149,7 @@ def test_hostile_records_are_what_they_are(browser, tmp_path):
     with opened(browser, write(tmp_path / "x", *records)) as page:
         page.wait_for_load_state("networkidle")
         rows = page.locator("tbody tr")
-        assert rows.count() == 5
+        expect(rows).to_have_count(5, timeout=HANG)
         assert rows.nth(0).locator("td").nth(0).inner_text() == EVIL.replace("\u202e", "\\u202e")
         assert page.locator("thead").inner_text().count("<script>") == 1
         assert rows.nth(1).inner_text().startswith("1\t")
@@ -155,6 +158,11 @@ def test_hostile_records_are_what_they_are(browser, tmp_path):
             page.goto(f"{page.url.partition('?')[0]}?row={number}")
             page.wait_for_selector("dialog dd, dialog .bad")
         assert page.locator("tbody script, tbody svg[onload], dialog script").count() == 0
+
+
+def expect(locator):
+    """What Playwright waits for."""
+    return pytest.importorskip("playwright.sync_api").expect(locator)
 
 
 def axe(page):
@@ -170,7 +178,7 @@ def test_rows_are_filtered_by_a_click_by_sql_and_by_a_text_and_sorted(browser, d
     with opened(browser, data) as page:
         page.locator("thead th").filter(has_text="side").locator("svg .bar").first.click()
         page.wait_for_url("**/?split=train&where=**")  # the bars are of the largest split
-        assert page.get_by_label("where").input_value() == "\"side\" = 'left'"
+        expect(page.get_by_label("where")).to_have_value("\"side\" = 'left'", timeout=HANG)
         page.get_by_label("split").select_option("")
         page.get_by_text("of 125", exact=True).wait_for()
         assert {*page.locator("tbody .label").all_inner_texts()} == {"left"}
@@ -210,7 +218,7 @@ def test_a_bar_of_a_column_leads_to_its_rows(browser, data):
         page.wait_for_url("**/?tab=columns")
         page.get_by_label("columns").fill("side")
         card = page.locator("article")
-        assert card.count() == 1
+        expect(card).to_have_count(1, timeout=HANG)  # when the statistics have come
         assert card.locator("h3").all_inner_texts() == ["test", "train"]
         table = page.get_by_label("classes of side in train")
         count = table.locator("tbody td").first.inner_text()
@@ -219,7 +227,7 @@ def test_a_bar_of_a_column_leads_to_its_rows(browser, data):
         page.get_by_text(f"of {count}", exact=True).wait_for()
         page.go_back()
         page.get_by_role("heading", name="side").wait_for()
-        assert (data / "statistics.json").exists()
+        wait_until((data / "statistics.json").exists)
 
 
 def test_problems_are_found_and_lead_to_their_rows(browser, tmp_path):
@@ -269,7 +277,7 @@ features:
     with opened(browser, tmp_path / "c.yaml") as page:
         page.goto(f"{page.url.partition('?')[0]}?tab=batch&epoch=1&step=2")
         table = page.locator("table.batch")
-        table.wait_for(timeout=60_000)
+        table.wait_for()
         heads = [int(text) for text in table.locator("tbody th").all_inner_texts()]
         assert heads == [step["record"] for step in steps]
         pictures = table.locator("tbody tr").first.locator(".image")
