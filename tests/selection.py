@@ -34,6 +34,7 @@ OF_TENSORFLOW = (
 OF_ARROW = (
     "inferring/test_tables.py",
     "inspect/test_export.py",
+    "inspect/test_leaks.py",
     "inspect/test_scan.py",
     "inspect/test_sql.py",
     "inspect/test_table.py",

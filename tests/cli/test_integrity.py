@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+
+import pytest
 
 import recordspec as rs
 from frames_by_hand import frame, head
+from recordspec.cli.integrity import _age
 from shell import run_here as run
 
 
@@ -52,3 +56,8 @@ def test_a_file_that_cannot_be_read_is_an_error_of_the_system(unprivileged, comm
         "intact": False,
         "problems": [{"got": "cannot read: permission denied"}],
     }
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("12h", 43_200), ("7d", 604_800)])
+def test_the_units_of_an_age(text, seconds):
+    assert _age(None, None, text) == timedelta(seconds=seconds)

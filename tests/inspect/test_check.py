@@ -13,6 +13,9 @@ import click
 import pytest
 
 import recordspec as rs
+from examples import example, file_of
+from recordspec.inspect.check import check
+from recordspec.store.shards import File
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
 from shell import ENVIRONMENT
@@ -195,3 +198,16 @@ def test_what_cannot_be_checked_is_said_in_a_line(home, arguments, status, messa
     done = run("check", *arguments, cwd=home)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.splitlines()[-1] == message
+
+
+def test_the_places_of_steps_in_messages(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nrecord: sequence_example\ncontext: {n: int64}\n"
+        "sequence: {s: {kind: fixed_len_sequence, dtype: int64}}"
+    )
+    right, wrong = (
+        example({"n": ("int64", [1])}, {"s": [("int64", [1]), ("int64", [2] * many)]}) for many in (1, 2)
+    )
+    report = check([File(path=file_of(tmp_path / "x", [right, right, right, wrong]))], schema)
+    (found,) = report.examples
+    assert found.problem.path == ("sequence", "s", 1)

@@ -167,3 +167,12 @@ def test_the_distance_of_counts_is_the_largest_of_any_share(one, other):
     distance, _ = counts[0].distance(counts[1])
     apart = {value: abs(one.count(value) / len(one) - other.count(value) / len(other)) for value in "abc"}
     assert distance == max(apart.values())
+
+
+def test_a_distance_of_the_threshold_is_no_difference(tmp_path):
+    files = [
+        file_of(tmp_path / str(many), [example({"n": ("int64", [int(row < many)])}) for row in range(4)])
+        for many in (2, 3)
+    ]
+    assert not diff(*files, threshold=0.25).different
+    assert diff(*files, threshold=0.24).different

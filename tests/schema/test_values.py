@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+import recordspec as rs
 from recordspec import RecordError, Schema
 
 
@@ -228,3 +229,9 @@ def test_a_label_without_a_hash_is_refused():
     assert message(options, np.timedelta64(1)).endswith(
         "expected one of cat, dog, or an index, got timedelta64 1"
     )
+
+
+def test_an_index_twice_is_refused_wherever_it_stands():
+    schema = rs.Schema.loads("schema: s\nfeatures: {f: {kind: sparse, dtype: float32, size: 5}}")
+    with pytest.raises(RecordError, match="expected every index once, got one of them twice"):
+        schema.encode({"f": ([1, 2, 1], [1.0, 2.0, 3.0])})

@@ -78,3 +78,11 @@ def test_a_copy_that_was_cut_is_made_again(tmp_path, monkeypatch):
 def interrupt(entry):
     if "shard" in entry:
         raise KeyboardInterrupt
+
+
+def test_a_line_is_on_the_disk_when_it_was_added(tmp_path, monkeypatch):
+    journal, synced, fsync = Journal(tmp_path, {}, "x"), [], os.fsync
+    journal.keep(0)
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_size), fsync(handle)))
+    journal.add({"part": 1})
+    assert synced == [(tmp_path / "journal.jsonl").stat().st_size]

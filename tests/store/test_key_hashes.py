@@ -32,3 +32,8 @@ def test_the_ends_of_a_range_of_known_keys_belong_to_it(tmp_path, monkeypatch):
     found, places = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(2), np.uint64(7))
     assert found.tolist() == [[5, 15], [5, 15], [7, 17], [2, 12]]
     assert places.tolist() == [0, 3, 4, 5]
+
+
+def test_hashes_are_those_of_all_releases():
+    expected = [[0xCAE66941D9EFBD40, 0x4E4D88758EA67670]]
+    assert key_hashes.hashes([b""]).tolist() == expected

@@ -583,3 +583,11 @@ def test_force_is_advised_of_datasets_alone(tmp_path):
         with pytest.raises(StoreError) as caught, Transaction(target):
             pass
         assert str(caught.value) == f"`{target}` exists: it is no dataset"
+
+
+def test_a_lock_that_is_refused_leaves_no_open_file(tmp_path):
+    handle = transactions.locked(tmp_path)
+    before = os.listdir("/proc/self/fd")
+    assert transactions.locked(tmp_path) is None
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    os.close(handle)

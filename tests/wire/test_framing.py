@@ -16,7 +16,7 @@ from recordspec._tf import tf
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
 from recordspec.wire.file_types import FileStart
-from recordspec.wire.framing import frames_in
+from recordspec.wire.framing import framed, frames_in
 from recordspec.wire.tfrecord import Damage, check_lengths, record_ends, record_ranges, salvage
 from selection import scaled
 
@@ -193,3 +193,14 @@ def test_a_length_beyond_the_file_is_found_in_its_head(tmp_path, length):
 def test_what_tensorflow_finds_itself_is_left_to_it(tmp_path, rest):
     (tmp_path / "x").write_bytes(frame(b"a") + rest)
     check_lengths(tmp_path / "x")
+
+
+@pytest.mark.parametrize("lost", [1, 3, 5])
+def test_a_file_that_lacks_its_last_bytes_is_cut(tmp_path, lost):
+    path = tmp_path / "x"
+    path.write_bytes((framed(b"a") + framed(b"bcd"))[:-lost])
+    for read in (tfrecord.count, lambda path: list(tfrecord.scan(path))):
+        with pytest.raises(
+            RecordError, match="expected 3 bytes of data and its CRC, got the end of the file"
+        ):
+            read(path)

@@ -85,3 +85,11 @@ def test_large_rows_of_many_runs_are_in_the_order_of_one(tmp_path, options, monk
     rs.write(schema, iter(given), tmp_path / "data", shuffle=3, memory="1B", **options)
     assert files(tmp_path / "data") == files(tmp_path / "expected")
     assert sum(pointed) > 1 or "layout" in options
+
+
+def test_records_that_a_run_lacks_are_an_error(tmp_path):
+    run = sorter.SortedRun(name="x.run", counts={"a": 1}, bytes=10)
+    (tmp_path / run.index_name).write_bytes(np.array([[0], [0], [0], [0], [10], [0]], "<u8").tobytes())
+    (tmp_path / run.name).write_bytes(b"12345")
+    with pytest.raises(OSError, match="Input/output error"):
+        run.put(tmp_path, np.array([0]), np.zeros(10, np.uint8), np.array([0]))
