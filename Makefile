@@ -31,7 +31,7 @@ HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3
 PIP := -m pip install --quiet --disable-pip-version-check
 # Where pip finds wheels on this machine, uv does too.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
-# Python keeps compiled modules: without them each process compiles what it imports, of TensorFlow for 12 s.
+# Python writes bytecode: without it, each process compiles the modules that it imports (12 s for TensorFlow).
 unexport PYTHONDONTWRITEBYTECODE
 define environment
 	@echo "installing $(@D)"
@@ -61,9 +61,9 @@ WHOLE := --hypothesis-profile all
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
 
-# The package and the demo with the newest versions of today, of which no lock knows.
+# The demo with the newest release of each package, as pip installs it. Its failure is printed, and is no error.
 unpinned:
-	@$(MAKE) demo || echo "the demo fails with the newest versions of today, which are not those of $(NEWEST)" >&2
+	@$(MAKE) demo || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
 
 # The environments in which the tests run.
 ifeq ($(HAS_IO),yes)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import pty
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 from unittest import mock
@@ -21,6 +22,30 @@ def run(*arguments: object, cwd: Path | None = None) -> CompletedProcess:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT)
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def on_a_terminal(
+    *arguments: object,
+    cwd: Path,
+    stream: str = "stdout",
+    other: int | None = None,
+    environment: dict[str, str] = ENVIRONMENT,
+) -> tuple[int, str]:
+    """The exit code of a command, and what it writes to a terminal, which is its `stream`. Its other stream is `other`.
+
+    The terminal is read to its end: output may arrive there after the process has ended.
+    """
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
+    streams = {"stdout": other, "stderr": other, stream: follower}
+    with subprocess.Popen(command, cwd=cwd, env=environment, **streams) as process:
+        os.close(follower)
+        shown = b""
+        with suppress(OSError):  # EIO at the end
+            while some := os.read(leader, 4096):
+                shown += some
+    os.close(leader)
+    return process.returncode, shown.decode()
 
 
 def run_here(*arguments: object, cwd: Path | None = None) -> CompletedProcess:

@@ -1,4 +1,4 @@
-"""Waiting for a state, however long the machine takes to come to it: no test waits for a time."""
+"""Waiting for a state instead of a time, so that no test depends on the speed of the machine."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# A hang ends after so many seconds. Nothing that is waited for takes a hundredth of them on an idle machine.
+# Only bounds a hang: on an idle machine each state is reached within 2 s.
 _HANG = 240.0
 
 
-def wait_until(is_so: Callable[[], object]) -> None:
-    """Returns once this is so. Raises TimeoutError if it never is."""
+def wait_until(condition: Callable[[], object]) -> None:
+    """Waits until a condition is true. Raises TimeoutError after 240 s."""
     end = time.monotonic() + _HANG
-    while not is_so():
+    while not condition():
         if time.monotonic() > end:
-            raise TimeoutError(f"after {_HANG:.0f} s it is not so")
+            raise TimeoutError(f"the condition was not true within {_HANG:.0f} s")
         time.sleep(0.01)
 
 
 def wait_for_a_later_time(path: Path) -> None:
-    """Returns once what is written gets a later time than this file has: where the clock of files ticks every
-    few milliseconds, what is written at once has the same."""
+    """Waits until a file that is written now gets a later modification time than `path` has.
+
+    Times of files have the resolution of the kernel's tick, some milliseconds.
+    """
     status, probe = path.stat(), path.with_name(".time")
     last = max(status.st_mtime_ns, status.st_ctime_ns)
 

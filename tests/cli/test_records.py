@@ -8,11 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -22,6 +20,7 @@ import pytest
 import recordspec as rs
 from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
+from shell import on_a_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -69,17 +68,7 @@ def lines(home: Path, *arguments: object) -> list[dict]:
 
 
 def terminal(home: Path, *arguments: object, stream: str = "stdout") -> str:
-    """What a terminal is told, as it is told."""
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
-    with subprocess.Popen(command, cwd=home, env=ENVIRONMENT, **{stream: follower}):
-        os.close(follower)
-        shown = b""
-        with suppress(OSError):  # at the end of what a terminal was told
-            while some := os.read(leader, 4096):
-                shown += some
-    os.close(leader)
-    return shown.decode()
+    return on_a_terminal(*arguments, cwd=home, stream=stream, environment=ENVIRONMENT)[1]
 
 
 def plain(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
     python tests/crashes/sweep.py                     # every point of every command
     python tests/crashes/sweep.py --sample 60         # about that many, evenly spread, and those of the core
-    python tests/crashes/sweep.py --sample 60 --run 7 # others, and those of the core
+    python tests/crashes/sweep.py --sample 60 --run 7 # other points, and those of the core
     python tests/crashes/sweep.py build append        # every point of these commands
 
 `shim.c` is compiled and loaded with LD_PRELOAD. One process imports recordspec and forks a child for each
@@ -629,28 +629,28 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The points that a run tries.
+class Sample:
+    """The points that a run tries: an evenly spread part, and the core.
 
     Attributes:
-        sample: about that many, evenly spread; all if it is 0.
-        run: its number: the next run tries the points beside those of this one.
+        size: about that many points; 0 for all.
+        run: the number of the run, by which the spread part is shifted.
     """
 
-    sample: int
+    size: int
     run: int
 
-    def of(self, trials: dict[str, Trial]) -> list[Point]:
+    def points(self, trials: dict[str, Trial]) -> list[Point]:
         points = [
             Point(name, mode, at)
             for name, trial in trials.items()
             for mode in (*MODES, POWER)
             for at in trial.points(mode)
         ]
-        if not self.sample:
+        if not self.size:
             return points
         fixed = core(trials)
-        step = max(1, len(points) // max(1, self.sample - len(fixed)))
+        step = max(1, len(points) // max(1, self.size - len(fixed)))
         spread = points[self.run % step :: step]
         return spread + sorted(fixed.difference(spread))
 
@@ -669,8 +669,8 @@ def core(trials: dict[str, Trial]) -> set[Point]:
     return points
 
 
-def sweep(names: list[str], chosen: Chosen, claims: Path) -> Iterator[dict[str, object]]:
-    """Tries the chosen points of some commands that no other process has claimed."""
+def sweep(names: list[str], sample: Sample, claims: Path) -> Iterator[dict[str, object]]:
+    """Tries the points of a sample that no other process has claimed."""
     from recordspec import executors
     from recordspec.writing.sources import base
 
@@ -685,7 +685,7 @@ def sweep(names: list[str], chosen: Chosen, claims: Path) -> Iterator[dict[str, 
         known = commands()
         gc.freeze()  # a collection in a child would copy the pages of all that is loaded
         trials = {name: Trial(world, known[name]) for name in names}
-        for point in claimed(chosen.of(trials), claims):
+        for point in claimed(sample.points(trials), claims):
             wrong = None
             try:
                 trials[point.command].check(point.mode, point.at)
@@ -716,7 +716,7 @@ def main() -> int:
     parser.add_argument("commands", nargs="*", metavar="COMMAND", help=f"of {', '.join(commands())}")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about that many points")
     parser.add_argument(
-        "--run", type=int, default=0, metavar="N", help="each run has other points, beside the core"
+        "--run", type=int, default=0, metavar="N", help="shifts the sample: each run tries other points"
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--claims", type=Path, help=argparse.SUPPRESS)
@@ -725,13 +725,13 @@ def main() -> int:
     if unknown := set(names) - set(commands()):
         parser.error(f"no such command: {', '.join(sorted(unknown))}")
     if options.claims is not None:
-        for result in sweep(names, Chosen(options.sample, options.run), options.claims):
+        for result in sweep(names, Sample(options.sample, options.run), options.claims):
             print(json.dumps(result), flush=True)
         return 0
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="recordspec-shim-") as folder:
-        chosen = Chosen(options.sample, options.run)
-        results = list(swept(compiled(Path(folder)), names, chosen, options.processes))
+        sample = Sample(options.sample, options.run)
+        results = list(swept(compiled(Path(folder)), names, sample, options.processes))
     return report(results, time.monotonic() - start)
 
 
@@ -748,14 +748,14 @@ def compiled(folder: Path) -> Path:
     return shim
 
 
-def swept(shim: Path, names: list[str], chosen: Chosen, processes: int) -> Iterator[dict[str, Any]]:
+def swept(shim: Path, names: list[str], sample: Sample, processes: int) -> Iterator[dict[str, Any]]:
     """The results of several processes, each of which tries some of the points."""
     # What the extra files of LD_PRELOAD print, and what forks of a process with threads warn of, is no message.
     environment = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONWARNINGS": "ignore"}
     claims = shim.with_name("claims")
     claims.mkdir()
-    sample = ("--sample", str(chosen.sample), "--run", str(chosen.run))
-    command = [sys.executable, __file__, *names, *sample, "--claims", str(claims)]
+    part = ("--sample", str(sample.size), "--run", str(sample.run))
+    command = [sys.executable, __file__, *names, *part, "--claims", str(claims)]
     outputs = [shim.with_name(f"part-{part}.jsonl") for part in range(processes)]
     running = []
     for path in outputs:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
-from contextlib import suppress
 
 import click
 import pytest
@@ -18,7 +15,7 @@ from recordspec.inspect.check import check
 from recordspec.store.shards import File
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
-from shell import ENVIRONMENT
+from shell import on_a_terminal
 from shell import run_here as run
 
 YAML = "schema: s\nfeatures: {n: int64, m: int64}\n"
@@ -103,24 +100,9 @@ def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
     )
 
 
-def on_a_terminal(home, *arguments: str, stream: str, other: int | None = None) -> tuple[int, str]:
-    """The exit code of a command, and what it writes to a terminal: that comes there some time after it is written."""
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "recordspec", *arguments]
-    streams = {"stdout": other, "stderr": other, stream: follower}
-    with subprocess.Popen(command, cwd=home, env=ENVIRONMENT, **streams) as process:
-        os.close(follower)
-        shown = b""
-        with suppress(OSError):  # at the end of what a terminal was told
-            while some := os.read(leader, 4096):
-                shown += some
-    os.close(leader)
-    return process.returncode, shown.decode().replace("\r\n", "\n")
-
-
 def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
     byte = spoil(home, 1, 7)
-    code, shown = on_a_terminal(home, "check", "s.yaml", "data", stream="stdout", other=subprocess.DEVNULL)
+    code, shown = on_a_terminal("check", "s.yaml", "data", cwd=home, other=subprocess.DEVNULL)
     assert code == 1
     place = f"data/train-00001-of-00002.tfrecord: record 7 at byte {byte}"
     assert click.unstyle(shown).splitlines() == [
@@ -152,11 +134,11 @@ def test_tensorflow_is_not_loaded(home):
 
 
 def test_on_a_terminal_it_is_a_sentence(home):
-    assert on_a_terminal(home, "check", "c.yaml", stream="stdout") == (0, "20 rows of 2 files are valid\n")
+    assert on_a_terminal("check", "c.yaml", cwd=home) == (0, "20 rows of 2 files are valid\r\n")
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):
-    code, shown = on_a_terminal(home, "check", "c.yaml", stream="stderr", other=subprocess.DEVNULL)
+    code, shown = on_a_terminal("check", "c.yaml", cwd=home, stream="stderr", other=subprocess.DEVNULL)
     assert code == 0
     assert "checking" in shown
     assert "20 rows" in shown

@@ -291,7 +291,7 @@ def test_workers_share_each_batch(home):
 
 
 def test_threads_end_with_the_loop(home):
-    before = set(threading.enumerate())  # of what an earlier test has left, some may not have ended
+    before = set(threading.enumerate())  # threads of earlier tests may not have ended
 
     def ours() -> list[str]:
         names = [thread.name for thread in threading.enumerate() if thread not in before]
@@ -318,8 +318,8 @@ def test_threads_end_with_the_loop(home):
 
 @pytest.fixture
 def ctrl_c():
-    """A Ctrl-C is an exception of Python, which who started the tests may ignore. Waits go on after its handler, as
-    where Polars is imported."""
+    """Sends SIGINT to this process. It raises KeyboardInterrupt here, even if the shell that started pytest ignores it,
+    and system calls are restarted after its handler, as they are once Polars is imported."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.siginterrupt(signal.SIGINT, False)
     yield lambda: os.kill(os.getpid(), signal.SIGINT)
@@ -327,7 +327,7 @@ def ctrl_c():
 
 
 def test_an_interrupt_ends_a_filter_that_finds_no_rows(home, monkeypatch, ctrl_c):
-    """At the row that it is at, not at the end of a pass of 86 rows."""
+    """The filter sees no row after the interrupt; a pass has 86."""
     looked_at, stopped, was_stopped = itertools.count(), threading.Event(), []
     monkeypatch.setattr("recordspec.reading.iterate._SHAPED", 1)
     monkeypatch.setattr("recordspec.reading.iterate.Event", lambda: stopped)

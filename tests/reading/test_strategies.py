@@ -32,12 +32,12 @@ FIT = "fit: {inputs: x, targets: y}\n"
 PAGE = (Path(__file__).parents[2] / "docs/distributed.md").read_text()
 
 
-# Below those that Linux gives to whoever asks for any, which it could give to another before a worker listens.
+# Below 32,768, where Linux begins to assign ephemeral ports: it could assign one of those before a worker listens.
 _ports = count(20_000 + os.getpid() * 16 % 10_000)
 
 
 def free_port() -> int:
-    """A port that nobody has."""
+    """Returns a port that no process listens on."""
     for port in _ports:
         with socket.socket() as one, suppress(OSError):
             one.bind(("localhost", port))

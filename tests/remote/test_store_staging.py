@@ -308,7 +308,7 @@ def test_an_object_of_another_size_is_an_error(bucket, tmp_path):
         assert names(tmp_path) == []
 
 
-# Fetches objects in a random order, reads each copy and compares its hash, until it is told to stop; prints how many.
+# Fetches objects in a random order, reads each copy and compares its hash, until the file `stop` exists; prints the number of reads.
 READER = """
 import hashlib, json, random, sys, time
 from pathlib import Path

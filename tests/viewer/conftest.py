@@ -1,4 +1,4 @@
-"""The viewer in this process, as tests use it: nobody asks a second time."""
+"""The viewer in this process: a test sends each request once."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from recordspec.viewer import jobs
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
-    """A request waits for its job, however long that takes on this machine; of a page, it would ask again."""
+    """A request waits until its job is done. The page asks again after 0.7 s, which a test does not."""
     monkeypatch.setattr(jobs, "_PATIENCE", 60.0)
