@@ -174,7 +174,7 @@ LOADED = {command: {"pyarrow"} for command in ("explain {spec}", "stats {data}",
             "diff {data} {data}",
             "lint {spec}",
         ),
-        *("explain {spec}", "explain {spec} --as python"),
+        *("explain {spec}", "explain {spec} --python"),
         *("explain {spec} --as tfmd", "explain {spec} --as tfds", "describe {data}"),
     ],
 )

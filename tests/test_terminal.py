@@ -61,7 +61,7 @@ RUNS = {
     + ("diff schema.yaml other.yaml", "diff {evil} data"),
     "docs": ("docs {evil}", "docs stores"),
     "doctor": (),  # it prints nothing that was given, and needs TensorFlow
-    "explain": ("explain schema.yaml --as python", "explain schema.yaml --as tfmd")
+    "explain": ("explain schema.yaml --python", "explain schema.yaml --as tfmd")
     + ("explain schema.yaml --as tfds", "explain {evil}", "explain broken.yaml"),
     "export": ("export data --out {evil}.jsonl", "export data --out {evil}.csv --columns {evil}")
     + ("export data --out {evil}.jsonl", "export data --out x.{evil}", "export data --out {evil}/x.csv"),

@@ -1,10 +1,9 @@
-# A dataset that is read without recordspec, by the module that `explain` wrote.
+# A dataset that is read without recordspec, with the parse dictionary that `explain` wrote.
 python "$RAW" shapes
 # --
 recordspec infer raw/shapes --out shapes.yaml --config config.yaml
-sed -i 's/encoding: jpeg/encoding: jpeg, resize: [32, 32]/' shapes.yaml
 recordspec build config.yaml
-recordspec explain shapes.yaml --as python > shapes_reader.py
+recordspec explain shapes.yaml --python > parse_shapes.py
 cat > train.py <<'PYTHON'
 import glob
 import json
@@ -13,15 +12,26 @@ import sys
 sys.modules["recordspec"] = None
 import keras
 import numpy as np
-import shapes_reader
+import parse_shapes
+import tensorflow as tf
 
 keras.utils.set_random_seed(1)
 
 
+def decode(serialized):
+    columns = parse_shapes.parse(serialized)
+    images = tf.map_fn(decode_image, columns["image"], fn_output_signature=tf.float32)
+    return images, columns["label"]
+
+
+def decode_image(data):
+    return tf.image.resize(tf.io.decode_jpeg(data, channels=3), [32, 32])
+
+
 def read(split):
     files = sorted(glob.glob(f"shapes-data/{split}-*"))
-    dataset = shapes_reader.dataset(files, 32)
-    return dataset.map(lambda row: (row["image"], row["label"]))
+    dataset = tf.data.TFRecordDataset(files).batch(32)
+    return dataset.map(decode, tf.data.AUTOTUNE)
 
 
 model = keras.Sequential([

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+import recordspec as rs
 from instances import CASES
 from recordspec import testing
+from recordspec._tf import stand_ins
 from recordspec.schema import blocks
 from recordspec.schema.blocks import block_of_records
 from recordspec.schema.decoder import batch_spec
@@ -45,6 +47,22 @@ def test_features_are_traced_together(graphs, graph):
     """Were a graph of several features to fail, each case would be traced alone, and pass."""
     spec = graphs.schema.element_spec() if graph == "record" else batch_spec(graphs.schema)
     assert graphs.trace(graph).spec == spec
+
+
+def types(schema: rs.Schema) -> list[tuple]:
+    specs = (*schema.element_spec().items(), *batch_spec(schema, 7).items())
+    return [
+        (name, type(one).__name__, str(one.shape), one.dtype.name, getattr(one, "ragged_rank", None))
+        for name, one in specs
+    ]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("graphs", GRAPHS, ids=lambda graphs: f"{len(graphs.schema.names)} features")
+def test_types_are_known_without_tensorflow(graphs):
+    with stand_ins():
+        known = types(graphs.schema)
+    assert known == types(graphs.schema)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

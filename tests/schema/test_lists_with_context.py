@@ -206,11 +206,11 @@ def test_they_are_read_and_not_written(folder, tmp_path, monkeypatch):
             write()
         assert str(error.value) == refused.format("to be written")
     for how, purpose in {
-        "python": "in plain TensorFlow",
-        "tfds": "for TFDS",
-        "tfmd": "for TensorFlow Metadata",
+        "--python": "in plain TensorFlow",
+        "--as=tfds": "for TFDS",
+        "--as=tfmd": "for TensorFlow Metadata",
     }.items():
-        done = run("explain", "queries.yaml", "--as", how)
+        done = run("explain", "queries.yaml", how)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", refused.format(purpose) + "\n")
     with pytest.raises(SpecError) as error:
         rs.Schema.loads(

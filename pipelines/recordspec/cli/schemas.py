@@ -86,13 +86,12 @@ def language(json_schema: bool, as_json: bool) -> None:
 
 @click.command(short_help="Show what a spec or config compiles to.")
 @click.argument("file", type=PATH)
-@click.option("--python", is_flag=True, help="The same as --as python.")
+@click.option("--python", is_flag=True, help="Print Python that parses the records with TensorFlow alone.")
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["python", "tfmd", "tfds"]),
-    help="Print the spec as a Python module that needs only TensorFlow, as schema.pbtxt of TensorFlow "
-    "Metadata, or as features.json of TensorFlow Datasets.",
+    type=click.Choice(["tfmd", "tfds"]),
+    help="Print the spec as schema.pbtxt of TensorFlow Metadata, or as features.json of TensorFlow Datasets.",
 )
 @json_option
 def explain(file: Location, python: bool, form: str | None, as_json: bool) -> None:
@@ -100,7 +99,7 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
 
     \b
       recordspec explain schemas/movie_ratings.yaml
-      recordspec explain schemas/movie_ratings.yaml --as python > parse.py
+      recordspec explain schemas/movie_ratings.yaml --python > parse.py
 
     Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
     what --as tfmd and --as tfds cannot express.
@@ -119,10 +118,8 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
         text, notes = tfmd.dumps(schema) if form == "tfmd" else tfds.dumps(schema)
         print_text(text)
         print_notes(notes)
-    elif python or form is not None:
-        from recordspec.inspect.decode_source import module_source
-
-        print_text(module_source(schema))
+    elif python:
+        print_text(python_source(schema))
     else:
         rows = features(schema)
         total = size(sum(row["bytes"] for row in rows))

@@ -146,7 +146,7 @@ def test_the_part_of_a_jpeg_that_is_kept_is_decoded_as_it_is_in_the_whole(channe
         for data in photographs():
             pixels = tf.io.decode_jpeg(data, channels)
             found, sides = feature.decode_with_sides({"x": tf.constant(data)})
-            np.testing.assert_array_equal(found, geometry.resized(pixels, *resize.arguments(None)))
+            np.testing.assert_array_equal(found, geometry.resized(pixels, resize, None))
             assert sides.numpy().tolist() == pixels.shape[:2]
 
 
@@ -160,7 +160,7 @@ def test_scaled_decoding_gives_nearly_the_same_pixels(aspect, antialias, most):
         resize = Resize(size=size, aspect=aspect, antialias=antialias, scaled_decoding=True)
         feature = schema(encoding="jpeg", resize=resize).names["x"]
         for data in photographs():
-            whole = geometry.resized(tf.io.decode_jpeg(data, 3), *resize.arguments(None)).numpy()
+            whole = geometry.resized(tf.io.decode_jpeg(data, 3), resize, None).numpy()
             found, sides = feature.decode_with_sides({"x": tf.constant(data)})
             difference = np.abs(found.numpy().astype(int) - whole)
             if decoding_ratio(tuple(sides.numpy()), resize) == 1:
@@ -179,7 +179,7 @@ def test_a_jpeg_that_is_no_jpeg_or_has_another_shape_is_read_as_before():
     """ImageNet has a PNG among its JPEG files."""
     feature = schema(encoding="jpeg", resize=Resize(size=(2, 2), aspect="crop")).names["x"]
     data = image_bytes(photo(), "png")
-    expected = geometry.resized(tf.io.decode_png(data, 3), *feature.resizing.arguments(None))
+    expected = geometry.resized(tf.io.decode_png(data, 3), feature.resizing, None)
     np.testing.assert_array_equal(feature.pixels(tf.constant(data)), expected)
     tall = image_bytes(photo(400, 20), "jpeg", quality=95)
     for data in (b"", b"\xff", tall[: len(tall) * 9 // 10]):  # of which the part in the middle is whole

@@ -26,7 +26,7 @@ def pixels(rng: np.random.Generator, size: tuple[int, int], dtype: str) -> np.nd
 
 def assert_resized(image: np.ndarray, resize: Resize) -> None:
     """The picked pixels of `nearest` are the same, others are rounded from floats that differ a bit."""
-    expected = geometry.resized(tf.constant(image), *resize.arguments(9)).numpy()
+    expected = geometry.resized(tf.constant(image), resize, 9).numpy()
     found = resizing.resized(image, image.shape[:2], resize, 9)
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     apart = np.abs(found.astype(int) - expected.astype(int)).max()

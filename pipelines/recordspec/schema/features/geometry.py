@@ -49,10 +49,6 @@ class Resize:
         if len(self.size) != 2 or min(self.size) < 1:
             yield problem("resize", "[height, width] of at least 1", str(list(self.size)))
 
-    def arguments(self, pad: int | None) -> tuple[tuple[int, ...], str, str, bool, int]:
-        """The arguments of `resized` after the pixels; `pad` is that of the image."""
-        return self.size, self.method, self.aspect, self.antialias, pad or 0
-
     def points(self, points: Tensor, sides: Tensor) -> Tensor:
         """The same points in resized images. Those in a part that `crop` removes lie outside of the image.
 
@@ -265,51 +261,38 @@ def sides_by_step(sides: Tensor, steps: Tensor) -> Tensor:
         return tf.identity(sides.values)
 
 
-def resized(
-    pixels: Tensor, size: tuple[int, ...], method: str, aspect: str, antialias: bool, pad: int
-) -> Tensor:
-    """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
-    start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], size, aspect)
-    if aspect == "crop":
+def resized(pixels: Tensor, resize: Resize, pad: int | None) -> Tensor:
+    """Resizes images of any integer type, and rounds.
+
+    Args:
+        pixels: `[h, w, c]` or `[n, h, w, c]`.
+        pad: that of the image.
+    """
+    start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], resize.size, resize.aspect)
+    if resize.aspect == "crop":
         pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
-    return placed(pixels, before, inner, size, method, aspect, antialias, pad)
+    return _placed(pixels, before, inner, resize, pad)
 
 
-def placed(
-    pixels: Tensor,
-    before: Tensor,
-    inner: Tensor,
-    size: tuple[int, ...],
-    method: str,
-    aspect: str,
-    antialias: bool,
-    pad: int,
-) -> Tensor:
-    """Resizes the part of images that is kept, to `inner`, and puts it at `before` in images of `size`."""
+def _placed(pixels: Tensor, before: Tensor, inner: Tensor, resize: Resize, pad: int | None) -> Tensor:
+    """Resizes the part of images that is kept, to `inner`, and puts it at `before` in the resized images."""
     dtype, channels = pixels.dtype, pixels.shape[-1]
-    pixels = tf.image.resize(pixels, inner, method, antialias=antialias)
+    pixels = tf.image.resize(pixels, inner, resize.method, antialias=resize.antialias)
     if pixels.dtype != dtype:
         pixels = tf.saturate_cast(tf.round(pixels), dtype)
-    if aspect == "pad":
-        around = tf.stack([before, tf.constant(size) - inner - before], 1)
+    if resize.aspect == "pad":
+        around = tf.stack([before, tf.constant(resize.size) - inner - before], 1)
         around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
-        pixels = tf.pad(pixels, around, constant_values=tf.constant(pad, dtype))
-    return tf.ensure_shape(pixels, [*pixels.shape[:-3], *size, channels])
+        pixels = tf.pad(pixels, around, constant_values=tf.constant(pad or 0, dtype))
+    return tf.ensure_shape(pixels, [*pixels.shape[:-3], *resize.size, channels])
 
 
 def resized_jpeg(
-    data: Tensor,
-    shape: tuple[int | None, ...],
-    scaled: bool,
-    size: tuple[int, ...],
-    method: str,
-    aspect: str,
-    antialias: bool,
-    pad: int,
+    data: Tensor, shape: tuple[int | None, ...], resize: Resize, pad: int | None
 ) -> tuple[Tensor, Tensor]:
     """Decodes a JPEG file, string `[]`, of which `shape` is expected, and resizes it, as `resized` does.
 
-    Only the part that is kept is decoded, and if `scaled`, by the decoder's own downscaling. A file of
+    Only the part that is kept is decoded, by the decoder's own downscaling if `scaled_decoding`. A file of
     another type, which TensorFlow's decoder takes, too (ImageNet has a PNG), is decoded as a whole; so is one
     that does not end as a JPEG, since the decoder of a part does not notice that data below it are missing.
 
@@ -320,34 +303,34 @@ def resized_jpeg(
     is_whole = tf.io.is_jpeg(data) & (end == b"\xff\xd9")
 
     def in_part() -> tuple[Tensor, Tensor]:
-        pixels, before, inner, sides = jpeg_part(data, shape, scaled, size, aspect)
-        return placed(pixels, before, inner, size, method, aspect, antialias, pad), sides
+        pixels, before, inner, sides = _jpeg_part(data, shape, resize)
+        return _placed(pixels, before, inner, resize, pad), sides
 
     def as_whole() -> tuple[Tensor, Tensor]:
         pixels = tf.ensure_shape(tf.io.decode_jpeg(data, shape[2]), shape)
-        return resized(pixels, size, method, aspect, antialias, pad), tf.shape(pixels)[:2]
+        return resized(pixels, resize, pad), tf.shape(pixels)[:2]
 
     pixels, sides = tf.cond(is_whole, in_part, as_whole)
     return pixels, sides
 
 
-def jpeg_part(
-    data: Tensor, shape: tuple[int | None, ...], scaled: bool, size: tuple[int, ...], aspect: str
+def _jpeg_part(
+    data: Tensor, shape: tuple[int | None, ...], resize: Resize
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Decodes the part of a JPEG file that is kept.
 
     Returns:
-        The pixels `[h, w, c]`, made smaller by the decoder if `scaled`; the start and the sides of their
-        place in the resized image, and the height and width of the whole image, each int32 `[2]`.
+        The pixels `[h, w, c]`, made smaller by the decoder if `scaled_decoding`; the start and the sides of
+        their place in the resized image, and the height and width of the whole image, each int32 `[2]`.
     """
     sides = tf.image.extract_jpeg_shape(data)[:2]
     message = f"expected a shape of {list(shape)}"
     known = [(sides[place], wanted) for place, wanted in enumerate(shape[:2]) if wanted is not None]
     with tf.control_dependencies([tf.debugging.assert_equal(*one, message) for one in known]):
-        start, part, before, inner = resize_window(sides, size, aspect)
+        start, part, before, inner = resize_window(sides, resize.size, resize.aspect)
 
     def decoded(ratio: int) -> Tensor:
-        if aspect != "crop":
+        if resize.aspect != "crop":
             return tf.io.decode_jpeg(data, shape[2], ratio)
         # The decoder interpolates the colours of the first and the last column without those beside them: one
         # more on each side is decoded, and left out. So the pixels are those of the whole image.
@@ -357,7 +340,7 @@ def jpeg_part(
         pixels = tf.image.decode_and_crop_jpeg(data, window, shape[2], ratio)
         return pixels[:, first[1] - left : stop[1] - left]
 
-    if scaled:
+    if resize.scaled_decoding:
         larger = tf.reduce_min(part // inner)
         places = [tf.cast(larger >= ratio, tf.int32) for ratio in (2, 4, 8)]
         pixels = tf.switch_case(tf.add_n(places), [lambda r=r: decoded(r) for r in (1, 2, 4, 8)])

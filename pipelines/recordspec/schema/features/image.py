@@ -171,10 +171,10 @@ class Image(Pictures):
     def _pixels_with_sides(self, data: Tensor) -> tuple[Tensor, Tensor]:
         resize = self.resizing if self.encoding == "jpeg" else None
         if resize is not None and (resize.scaled_decoding or resize.aspect == "crop"):
-            return resized_jpeg(data, self.shape, resize.scaled_decoding, *resize.arguments(self.pad))
+            return resized_jpeg(data, self.shape, resize, self.pad)
         pixels = self._stored_pixels(data)
         sides = sides_of(pixels, data)
-        return pixels if self.resizing is None else resized(pixels, *self.resizing.arguments(self.pad)), sides
+        return pixels if self.resizing is None else resized(pixels, self.resizing, self.pad), sides
 
     @property
     def decoded_shape(self) -> tuple[int | None, ...]:
