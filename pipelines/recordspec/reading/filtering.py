@@ -20,19 +20,20 @@ from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor
+from recordspec.schema.tensors import Tensor, without_autograph
 
 Counts = tuple[int, ...]
 
 
 def filtered(rows: Dataset, layout: DatasetLayout, schema: Schema, predicate: Callable[..., Any]) -> Dataset:
     """The rows for which `predicate`, a function of the decoded batch, gives True, bool `[n]`."""
-    chosen = layout.only(names_asked(schema, predicate))
+    decode = without_autograph(layout.only(names_asked(schema, predicate)).decode)
+    take = without_autograph(taken)
 
     def some(records: SerializedRows) -> SerializedRows:
-        return taken(records, tf.where(predicate(chosen.decode(records)))[:, 0])
+        return take(records, tf.where(predicate(decode(records)))[:, 0])
 
-    return rows.map(some, CALLS, deterministic=True)  # `keep` may have Python to convert
+    return rows.map(some, CALLS, deterministic=True)  # AutoGraph may have Python of `predicate` to convert
 
 
 def balanced(
@@ -96,11 +97,13 @@ def bucketed(
         lengths = lengths_of(value, bucket.by) if measure is None else measure(value)
         return records, tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
 
+    @without_autograph
     def one_bucket(_: Tensor, window: Dataset) -> Dataset:
-        return window.batch(batch.size, batch.drop_remainder).map(lambda records, _: records)
+        batches = window.batch(batch.size, batch.drop_remainder)
+        return batches.map(without_autograph(lambda records, _: records))
 
     grouped = map_elements(rows, with_bucket, CALLS).unbatch()
-    return grouped.group_by_window(lambda _, number: number, one_bucket, batch.size)
+    return grouped.group_by_window(without_autograph(lambda _, number: number), one_bucket, batch.size)
 
 
 def lengths_of(value: Any, name: str) -> Tensor:
