@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
-from sklearn.datasets import load_digits, load_sample_images
 
 Row = dict[str, Any]
 
@@ -48,6 +47,8 @@ def digits(folder: Path, count: int = 1797) -> int:
 
 def _digits(count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The images, uint8 `[n, 8, 8]`, and their digits."""
+    from sklearn.datasets import load_digits  # takes 1 s, and other rows do not need it
+
     data = load_digits()
     pixels = np.round(data.images * (255 / BRIGHTEST)).astype(np.uint8)
     return pixels[:count], data.target[:count]
@@ -56,6 +57,8 @@ def _digits(count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 def photos(folder: Path, count: int = 80) -> int:
     """Crops of two photographs as JPEG files, one folder a photograph; one file is truncated."""
     rng = np.random.default_rng(SEED)
+    from sklearn.datasets import load_sample_images
+
     sample = load_sample_images()
     for name, pixels in zip(sample.filenames, sample.images, strict=True):
         (folder / Path(name).stem).mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,21 +117,8 @@ def command(monkeypatch, capsys):
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """How many instances keep how many laws; of each journey, what a user wrote, and how good the model was."""
+    """Of each journey, what a user wrote, and how good the model was."""
     for report in terminalreporter.stats.get("passed", []):
         for name, value in report.user_properties:
             if name == "journey" and report.when == "call":
                 terminalreporter.write_line(value)
-    laws: dict[str, set[str]] = {}
-    for report in terminalreporter.stats.get("passed", []):
-        found = re.search(r"test_laws\.py::test_law\[(.*)-(\w+)\]$", report.nodeid)
-        if found:
-            laws.setdefault(found[1], set()).add(found[2])
-    if not laws:
-        return
-    kinds = Counter(case.split("-")[0] for case in laws)
-    held = len(set().union(*laws.values()))
-    checks = sum(map(len, laws.values()))
-    terminalreporter.write_line(
-        f"laws: {held} laws, {len(laws)} instances of {len(kinds)} kinds, {checks} checks"
-    )

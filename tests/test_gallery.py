@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
-from sklearn.datasets import load_digits
 
 import raw
 import recordspec as rs
@@ -173,6 +172,8 @@ def test_scattered_digits(home):
 
 
 def test_scattered_digits_stand_apart_in_their_boxes():
+    from sklearn.datasets import load_digits  # takes 1.5 s
+
     data = load_digits()
     known = {
         np.rint(image).tobytes(): str(digit) for image, digit in zip(data.images, data.target, strict=True)

@@ -66,7 +66,9 @@ def test_explain_shows_what_is_stored(root):
 def test_explain_says_a_schema_in_other_languages(root):
     spec = root / "schemas/movie_ratings.yaml"
     python = run("explain", spec, "--python")
-    assert python.stdout.startswith("import tensorflow as tf\n\nfeatures = {\n    'Age': tf.io.FixedLenFeature(")
+    assert python.stdout.startswith(
+        "import tensorflow as tf\n\nfeatures = {\n    'Age': tf.io.FixedLenFeature("
+    )
     said = run("explain", spec, "--as", "tfmd")
     assert said.stdout == tfmd.dumps(rs.Schema.load(spec))[0]
     assert said.stderr.splitlines() == ["note: schema: not expressed"]

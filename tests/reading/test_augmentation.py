@@ -100,7 +100,8 @@ def test_pixels_are_those_that_numpy_computes(image, sizes):
     assert {(one["flip_vertical"] < 0.5, one["flip_horizontal"] < 0.5) for one in draws} == {
         (one, other) for one in (True, False) for other in (True, False)
     }
-    for options in [{name: value} for name, value in ALL.items()] + [ALL, {"flip": "horizontal"}]:
+    each_alone = [{name: value} for name, value in ALL.items()] + [{"flip": "horizontal"}]
+    for options in [ALL, *(each_alone if photos[0].shape == (13, 17, 3) else [])]:
         batch = changed(schema, rows, **options)["photo"]
         assert batch.dtype == dtype
         for place, photo in enumerate(photos):
@@ -497,6 +498,7 @@ GLOBAL = {"global": True, "seed": 3}
     ids=str,
 )
 def test_a_pass_that_resumes_has_the_same_pictures(pipelines, layout, options):
+    options = {**options, "augment": {"seed": 7, "flip": "both", "brightness": 0.2}}
     dataset = pipelines[layout].dataset("train", **options)
     tf.random.set_seed(4)
     try:
@@ -508,7 +510,7 @@ def test_a_pass_that_resumes_has_the_same_pictures(pipelines, layout, options):
     size = len(epochs[0]) // passes  # of a pass
     # the same rows, as other pictures
     for one, other in zip(
-        batches(pipelines[layout].dataset("train", **options, augment=None)), whole, strict=False
+        batches(pipelines[layout].dataset("train", **options | {"augment": None})), whole, strict=False
     ):
         assert one[0] == other[0]
         assert one[1] != other[1]
@@ -586,6 +588,7 @@ def by_number(read: list[tuple]) -> dict[int, bytes]:
 @pytest.mark.slow
 def test_workers_of_a_global_shuffle_see_the_pictures_of_one(pipeline):
     options = {"shuffle": GLOBAL, "batch": {"size": 8, "drop_remainder": True}}
+    options["augment"] = {"seed": 7, "flip": "both", "brightness": 0.2}
     whole = by_number(batches(pipeline.dataset("train", **options)))
     for workers, replicas in ((3, 3), (2, 4)):
         parts = of_workers(pipeline, workers, replicas, **options)

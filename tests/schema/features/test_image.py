@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.datasets import load_sample_images
 
 import recordspec as rs
 from media import decodes, image_bytes, noise, photo
@@ -130,6 +129,8 @@ def test_other_aspect_ratios_are_cropped_or_padded():
 
 def photographs() -> Iterator[bytes]:
     """JPEG files of parts of photographs, of many sizes and subsamplings."""
+    from sklearn.datasets import load_sample_images  # takes 1.5 s
+
     whole, rng = load_sample_images().images, np.random.default_rng(0)
     for number in range(30):
         height, width = (int(side) for side in rng.integers(1, 240, 2))
