@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recordspec as rs
+from examples import example
 from one_feature import schema
 from recordspec._tf import tf
 from recordspec.schema.features.label import Label
@@ -151,3 +153,48 @@ def index_of(value, oov: bool) -> int | None:
 def test_out_of_vocabulary_has_an_index_of_its_own():
     given = schema("{kind: label, names: [a, b], shape: [null], oov: index}")
     assert given.decode(given.encode({"f": ["zzz", "a", "b", 2, 0]}))["f"].numpy().tolist() == [2, 0, 1, 2, 0]
+
+
+# The names, the numbers that are the name and the index of one class, and what is said of others.
+DIGITS = [
+    (("a", "b"), {0: 0, 1: 1}, {2: "an index from 0 to 1, got 2"}),
+    (("0", "1", "2"), {0: 0, 1: 1, 2: 2}, {3: "an index from 0 to 2, got 3"}),
+    (
+        ("1", "2", "3"),
+        {},
+        {
+            0: "a name as text, as names consist of digits, got the number 0 (it is the index of `1`)",
+            2: "a name as text, as names consist of digits, got the number 2 (it is the name of class 1 or the index of `3`)",
+            3: "a name as text, as names consist of digits, got the number 3 (it is the name of class 2)",
+            -1: "a name as text, as names consist of digits, got the number -1",
+        },
+    ),
+    (("01", "02"), {}, {1: "a name as text, as names consist of digits, got the number 1 (it is the index of `02`)"}),
+    (("0", "3", "2"), {0: 0, 2: 2}, {1: "a name as text, as names consist of digits, got the number 1 (it is the index of `3`)"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "taken", "refused"), DIGITS, ids=lambda value: str(value)[:12])
+def test_a_number_is_the_index_of_a_class_only_if_no_name_says_otherwise(names, taken, refused):
+    feature = Label(name="f", names=names)
+    given = rs.Schema(name="s", features=(feature,))
+    for number, index in taken.items():
+        for value in (number, np.int64(number), np.uint8(number)):
+            assert given.encode({"f": value}) == example({"f": ("int64", [index])})
+        (array,) = feature.encode(np.array([number] * 3))
+        assert flat_of(array).tolist() == [index] * 3
+        assert feature.encode_one(number) == (index,)
+    for number, message in refused.items():
+        for value in (number, np.int64(number)):
+            with pytest.raises(rs.RecordError) as error:
+                given.encode({"f": value})
+            assert str(error.value) == f"row 0: features.f: expected {message}"
+        with pytest.raises(BadValue):
+            feature.encode(np.array([number] * 3))
+        with pytest.raises(BadValue):
+            feature.encode(pa.array([number]).dictionary_encode())
+        assert feature.encode_one(number) is None
+    for index, name in enumerate(names):  # text is a name in any case
+        assert given.encode({"f": name}) == example({"f": ("int64", [index])})
+        assert not list(feature.invalid_stored(pa.array([index])))
+    assert [rows.tolist() for rows, _ in feature.invalid_stored(pa.array([0, len(names), -1]))] == [[1, 2]]

@@ -153,6 +153,8 @@ ODD = [
 ]
 NUMBERS = ("int8", "uint8", "int64", "uint64", "float16", "float32", "float64", "bool")
 REFUSED = "refused"
+# The names of labels: without digits, digits that are indices, and digits that are not.
+CLASSES = {"label": ("a", "b", "é"), "digits": ("0", "1", "2"), "ratings": ("a", "b", "1")}
 
 
 def stored_as(value, dtype: str):
@@ -164,9 +166,16 @@ def stored_as(value, dtype: str):
     if dtype == "text":
         given = value.encode() if isinstance(value, str) else value
         return given if isinstance(given, bytes) else REFUSED
-    if dtype == "label":
-        place = value if is_int else ["a", "b", "1"].index(value) if value in ("a", "b", "1") else -1
-        return place if 0 <= place < 3 and not is_bool else REFUSED
+    if dtype in CLASSES:
+        names = CLASSES[dtype]
+        indices = [place for place, name in enumerate(names) if value == name]
+        if (
+            is_int
+            and 0 <= value < len(names)
+            and not (any(map(str.isdigit, names)) and str(value) != names[value])
+        ):
+            indices = [value]
+        return indices[0] if indices else REFUSED
     if dtype == "bool":
         return int(value) if is_bool or (is_int and value in (0, 1)) else REFUSED
     if "int" in dtype:
@@ -257,7 +266,8 @@ def test_a_value_has_one_record_or_one_message_in_every_source(tmp_path, lists):
     shape = ", shape: [null]" if lists else ""
     kinds = {dtype: f"{{kind: tensor, dtype: {dtype}{shape}}}" for dtype in NUMBERS}
     kinds["text"] = "{kind: var_len, dtype: string}" if lists else "string"
-    kinds["label"] = f"{{kind: label, names: [a, b, '1']{shape}}}"
+    for name, classes in CLASSES.items():
+        kinds[name] = f"{{kind: label, names: {json.dumps(classes)}{shape}}}"
     schemas = {dtype: schema(f"x: {options}") for dtype, options in kinds.items()}
     wrong = []
     for value in (one for one in ODD if one is None or isinstance(one, list) == lists):
@@ -290,8 +300,12 @@ def outcome(source, one) -> bytes | str:
 
 def says_the_same(value, dtype: str) -> bool:
     """Whether a cell of CSV says what the value is, for such a feature: a number is also text, and text a number."""
-    if dtype in ("text", "label"):
+    if dtype in ("text", "ratings"):
         return isinstance(value, str | bytes)
+    if dtype == "label":  # digits are an index there
+        return not isinstance(value, float) and value != "1"
+    if dtype == "digits":
+        return not isinstance(value, float)
     is_whole = isinstance(value, float) and value.is_integer()  # documented: 180.0 is an integer in CSV
     return not isinstance(value, str | bytes) and not (is_whole and dtype in ("bool", *NUMBERS[:4]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from recordspec.errors import Problem, SpecError, StoreError, describe, nearest,
 from recordspec.locations import Location, PathText, is_below, read_text, url_problem
 from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
 from recordspec.schema.features.options import check_sizes, check_value, problem, static
-from recordspec.schema.features.stored import refused_by_encode
+from recordspec.schema.features.stored import outside, refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
 from recordspec.schema.ragged_array import dense, ragged
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec
@@ -43,6 +44,7 @@ from recordspec.wire.arrays import (
 from recordspec.wire.columns import Column, Fixed, Layout, Ragged
 
 _MOST_NAMES_SHOWN = 10
+_DIGITS = re.compile("[0-9]+")
 # The class name of the index of all unknown names.
 OOV_NAME = "<oov>"
 _HASHES = 2**63 - 1
@@ -57,8 +59,10 @@ _LONGEST_VOCABULARY = 64 << 20
 class Label(Feature):
     """A class, or several. The names are in the spec, and are copied to the manifest.
 
-    Given as a name or as an index, 0 to `len(names) - 1`; or as a list of these. Decodes to the index,
-    int64 `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
+    Given as a name or as an index, 0 to `len(names) - 1`; or as a list of these. Where names consist of
+    digits, a whole number is taken only if it is the name and the index of one class: with the names `"1"`
+    and `"2"`, the number 1 is refused, and the text `"1"` is the name. Decodes to the index, int64
+    `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
 
     Attributes:
         names: the class names, in the order of their indices.
@@ -105,6 +109,13 @@ class Label(Feature):
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def takes_indices(self) -> bool:
+        """Whether a whole number can only be an index: each name of digits is its own index."""
+        return all(
+            name == str(place) for place, name in enumerate(self.names) if _DIGITS.fullmatch(name) is not None
+        )
 
     @property
     def classes(self) -> int:
@@ -191,13 +202,18 @@ class Label(Feature):
         return strings_array([name.encode() for name in self.class_names])
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
-        return refused_by_encode(self, array)
+        if self._by_name:
+            return refused_by_encode(self, array)
+        last = self.classes - 1
+        return outside(array, 0, last, f"an index from 0 to {last}")
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:
             return None
         index = self._places.get(value) if type(value) is str else value
         if type(index) is not int or not 0 <= index < self.classes:
+            return None
+        if not self.takes_indices and index is value and self.names[index : index + 1] != (str(index),):
             return None
         return (self.class_names[index].encode() if self._by_name else index,)
 
@@ -221,7 +237,7 @@ class Label(Feature):
     def _indices(self, values: Any) -> Ints:
         if isinstance(values, Sequence) and values and type(values[0]) is int:
             values = _integers(values)
-        if is_within(values, 0, self.classes - 1):
+        if self.takes_indices and is_within(values, 0, self.classes - 1):
             return values.astype(np.int64)  # type: ignore[no-any-return]
         if is_arrow(values) and not is_list(values):
             if hasattr(values, "dictionary"):
@@ -274,15 +290,28 @@ class Label(Feature):
             raise BadValue(row, self._expected(), f"`{value}`", nearest(value, self.names))
         if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
             last = self.classes - 1
+            if not self.takes_indices:
+                return self._same_class(row, int(value))
             if 0 <= value <= last:
                 return int(value)
             raise BadValue(row, f"an index from 0 to {last}", show_int(int(value)))
         raise BadValue(row, self._expected(), describe(value))
 
+    def _same_class(self, row: int, number: int) -> int:
+        """The class of which a number is the name and the index. Raises BadValue if there is none."""
+        named, indexed = self._places.get(str(number)), self.names[number : number + 1] if number >= 0 else ()
+        if named == number:
+            return number
+        readings = [f"the name of class {named}"] if named is not None else []
+        readings += [f"the index of `{name}`" for name in indexed]
+        got = f"the number {show_int(number)}"
+        hint = f"it is {' or '.join(readings)}" if readings else ""
+        raise BadValue(row, "a name as text, as names consist of digits", got, hint)
+
     def _expected(self) -> str:
-        if len(self.names) > _MOST_NAMES_SHOWN:
-            return f"one of {len(self.names)} names, or an index"
-        return f"{one_of(self.names)}, or an index"
+        few = len(self.names) <= _MOST_NAMES_SHOWN
+        names = one_of(self.names) if few else f"one of {len(self.names)} names"
+        return f"{names}, or an index" if self.takes_indices else names
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
         array = columns[self.stored]

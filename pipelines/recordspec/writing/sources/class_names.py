@@ -74,14 +74,14 @@ def takes_names(feature: Feature | None) -> bool:
 
 
 def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
-    """A column of indices as names, if the feature takes names; unchanged if it has these in this order.
+    """A column of indices as names, if the feature takes names.
 
     An index of -1 is missing. Values that are no indices do not change; an index without a name becomes a
     `ClassIndex`.
     """
     if feature is None or not takes_names(feature):
         return values
-    converted = _named(values, names, same=names == feature.class_names)
+    converted = _named(values, names)
     if converted is not None:
         return converted
     if is_arrow(values):
@@ -91,15 +91,12 @@ def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
     return [name_of(value, names) for value in values]
 
 
-def _named(values: Any, names: tuple[str, ...], *, same: bool) -> Any:
-    """The same of an array of Arrow, where every index has a name or is missing; None of other values.
-
-    Names of the feature's own order stay indices.
-    """
+def _named(values: Any, names: tuple[str, ...]) -> Any:
+    """The same of an array of Arrow, where every index has a name or is missing; None of other values."""
     if not is_arrow(values):
         return None
     if is_list(values):
-        items = _named(items_of(values), names, same=same)
+        items = _named(items_of(values), names)
         if items is None or items.null_count:
             return None
         return list_array(items, offsets(counts_of(values)), present_in(values))
@@ -110,8 +107,6 @@ def _named(values: Any, names: tuple[str, ...], *, same: bool) -> Any:
     if not (valid | ~present | (indices == _MISSING)).all():
         return None
     indices = numbers_array(np.where(valid, indices, 0).astype(np.int64), valid)
-    if same:
-        return indices
     return arrow().DictionaryArray.from_arrays(indices, strings_array([name.encode() for name in names]))
 
 

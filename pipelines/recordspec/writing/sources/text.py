@@ -37,6 +37,9 @@ _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # A whole number with a point, which may have as many digits as `integers` takes for certainly int64.
 _POINTED = re.compile(r"[-+]?[0-9]{1,18}\.0+")
+_DIGITS = re.compile("[0-9]+")
+# The most digits of the index of a class.
+_LONGEST_INDEX = 18
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
@@ -249,10 +252,12 @@ def _number(row: int, text: str, dtype: str) -> int | float:
 
 
 def _classes(column: Any, feature: Feature) -> Any:
-    """Names of classes. A cell that is no name but digits is an index."""
+    """Names of classes. A cell of digits is an index if no name consists of digits."""
+    if any(map(_DIGITS.fullmatch, feature.known_names)):
+        return column
     by_entry = column.dictionary_encode()
     entries = [
-        int(text) if text not in feature.class_names and re.fullmatch("[0-9]{1,18}", text) else text
+        int(text) if _DIGITS.fullmatch(text) and len(text) <= _LONGEST_INDEX else text
         for text in by_entry.dictionary.to_pylist()
     ]
     if not any(isinstance(entry, int) for entry in entries):

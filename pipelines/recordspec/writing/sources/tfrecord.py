@@ -28,6 +28,7 @@ from recordspec.writing.sources.base import (
     identity_of,
     long_row_problem,
 )
+from recordspec.writing.sources.class_names import named
 
 _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 8 << 20
@@ -118,7 +119,14 @@ class TFRecordPart:
                 for row, record in enumerate(data[start:stop]):
                     if len(record) > values.LONGEST_ROW:
                         raise RecordError(long_row_problem(len(record)), row)
-                return restored_columns(placed, data[start:stop], sequence=sequence)
+                restored = restored_columns(placed, data[start:stop], sequence=sequence)
+                names = {
+                    one.name: one.class_names for _, one in placed if one.columns()[0].storage == "int64"
+                }
+                return {
+                    name: named(column, names[name], schema.names.get(name)) if names.get(name) else column
+                    for name, column in restored.items()
+                }
 
             yield from converted(len(some), columns)
 
