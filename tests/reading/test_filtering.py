@@ -38,6 +38,46 @@ def test_a_filter_keeps_rows(data, batch, features):
         assert [len(one["n"]) for one in dataset] == [30] * (len(expected) // 30) + [len(expected) % 30]
 
 
+# Filters that keep every third row; a dict is asked in each way that it has.
+WAYS = {
+    "[]": lambda f: f["label"] == 1,
+    "get": lambda f: (f["id"] >= 0) & (f.get("label", 0) == 1),
+    "get of none": lambda f: (f["label"] == 1) & (f.get("none", True)),
+    "in": lambda f: f["label"] == 1 if "id" in f else f["id"] < 0,
+    "not in": lambda f: f["label"] == 1 if "none" not in f else f["id"] < 0,
+    "items": lambda f: dict(f.items())["label"] == 1,
+    "values": lambda f: list(f.values())[1] == 1,
+    "keys": lambda f: f["label"] == 1 if set(f.keys()) == {"id", "label"} else f["id"] < 0,
+    "iter": lambda f: f["label"] == 1 if list(f) == ["id", "label"] else f["id"] < 0,
+    "len": lambda f: f["label"] == 1 if len(f) == 2 else f["id"] < 0,
+    "dict": lambda f: dict(f)["label"] == 1,
+    "{**f}": lambda f: {**f}["label"] == 1,
+    "**f": lambda f: (f["id"] >= 0) & (lambda label=7, **_: label == 1)(**f),
+}
+OF_A_DICT = {
+    "|": lambda f: (f | {"more": 1})["label"] == 1,
+    "copy": lambda f: f.copy()["label"] == 1,
+    "pop": lambda f: f.pop("label") == 1,
+    "setdefault": lambda f: f.setdefault("label", 7) == 1,
+}
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 8}], ids=["rows", "blocks"])
+def test_a_filter_asks_for_features_in_any_way(tmp_path, layout):
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, label: int64}")
+    data = tmp_path / "data"
+    rs.write(schema, [{"id": number, "label": number % 3} for number in range(30)], data, layout=layout)
+    (tmp_path / "c.yaml").write_text("schema: data/schema.yaml\ndata: data\nread: {batch: 10}\n")
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    expected = list(range(1, 30, 3))
+    for name, keep in (WAYS | OF_A_DICT).items():
+        read = rs.read(schema, data, batch=10, filter=keep)
+        assert [number for batch in read for number in batch["id"].numpy().tolist()] == expected, name
+    for name, keep in WAYS.items():
+        read = pipeline.iterate("train", filter=keep)
+        assert [number for batch in read for number in batch["id"].tolist()] == expected, name
+
+
 def test_a_filter_that_gives_no_bools_is_named(data):
     with pytest.raises(rs.SpecError, match="filter: expected a bool for each row"):
         rs.read(SCHEMA, data, batch=10, filter=lambda features: features["n"])

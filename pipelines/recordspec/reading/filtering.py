@@ -51,18 +51,57 @@ def balanced(
     return map_elements(rows.enumerate(), some, CALLS)
 
 
+class _Asked(dict[str, Any]):
+    """Features, of which it notes the names that a function asks for: all, if it asks otherwise than by name.
+
+    Attributes:
+        names: the names, in the order in which they were asked for.
+    """
+
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        super().__init__(features)
+        self.names: dict[str, None] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        self.names[name] = None
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        if not super().__contains__(name):
+            return False
+        self.names[str(name)] = None
+        return True
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if super().__contains__(name) else default
+
+
+def _asking_for_all(method: str) -> Callable[..., Any]:
+    def call(self: _Asked, *arguments: Any) -> Any:
+        self.names |= dict.fromkeys(dict.keys(self))
+        return getattr(dict, method)(self, *arguments)
+
+    return call
+
+
+# `dict(features)` and `f(**features)` call `keys` only if the class has an `__iter__` of its own.
+for _method in (
+    *("__iter__", "__reversed__", "__len__", "__eq__", "__ne__", "__or__", "__ror__", "__delitem__"),
+    *("keys", "values", "items", "copy", "pop", "popitem", "setdefault"),
+):
+    setattr(_Asked, _method, _asking_for_all(_method))
+
+
 def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]:
     """The features that a filter uses: it is traced once, and its output is checked. Raises SpecError."""
     asked: dict[str, None] = {}
 
-    class Asked(dict[str, Any]):
-        def __getitem__(self, name: str) -> Any:
-            value = super().__getitem__(name)
-            asked[name] = None
-            return value
-
     def trace(features: Mapping[str, Any]) -> Any:
-        return function(Asked(features))
+        given = _Asked(features)
+        mask = function(given)
+        asked.update(given.names)
+        return mask
 
     try:
         mask = (
