@@ -65,6 +65,9 @@ def test_epochs_are_those_of_numpy_whatever_iterators_are_made(pipeline):
     both = pipeline.dataset("train", repeat=2)
     assert batches(both) == epoch(pipeline, 0) + epoch(pipeline, 1)
     assert batches(pipeline.dataset("train", features=["a", "b"])) == epoch(pipeline, 0)
+    whole = pipeline.dataset("train", batch={"size": 8, "drop_remainder": True})
+    assert whole.element_spec["a"].shape == [8]
+    assert batches(whole) == epoch(pipeline, 0)[:-1]
 
 
 def test_keras_trains_on_epoch_after_epoch(pipeline):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from obstore.store import MemoryStore
 
@@ -118,7 +119,7 @@ def test_every_command_reads_the_records_of_a_folder(layout, tmp_path):
     exported = (tmp_path / "rows.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["id"] for line in exported) == numbers
     assert rs.infer(data).rows == rows("infer", data)[0]["rows"] == total
-    read = rs.read(rs.Schema.loads(SCHEMA), data, batch=5)
+    read = rs.read(rs.Schema.loads(SCHEMA), expand(data), batch=5)
     assert sorted(number for batch in read.as_numpy_iterator() for number in batch["id"].tolist()) == numbers
     assert sum(row["rows"] for row in rows("reshard", data, "again")) == total
     assert ids("head", "again", "-n", 100) == numbers
@@ -415,3 +416,46 @@ def test_a_pipe_is_refused(tmp_path):
 def manifest_of(*files: str) -> Manifest:
     shards = tuple(Shard(file=file, rows=1, records=1, bytes=0, sha256="0") for file in files)
     return Manifest(schema="s", fingerprint="f", record="example", compression="none", splits={"a": shards})
+
+
+def rows_read(schema: rs.Schema, files, **options) -> list[list[int]]:
+    """The numbers that `read` yields, and those that `iterate` does."""
+    return [
+        sorted(number for batch in batches for number in np.asarray(batch["id"]).tolist())
+        for batches in (
+            rs.read(schema, files, batch=4, **options),
+            rs.iterate(files, schema, batch=4, **options),
+        )
+    ]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("is_ours", [True, False], ids=["manifest", "names"])
+def test_a_folder_of_several_splits_is_read_by_the_split(tmp_path, is_ours):
+    schema, data = rs.Schema.loads(SCHEMA), tmp_path / "data"
+    splits = {"train": list(range(10)), "test": list(range(10, 15))}
+    if is_ours:
+        rs.write(schema, [{"id": n} for n in range(10)], data)
+        one = rs.iterate(data, batch=4)  # a single split need not be named
+        assert sorted(n for batch in one for n in batch["id"].tolist()) == splits["train"]
+        rows = ({"id": n, "split": "test" if n >= 10 else "train"} for n in range(15))
+        rs.write(schema, rows, data, split={"column": "split"}, force=True)
+    else:
+        data.mkdir()
+        for split, some in splits.items():
+            records = b"".join(map(record, some))
+            (data / f"x-{split}.tfrecord-00000-of-00001").write_bytes(records)
+    for split, some in splits.items():
+        assert rows_read(schema, data, split=split) == [some, some]
+        assert rows_read(schema, f"{data}/*{split}*", split=split) == [some, some]
+    both = sorted(splits["train"] + splits["test"])
+    assert rows_read(schema, f"{data}/*-of-*") == [both, both]
+    for read in (rs.read, lambda schema, files, **options: rs.iterate(files, schema, **options)):
+        with pytest.raises(
+            rs.StoreError, match=r'` has the splits .*: `split="t.*"` reads one of them, and a list'
+        ):
+            read(schema, data, batch=4)
+        with pytest.raises(rs.SpecError, match=r"^split: expected one of t.*, got `val`$"):
+            read(schema, data, batch=4, split="val")
+    with pytest.raises(rs.SpecError, match=r"^split: expected none of opened rows, got `train` "):
+        rs.iterate(rs.open(data, schema), batch=4, split="train")

@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, State, StoreError
 from recordspec.inspect.diff_distributions import PERCENTILES, Measure, compare, lacking
-from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, scan
+from recordspec.inspect.scan import FileRange, Scanner, UnreadableRecord, scan
 from recordspec.inspect.schema_changes import Change, changes
 from recordspec.inspect.stats.profile import Profile, profile_all, profile_splits
 from recordspec.inspect.verify import key_problems
@@ -19,7 +19,7 @@ from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.expand import Files
+from recordspec.store.expand import ALL, Files
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words

@@ -18,10 +18,9 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, see
 from recordspec.executors import Task, executor, threaded_map
 from recordspec.locations import Location
-from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.expand import ALL, Files, expand_dataset, splits_of
 from recordspec.store.index import Indices, find_records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
-from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import begins_with_block, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, strings_array
@@ -41,8 +40,6 @@ U = TypeVar("U")
 
 # The number of records per file that represent the others.
 FIRST = 1000
-# The split of files that do not name one.
-ALL = "all"
 # Large files are scanned in ranges of this size, however many processes there are: so what is found is the
 # same for any number of them.
 _RANGE = 64 << 20
@@ -488,10 +485,8 @@ class Scanner:
     @cached_property
     def splits(self) -> dict[Location, str]:
         """The split of each file, from the manifest or from its name."""
-        by_name = {} if self.manifest is None else self.manifest.splits
-        of_file = {shard.file: split for split, shards in by_name.items() for shard in shards}
-        by_file_name = splits_by_name(self.paths, ALL)
-        return {path: of_file.get(path.name, split) for path, split in by_file_name.items()}
+        manifests = {} if self.manifest is None else {self.paths[0].parent: self.manifest}
+        return splits_of(self.paths, manifests)
 
     def has_blocks(self, path: Location) -> bool:
         """Whether records of a file are blocks, according to the manifest or the first record."""

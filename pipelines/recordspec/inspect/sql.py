@@ -21,10 +21,11 @@ from recordspec.errors import (
     SpecError,
     State,
 )
-from recordspec.inspect.scan import ALL, RowBatch, Scanner
+from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.inspect.scan_columns import KEY, PLACES, ColumnReader, ScanColumn, all_columns
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
+from recordspec.store.expand import ALL
 from recordspec.wire.arrays import Ints, Mask
 
 if TYPE_CHECKING:

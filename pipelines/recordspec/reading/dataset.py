@@ -24,7 +24,7 @@ from recordspec.schema import decoder
 from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.schema.tensors import Tensor
-from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.expand import Files, expand_split
 from recordspec.store.manifest import only_folder
 from recordspec.store.staging import StagingFolder
 
@@ -44,6 +44,7 @@ def read(
     schema: Schema,
     files: Files,
     *,
+    split: str | None = None,
     batch: Any = None,
     shuffle: Any = None,
     seed: int | None = None,
@@ -57,6 +58,7 @@ def read(
     Args:
         schema: the schema of the records.
         files: a path, a pattern, a folder of shards, or several of these. Compression is detected.
+        split: the split that is read; needed for a folder that has several.
         batch: the number of rows per batch, or a `Batch`; by default elements are single rows.
         shuffle: rows in the shuffle buffer, its bytes such as "64MiB", or a `Shuffle`; needs a seed.
         seed: the seed of the shuffle.
@@ -71,8 +73,10 @@ def read(
         is the next epoch, in another order.
 
     Raises:
-        SpecError: an option is invalid, or `start` is a position of another batch or dataset.
-        StoreError: there are no such files, or they differ from their manifest, or have another spec.
+        SpecError: an option is invalid, there is no such split, or `start` is a position of another batch or
+            dataset.
+        StoreError: there are no such files, a folder has several splits and none is named, or files differ
+            from their manifest, or have another spec.
         RecordError: a file is not a TFRecord file.
 
     Example:
@@ -93,7 +97,7 @@ def read(
     if chosen.augment is not None and chosen.augment.splits != Augment.splits:
         expected, got = "none, as all files are augmented", ", ".join(chosen.augment.splits)
         raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
-    paths, manifests = expand_dataset(files)
+    paths, manifests = expand_split(files, split)
     folder = only_folder(paths)
     manifest = None if folder is None else manifests.get(folder)
     plan = plan_files(paths, schema, corrupt=chosen.corrupt, manifest=manifest)
@@ -403,7 +407,9 @@ class Recipe:
             some = Batch(size=min(_SHAPED, self.plan.chunk))
             rows = self._layout.rows(self.order.records(of_pass, 0), some, None, None)
             return self._shaped(rows, seeds).skip(skip)
-        batch = None if options.batch is None else Batch(size=share.size)
+        batch = None
+        if options.batch is not None:
+            batch = Batch(size=share.size, drop_remainder=share.drop_remainder)
         return self._layout.rows(self.order.records(of_pass, skip), batch, None, None)
 
     def _shaped(self, rows: Dataset, seeds: Seeds) -> Dataset:

@@ -21,7 +21,7 @@ from recordspec.reading.order import Position
 from recordspec.reading.random_access import Rows
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.store.expand import Files
+from recordspec.store.expand import Files, expand_split
 from recordspec.wire.arrays import Ints
 
 # Rows that are filtered or bucketed together.
@@ -32,6 +32,7 @@ def iterate(
     files: Files | Rows,
     schema: Schema | None = None,
     *,
+    split: str | None = None,
     batch: int,
     shuffle: bool = False,
     seed: int | None = None,
@@ -47,6 +48,7 @@ def iterate(
     Args:
         files: a path, a folder of shards, a pattern, several of these, or what `recordspec.open` returned.
         schema: the schema of the rows; by default that of the dataset.
+        split: the split that is read; needed for a folder that has several.
         batch: the rows of a global batch, of all workers.
         shuffle: whether the rows are permuted, all of them; if not, they come in the order of the files.
         seed: of the permutation.
@@ -78,11 +80,19 @@ def iterate(
         raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none"))
     else:
         (seed,) = whole_numbers(seed=(seed, -1 << 63))
-    rows = files if isinstance(files, Rows) else Rows(files, schema)
+    if isinstance(files, Rows) and split is not None:
+        hint = "give its files to `open`"
+        raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
+    rows = files if isinstance(files, Rows) else Rows(_of_split(files, split), schema)
     share = Share(rows=len(rows), batch=batch, drop_remainder=drop_remainder, worker=worker, workers=workers)
     check_share(share, ("workers",))
     reader = BatchReader(rows=rows, share=share, seed=seed)
     return (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
+
+
+def _of_split(files: Files, split: str | None) -> Files:
+    paths, _ = expand_split(files, split)
+    return files if split is None else paths
 
 
 @dataclass(frozen=True, kw_only=True)

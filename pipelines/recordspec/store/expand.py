@@ -9,15 +9,17 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
 
 from recordspec.errors import (
     IncompleteError,
     Problem,
+    SpecError,
     State,
     StoreError,
+    one_of,
     show_text,
     system_errors,
 )
@@ -37,12 +39,16 @@ from recordspec.store.shard_names import (
     is_tfrecord_name,
     numbered_among,
     parse_name,
+    split_word,
+    splits_by_name,
     without_numbers,
 )
 from recordspec.wire.file_types import begins_with_record
 
 log = logging.getLogger("recordspec")
 
+# The split of files that do not name one.
+ALL = "all"
 Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | RemotePath]
 # How far TFRecords are searched below a folder without any, and in how many folders, for the message.
 _DEEPEST, _MOST_FOLDERS = 3, 100
@@ -96,6 +102,44 @@ def expand_dataset(
     _note_empty(empty, manifests)
     indices = {f"{path}{suffix}" for path in files_found for suffix in INDEX_SUFFIXES.values()}
     return distinct(path for path in files_found if str(path) not in indices), manifests
+
+
+def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
+    """The same, of one split alone if it is named.
+
+    Raises StoreError for a folder of several splits if none is named, SpecError for one that is not there.
+    """
+    paths, manifests = expand_dataset(files)
+    if split is None and not any(map(_is_folder, path_list(files))):
+        return paths, manifests
+    splits = splits_of(paths, manifests)
+    if set(splits.values()) == {ALL}:  # all files may name the same one
+        splits = {path: split_word(path) or ALL for path in paths}
+    known = tuple(dict.fromkeys(splits.values()))
+    if split is None and len(known) > 1:
+        folder = next(filter(_is_folder, path_list(files)))
+        hint = f'`split="{known[0]}"` reads one of them, and a list of files all'
+        raise StoreError(State(where=folder, got=f"has the splits {', '.join(known)}", hint=hint))
+    if split is not None and split not in known:
+        raise SpecError(Problem(path=("split",), expected=one_of(known), got=f"`{split}`"))
+    return tuple(path for path in paths if split in (None, splits[path])), manifests
+
+
+def splits_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest]) -> dict[Location, str]:
+    """The split of each file, from the manifest of its folder or from its name."""
+    by_name = splits_by_name(paths, ALL)
+    named = {
+        folder / shard.file: split
+        for folder, manifest in manifests.items()
+        for split, shards in manifest.splits.items()
+        for shard in shards
+    }
+    return {path: named.get(path, split) for path, split in by_name.items()}
+
+
+def _is_folder(path: str) -> bool:
+    place = location(path)
+    return not _PATTERN.search(place.name) and place.is_dir()
 
 
 def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) -> None:
