@@ -272,6 +272,39 @@ def test_large_integers_keep_their_indices(small):
     assert check(small(fit, features, some)) == 2
 
 
+def test_an_input_that_is_changed_in_place_is_no_target(home):
+    def noisy(inputs, targets):
+        for name in ("n", "picture"):
+            inputs[name] += 1
+        inputs["pairs"].flat[:] = 0
+        return inputs, targets
+
+    names = "[n, picture, pairs]"
+    made = pipeline(home, "batch: 8", f"fit: {{inputs: {names}, targets: {names}, ragged: keep}}")
+    plain = [targets for _, targets in made.iterate("train")]
+    changed = list(made.iterate("train", map_fit=noisy))
+    for (inputs, targets), expected in zip(changed, plain, strict=True):
+        for name in ("n", "picture"):
+            np.testing.assert_array_equal(targets[name], expected[name])
+            np.testing.assert_array_equal(inputs[name], expected[name] + 1)
+        np.testing.assert_array_equal(targets["pairs"].flat, expected["pairs"].flat)
+
+
+@pytest.mark.parametrize("how", ["index", "one_hot"])
+def test_a_target_of_any_integers_is_encoded(small, how):
+    some = [{"x": n, "y": (7, 5, 6)[n % 3]} for n in range(8)]
+    classes = [7, 5, 6]
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"):
+        features = f"{{x: float32, y: {{kind: tensor, dtype: {dtype}}}}}"
+        made = small(f"{{inputs: x, targets: y, encode: {{y: {how}}}}}", features, some)
+        assert sorted(made.class_names()) == sorted(map(str, classes))
+        order = [int(name) for name in made.class_names()]
+        for inputs, targets in made.iterate("train"):
+            wanted = [order.index(classes[int(x) % 3]) for x in inputs]
+            assert (targets if how == "index" else targets.argmax(1)).tolist() == wanted
+        assert check(made) == 2
+
+
 def test_another_training_split_is_named(small):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}")
     config = made.folder / "c.yaml"

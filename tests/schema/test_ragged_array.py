@@ -209,3 +209,14 @@ def test_columns_are_parsed_by_their_layout():
     assert lists(three) == [[[[0]], [[], [1]]], [[[2, 3]]], [[[4], [5]]]]
     assert ragged(flat).lengths.tolist() == [4, 0, 2]
     assert values_of(to_arrow([b"x", b""], np.array([2]))).tolist() == [b"x", b""]
+
+
+def test_rows_of_sparse_values_are_those_of_the_dense_array():
+    array = SparseArray(np.array([[0, 2], [2, 1]]), np.array([5, 6]), (3, 4))
+    filled = array.to_dense()
+    for row in (*range(-3, 3), np.int64(1)):
+        np.testing.assert_array_equal(array[row].to_dense(), filled[row])
+    np.testing.assert_array_equal([row.to_dense() for row in array], filled)
+    for row in (3, 99, -4):
+        with pytest.raises(IndexError):
+            array[row]

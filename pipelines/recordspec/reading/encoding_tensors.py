@@ -83,7 +83,8 @@ def apply_to_target(
     if not hasattr(layer, "lookup_table") or layer.num_oov_indices:  # a label, whose index is its class
         return apply(value, encode, layer, length, pad=pad)
     flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1])
-    unknown = layer.lookup_table.lookup(flat) < 0
+    keys = flat if flat.dtype == tf.string else tf.cast(flat, tf.int64)  # the type of the table's integers
+    unknown = layer.lookup_table.lookup(keys) < 0
     problem = unknown_class(name, class_names(layer))
     with tf.control_dependencies([none_is(unknown, flat, str(problem))]):
         value = tf.nest.map_structure(tf.identity, value, expand_composites=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -266,7 +267,9 @@ class FitArrays(FitBatch):
         if value is not None and not isinstance(value, np.ndarray | RaggedArray | SparseArray):
             expected, got = "arrays of NumPy from `map`", f"{type(value).__name__} for `{name}`"
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
-        return super()._value(part, name)
+        made = super()._value(part, name)
+        # a function that changes an input in place, such as one that adds noise, leaves the target as it is
+        return deepcopy(made) if part == "targets" and name in names_of(self.fit.inputs) else made
 
     def _is_composite(self, value: Any) -> bool:
         return isinstance(value, RaggedArray | SparseArray)

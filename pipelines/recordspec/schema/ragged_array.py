@@ -166,7 +166,7 @@ class SparseArray:
         return self.shape[0]
 
     def __getitem__(self, row: int) -> SparseArray:
-        own = self.indices[:, 0] == row
+        own = self.indices[:, 0] == range(len(self))[row]  # from the end if negative; IndexError if none
         return SparseArray(self.indices[own, 1:], self.values[own], self.shape[1:])
 
     def to_dense(self, pad: Any = None) -> Array:
