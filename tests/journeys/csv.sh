@@ -21,6 +21,7 @@ import json
 import keras
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 train, test = pipeline.dataset("train"), pipeline.dataset("test")
 inputs = {

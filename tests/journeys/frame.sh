@@ -6,6 +6,7 @@ import keras
 import recordspec as rs
 from sklearn.datasets import load_wine
 
+keras.utils.set_random_seed(1)
 frame = load_wine(as_frame=True).frame
 config = rs.infer(frame, "wine").with_options(
     write={"splits": {"train": 3, "test": 1}},

@@ -10,6 +10,7 @@ import json
 import keras
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 names = [f"i{number}" for number in range(13)]
 

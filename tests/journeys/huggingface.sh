@@ -15,6 +15,7 @@ import recordspec as rs
 from PIL import Image
 from sklearn.datasets import load_digits
 
+keras.utils.set_random_seed(1)
 digits = load_digits()
 images = [Image.fromarray((pixels * 15).astype("uint8")) for pixels in digits.images]
 features = datasets.Features({

@@ -29,6 +29,7 @@ import keras
 import numpy as np
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 tokens = keras.Input([None], dtype="int64", name="tokens")
 mask = keras.Input([None], dtype="bool", name="tokens_mask")

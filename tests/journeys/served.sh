@@ -20,6 +20,7 @@ cat > train.py <<'PYTHON'
 import keras
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 inputs = {
     "fare": keras.Input((), name="fare"),

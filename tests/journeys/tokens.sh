@@ -8,6 +8,7 @@ import json
 import keras
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 model = keras.Sequential([
     keras.layers.Embedding(100, 8, mask_zero=True),
