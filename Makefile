@@ -56,7 +56,7 @@ COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
 # Before a release, Hypothesis tries all examples.
 WHOLE := --hypothesis-profile all
 
-.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-all test-frameworks test-services test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
+.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-all test-frameworks test-services test-clusters test-spark test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -93,9 +93,13 @@ test-frameworks: $(FRAMEWORKS)/ready
 	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks \
 		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
 
-# Clusters and training jobs, in separate processes.
-test-services: $(LATEST)/ready $(SERVERS)
+# Clusters and training jobs, in separate processes, which wait for each other: with `make -j 2` Spark runs beside the others.
+test-services: test-clusters test-spark
+
+test-clusters: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) -m services --ignore tests/spark
+
+test-spark: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(SPARK)
 
 # TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: what these versions can change, a third of all
@@ -120,9 +124,10 @@ screenshots: $(LATEST)/ready
 docs: $(LATEST)/ready
 	$(LATEST)/bin/python -m sphinx -W --keep-going -q -E -a -b html docs build/site
 
-# Every block of its pages, every journey and every notebook, run; and the site in a browser.
+# Every block of its pages, every journey and every notebook, run; and the site in a browser. With THIRD a third of the
+# programs that do not use recordspec, with which the journeys are compared.
 test-docs: docs $(SERVERS)
-	$(LATEST)/bin/python $(PYTEST) -m docs
+	$(LATEST)/bin/python $(PYTEST) -m docs $(if $(THIRD),--third=$(COMMITS) --third-of=foreign)
 
 docs-serve: docs
 	$(LATEST)/bin/python -m http.server --bind 127.0.0.1 --directory build/site 8000

@@ -3,7 +3,8 @@
 Without TensorFlow, importing it skips a test (`tests/without_tensorflow`). `--passed=FILE` writes the tests that passed
 there, and with the newest TensorFlow `--except=FILE` leaves them out: a test that has not passed without TensorFlow runs
 with it. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects the tests of `OLDEST`, the files that
-the last commits changed, and every third of all other tests, from the N-th on: three commits run them all.
+the last commits changed, and every third of all other tests, from the N-th on: three commits run them all. With
+`--third-of=MARK` thirds are only made of the tests with this mark, and all others run.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--third", type=int, metavar="N", help="of the tests that versions seldom change, run the N-th third"
     )
+    group.addoption("--third-of", metavar="MARK", help="make thirds of the tests with this mark alone")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,8 +68,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if names := config.getoption("--except"):
         left_out |= set(names.read_text().split("\n"))
     if (third := config.getoption("--third")) is not None:
-        always = [*OLDEST, *_changed_files()]
-        others = [item.nodeid for item in items if not any(map(item.path.is_relative_to, always))]
+        if mark := config.getoption("--third-of"):
+            others = [item.nodeid for item in items if item.get_closest_marker(mark) is not None]
+        else:
+            always = [*OLDEST, *_changed_files()]
+            others = [item.nodeid for item in items if not any(map(item.path.is_relative_to, always))]
         left_out |= set(others) - set(others[third % 3 :: 3])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]

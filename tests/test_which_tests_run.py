@@ -12,7 +12,14 @@ import selection
 ALWAYS = selection.OLDEST[0]
 CHANGED = selection.TESTS / "test_changed.py"
 PATHS = [ALWAYS, *[selection.TESTS / "test_rest.py"] * 7, CHANGED]
-ITEMS = [SimpleNamespace(nodeid=f"{path.name}::test_{n}", path=path) for n, path in enumerate(PATHS)]
+ITEMS = [
+    SimpleNamespace(
+        nodeid=f"{path.name}::test_{n}",
+        path=path,
+        get_closest_marker=lambda mark, n=n: n if (mark, n % 2) == ("odd", 1) else None,
+    )
+    for n, path in enumerate(PATHS)
+]
 
 
 def selected(**options: object) -> list[str]:
@@ -44,6 +51,14 @@ def test_three_commits_run_all_tests(monkeypatch):
     assert set.intersection(*map(set, thirds)) == always
     assert set.union(*map(set, thirds)) == {item.nodeid for item in ITEMS}
     assert sorted(map(len, thirds)) == [4, 4, 5]
+
+
+def test_thirds_are_made_of_the_tests_with_a_mark():
+    marked = {item.nodeid for item in ITEMS[1::2]}
+    thirds = [set(selected(third=commits, **{"third-of": "odd"})) for commits in (7, 8, 9)]
+    assert set.intersection(*thirds) == {item.nodeid for item in ITEMS} - marked
+    assert set.union(*thirds) == {item.nodeid for item in ITEMS}
+    assert sorted(len(third & marked) for third in thirds) == [1, 1, 2]
 
 
 def test_a_path_that_is_gone_is_an_error(monkeypatch):

@@ -91,6 +91,7 @@ def test_journey(name, tmp_path, request, record_property):
 
 
 @pytest.mark.newest
+@pytest.mark.foreign
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
 def test_the_same_without_recordspec(name, tmp_path, request):
     check_frameworks(name)
