@@ -257,8 +257,8 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
 
     Example:
         >>> with rs.locating(schema, "data/points"):
-        ...     sum(1 for _ in rs.read(schema, "data/points", batch=8))
-        3
+        ...     sum(1 for _ in rs.read(schema, "data/points", split="train", batch=8))
+        2
     """
     paths = path_list(files)
     try:
