@@ -532,6 +532,7 @@ CALLS = {
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
     "store.expand:expand:files": lambda call, data, url: call(url),
     "store.expand:expand_dataset:files": lambda call, data, url: call(url),
+    "store.expand:expand_split:files": lambda call, data, url: call(url, None),
     "store.expand:path_list:files": lambda call, data, url: call(url),
     "store.expand:find_incomplete:files": lambda call, data, url: call(url),
     "store.remote_transaction:transaction:target": lambda call, data, url: call(url),

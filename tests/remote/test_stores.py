@@ -16,6 +16,7 @@ from PIL import Image
 
 import recordspec as rs
 from examples import example
+from recordspec.store.expand import expand
 from recordspec.wire.framing import framed
 from test_docs import DOCS, run
 
@@ -122,7 +123,7 @@ def test_rows_are_added(store, local, staging, tmp_path):
         assert f"got that of {place}/t" in str(error.value)
     shards = [shard.sha256 for shard in rs.Manifest.load(tmp_path / "grown").all_shards]
     assert [shard.sha256 for shard in made.all_shards] == shards
-    assert sorted(ids(rs.read(SCHEMA, store.url, staging=staging))) == list(range(500))
+    assert sorted(ids(rs.read(SCHEMA, expand(store.url), staging=staging))) == list(range(500))
     name = made.name_of("rejects.jsonl")
     assert (
         store.files()[rs.Manifest.load(store.url).name_of("rejects.jsonl")]
@@ -157,13 +158,13 @@ READS = (
 @pytest.fixture(scope="module")
 def read_locally(tmp_path_factory) -> list[list[int]]:
     local = written(tmp_path_factory.mktemp("home") / "local")
-    return [ids(rs.read(SCHEMA, local, **options)) for options in READS]
+    return [ids(rs.read(SCHEMA, expand(local), **options)) for options in READS]
 
 
 def test_reading_is_as_local(store, staging, read_locally):
     written(store.url)
     for options, expected in zip(READS, read_locally, strict=True):
-        assert ids(rs.read(SCHEMA, store.url, staging=staging, **options)) == expected, options
+        assert ids(rs.read(SCHEMA, expand(store.url), staging=staging, **options)) == expected, options
 
 
 COMMANDS = [

@@ -12,6 +12,7 @@ import pytest
 import recordspec as rs
 from recordspec.remote import RemotePath
 from recordspec.store import remote_transaction
+from recordspec.store.expand import expand
 from recordspec.wire.hashes import sha256_of
 from waiting import wait_until
 
@@ -63,7 +64,7 @@ def check_whole(place: RemotePath) -> rs.Manifest:
 
 def ids(place: RemotePath, tmp_path) -> list[int]:
     staging = {"folder": str(tmp_path / "copies"), "size": "1MiB"}
-    dataset = rs.read(SCHEMA, place, batch=16, staging=staging)
+    dataset = rs.read(SCHEMA, expand(place), batch=16, staging=staging)
     return sorted(np.concatenate([batch["id"].numpy() for batch in dataset]).tolist())
 
 

@@ -449,6 +449,7 @@ def test_a_folder_of_several_splits_is_read_by_the_split(tmp_path, is_ours):
         assert rows_read(schema, data, split=split) == [some, some]
         assert rows_read(schema, f"{data}/*{split}*", split=split) == [some, some]
     both = sorted(splits["train"] + splits["test"])
+    assert len(list(rs.iterate((path for path in [data]), schema, split="train", batch=4))) == 3
     assert rows_read(schema, f"{data}/*-of-*") == [both, both]
     for read in (rs.read, lambda schema, files, **options: rs.iterate(files, schema, **options)):
         with pytest.raises(

@@ -12,6 +12,7 @@ import pytest
 import recordspec as rs
 from examples import sealed
 from recordspec import Manifest, StoreError
+from recordspec.store.expand import expand
 from recordspec.store.manifest import Shard
 from shell import run_here
 
@@ -262,7 +263,7 @@ def test_every_command_reads_a_dataset_of_format_1(tmp_path, name):
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == total
     again = Manifest.load(tmp_path / "again")
     assert ({split: again.rows(split) for split in rows}, again.format) == (rows, 3)
-    batches = rs.read(rs.Schema.load(data / "schema.yaml"), data, batch=8)
+    batches = rs.read(rs.Schema.load(data / "schema.yaml"), expand(data), batch=8)
     assert sum(len(batch["kind"]) for batch in batches) == total
 
 

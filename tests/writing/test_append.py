@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from recordspec.store.expand import expand
 from recordspec.store.transaction import Transaction
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
@@ -24,7 +25,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def read_ids(files) -> list[int]:
-    return [int(row["id"]) for row in rs.read(SCHEMA, files)]
+    return [int(row["id"]) for row in rs.read(SCHEMA, expand(files))]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from recordspec.reading.order import Position
 from recordspec.reading.random_access import Rows
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.store.expand import Files, expand_split
+from recordspec.store.expand import Files, expand_split, path_list
 from recordspec.wire.arrays import Ints
 
 # Rows that are filtered or bucketed together.
@@ -91,8 +91,9 @@ def iterate(
 
 
 def _of_split(files: Files, split: str | None) -> Files:
-    paths, _ = expand_split(files, split)
-    return files if split is None else paths
+    patterns = path_list(files)
+    paths, _ = expand_split(patterns, split)
+    return patterns if split is None else paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,17 +109,18 @@ def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...],
 
     Raises StoreError for a folder of several splits if none is named, SpecError for one that is not there.
     """
-    paths, manifests = expand_dataset(files)
-    if split is None and not any(map(_is_folder, path_list(files))):
+    patterns = path_list(files)
+    paths, manifests = expand_dataset(patterns)
+    folders = [pattern for pattern in patterns if _is_folder(pattern, paths)]
+    if split is None and not folders:
         return paths, manifests
     splits = splits_of(paths, manifests)
     if set(splits.values()) == {ALL}:  # all files may name the same one
         splits = {path: split_word(path) or ALL for path in paths}
     known = tuple(dict.fromkeys(splits.values()))
     if split is None and len(known) > 1:
-        folder = next(filter(_is_folder, path_list(files)))
         hint = f'`split="{known[0]}"` reads one of them, and a list of files all'
-        raise StoreError(State(where=folder, got=f"has the splits {', '.join(known)}", hint=hint))
+        raise StoreError(State(where=folders[0], got=f"has the splits {', '.join(known)}", hint=hint))
     if split is not None and split not in known:
         raise SpecError(Problem(path=("split",), expected=one_of(known), got=f"`{split}`"))
     return tuple(path for path in paths if split in (None, splits[path])), manifests
@@ -137,9 +138,12 @@ def splits_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest])
     return {path: named.get(path, split) for path, split in by_name.items()}
 
 
-def _is_folder(path: str) -> bool:
-    place = location(path)
-    return not _PATTERN.search(place.name) and place.is_dir()
+def _is_folder(pattern: str, paths: Sequence[Location]) -> bool:
+    """Whether it is the folder of some of these files; a store is not asked."""
+    place = location(pattern)
+    if isinstance(place, RemotePath):
+        return any(str(path).startswith(f"{str(place).rstrip('/')}/") for path in paths)
+    return place.is_dir()
 
 
 def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) -> None:

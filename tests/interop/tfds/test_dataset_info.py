@@ -10,6 +10,7 @@ import pytest
 import recordspec as rs
 from recordspec.interop import tfds
 from recordspec.interop.tfds.dataset_info import given_splits
+from recordspec.store.expand import expand
 
 LABELS = "features: {label: {kind: label, names: [cat, dog], oov: index}, x: float32}"
 
@@ -72,7 +73,7 @@ def test_a_described_dataset_is_a_dataset_still(data):
     tfds.describe(data)
     tfds.describe(data)
     schema = rs.Schema.load(data / "schema.yaml")
-    assert len(list(rs.read(schema, data, batch=None))) == 20
+    assert len(list(rs.read(schema, expand(data), batch=None))) == 20
     rows = [{"label": 1, "x": number / 2} for number in range(50, 60)]
     rs.write(schema, rows, data, split={"train": 3, "test": 1}, shards=2, append=True)
     assert not (data / "features.json").exists()
