@@ -56,7 +56,7 @@ COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
 # Before a release, Hypothesis tries all examples.
 WHOLE := --hypothesis-profile all
 
-.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-all test-frameworks test-services test-clusters test-spark test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
+.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-io-third test-io-services test-io-all test-io test-all test-frameworks test-services test-clusters test-spark test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -104,16 +104,20 @@ test-spark: $(LATEST)/ready $(SERVERS)
 
 # TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: what these versions can change, a third of all
 # other tests, and the services of TensorFlow.
+test-io: test-io-third test-io-services
+
 ifeq ($(HAS_IO),yes)
-test-io: $(IO)/ready $(SERVERS)
+test-io-third: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m '$(TESTS) and not newest' --third=$(COMMITS)
+
+test-io-services: $(IO)/ready
 	$(IO)/bin/python $(PYTEST) -m 'services and not newest' tests/reading
 
 test-io-all: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) $(WHOLE) -m 'not newest' --ignore tests/spark
 	$(IO)/bin/python $(SPARK) -m 'not newest'
 else
-test-io test-io-all:
+test-io-third test-io-services test-io-all:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
 endif
 

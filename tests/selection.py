@@ -44,8 +44,8 @@ OF_ARROW = (
     "writing/sources",
 )
 OLDEST = [TESTS / name for name in (*OF_TENSORFLOW, *OF_ARROW)]
-# A day of work, or two.
-LAST_COMMITS = 20
+# A day of work.
+LAST_COMMITS = 10
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
