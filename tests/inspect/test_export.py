@@ -160,7 +160,7 @@ ODD: dict[str, tuple[str, tuple, bool]] = {
     "times": ("{dtype: int64, date: milliseconds}", (0, -1, 1769860800123, -62135596800000), True),
     "texts, or none": ("{dtype: string, default: d}", (None, *WORDS), True),
     "bytes, or none": ("{dtype: string, default: d}", (None, *OCTETS), False),
-    "labels": ('{kind: label, names: ["1", "2", "3"]}', ("1", "2", "3", 0), True),
+    "labels": ('{kind: label, names: ["1", "2", "3"]}', ("1", "2", "3"), True),
     "labels under another key": ('{kind: label, names: ["2", "1", "a,b"], key: y}', ("1", "2", "a,b"), True),
     "lists of labels": ('{kind: label, names: ["1", "2"], shape: [null]}', ([], ["2", "1"], ["1"]), False),
     "lists of numbers": ("{kind: var_len, dtype: float32}", ([], NUMBERS, [NAN], [-0.0]), False),

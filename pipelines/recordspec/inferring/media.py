@@ -124,7 +124,9 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         del unchanged["kind"]
         return unchanged | turned | ({"convert": True} if misnamed else {})
     encoding = "jpeg" if 2 * photos >= len(infos) else "png"
-    form = images.lossless({"RGBA" if info.is_transparent else info.mode for info in infos})
+    # numbers of 32 bits, whose range is not known, are stored as they are, or refused if they are too large
+    kept = {"RGBA" if info.is_transparent else "I;16" if info.mode == "I" else info.mode for info in infos}
+    form = images.lossless(kept)
     text = f"{_listed(forms)} of modes {', '.join(sorted(modes))}, stored as "
     text += encoding.upper()
     converted: dict[str, Any] = {"convert": True} if misnamed else {}

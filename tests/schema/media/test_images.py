@@ -313,6 +313,21 @@ def test_numbers_of_32_bits_do_not_wrap():
     )
 
 
+def test_numbers_of_32_bits_have_no_scale(tmp_path):
+    """A TIFF of 32 bits does not say which number is the brightest, so it is not converted to 8 bits."""
+    for number in range(20):
+        numbers = np.full((3, 4), 200 + number, np.int32)
+        Image.fromarray(numbers).save(tmp_path / f"{number}.tif")
+    path = tmp_path / "7.tif"
+    with pytest.raises(rs.RecordError) as caught:
+        schema(shape=(3, 4, 1), convert=True).encode({"x": path})
+    told = f"got {path}: mode I (give an array: the range of its values is unknown)"
+    assert str(caught.value).endswith(told)
+    (tmp_path / "rows.csv").write_text("x\n" + "".join(f"{number}.tif\n" for number in range(20)))
+    found = rs.infer(tmp_path / "rows.csv")
+    assert decoded(found.schema, path).ravel().tolist() == [207] * 12
+
+
 def test_a_bmp_that_tensorflow_does_not_read_is_encoded_anew():
     data = image_bytes(np.concatenate([photo(4, 5), np.full((4, 5, 1), 255, np.uint8)], 2), "bmp")
     given = schema(encoding="bmp")

@@ -55,6 +55,8 @@ _LUMA_WEIGHTS = (19595, 38470, 7471)  # Pillow's, of ITU-R 601-2, in 2^-16
 _GREYS = ("1", "L")
 # Modes of values that have no full scale, and one that Pillow does not convert.
 _UNSCALED = ("F", "LAB")
+# Formats whose numbers have 16 bits where Pillow's mode, I, has 32.
+_OF_16_BITS = ("PNG", "PPM")
 # The options of Pillow's encoders without a quality.
 _USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
 _MULTI_PICTURE = b"MPF\0"  # in a JPEG with a second picture, an MPO, of which Pillow reads no luminance
@@ -456,7 +458,7 @@ def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> bo
     loss = _mode_loss(target.channels, target.dtype, mode, image)
     if loss is None:
         return True
-    if target.convert and mode not in _UNSCALED:
+    if target.convert and _has_scale(mode, image):
         return False
     got, hint = loss
     raise BadValue(row, _expected(target), f"{name}{got}", hint)
@@ -466,13 +468,18 @@ def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, s
     """Describes what these channels and dtype would lose of an image, with a hint; None if nothing."""
     if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
-    if mode in _UNSCALED:
+    if not _has_scale(mode, image):
         return f"mode {mode}", "give an array: the range of its values is unknown"
     if mode not in _MODES.get((channels, dtype), ()):
         return f"mode {mode}", "`convert: true` converts it"
     if channels < 4 and image.has_transparency_data:
         return f"mode {mode} with transparency", "4 channels keep it, `convert: true` with a `background` not"
     return None
+
+
+def _has_scale(mode: str, image: Any) -> bool:
+    """Whether it is known which value is the brightest."""
+    return mode not in _UNSCALED and (mode != "I" or image.format in _OF_16_BITS)
 
 
 def _check_shape(target: Image, row: int, shape: tuple[int, ...], name: str) -> None:
