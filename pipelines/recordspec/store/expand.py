@@ -128,14 +128,16 @@ def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...],
 
 def splits_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest]) -> dict[Location, str]:
     """The split of each file, from the manifest of its folder or from its name."""
-    by_name = splits_by_name(paths, ALL)
     named = {
         folder / shard.file: split
         for folder, manifest in manifests.items()
         for split, shards in manifest.splits.items()
         for shard in shards
     }
-    return {path: named.get(path, split) for path, split in by_name.items()}
+    unnamed = any(path not in named for path in paths)
+    return (splits_by_name(paths, ALL) if unnamed else {}) | {
+        path: named[path] for path in paths if path in named
+    }
 
 
 def _is_folder(pattern: str, paths: Sequence[Location]) -> bool:
