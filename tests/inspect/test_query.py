@@ -67,7 +67,6 @@ def test_the_key_of_a_dataset_and_dates_are_columns(tmp_path):
         ("id > (SELECT 3)", "expected a condition in SQL, got a query in it (`recordspec query` takes whole queries)"),
         ("EXISTS (FROM duckdb_settings())", "expected a condition in SQL, got a query in it (`recordspec query` takes whole queries)"),
         ("COLUMNS(*) > 3", "expected a condition in SQL, got `*`, which stands for several columns (`recordspec query` takes whole queries)"),
-        ("not " * 900 + "true", "expected a condition in SQL, got one that is nested too deeply"),
         ("\ud800 = 1", r"expected a condition in SQL, got '\ud800 = 1' (half of a surrogate pair is no text)"),
         ("count(*) > 1", "WHERE clause cannot contain aggregates!"),
         ("row_number() OVER () > 3", "WHERE clause cannot contain window functions!"),
@@ -81,6 +80,16 @@ def test_what_is_no_condition_is_told_before_anything_is_read(data, where, messa
     with pytest.raises(SpecError) as error:
         RecordViewer(data, Query(where=where))
     assert str(error.value) == f"where: {message}"
+
+
+def test_a_condition_that_is_nested_deeply_is_answered_or_told(tmp_path):
+    """Python's own limit decides, which 3.13 does not reach at this depth."""
+    path = write(tmp_path / "f", example(a=[1]), example(a=[2]))
+    try:
+        answer = found(path, "not " * 900 + "a = 1")
+    except SpecError as error:
+        answer = str(error)
+    assert answer in ([0], "where: expected a condition in SQL, got one that is nested too deeply")
 
 
 def test_names_that_differ_in_case_alone(tmp_path):

@@ -149,7 +149,9 @@ def test_what_is_done_is_kept_for_resume(tmp_path, script, resume, expected, how
     make_rows(tmp_path)
     broken = run(script, tmp_path, how, 5, jobs)
     assert broken.returncode == 9, broken.stderr
-    (line,) = broken.stderr.splitlines()
+    # Python 3.13 may say on the next lines that it ignored an error of the pool that broke
+    line, *more = broken.stderr.splitlines()
+    assert not more or (how == "worker" and more[0].startswith("Exception ignored in"))
     assert line.startswith(f"{tmp_path}/data: {message}")
     if how != "worker":
         assert line.endswith("rows are safe: resume=True, or --resume, continues from there)")
