@@ -56,7 +56,7 @@ COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
 # Before a release, Hypothesis tries all examples.
 WHOLE := --hypothesis-profile all
 
-.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-io-third test-io-services test-io-all test-io test-all test-frameworks test-services test-clusters test-spark test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
+.PHONY: environments lock docs screenshots docs-serve test-docs demo unpinned test test-quick test-io test-io-third test-io-services test-io-all test-all test-frameworks test-services test-clusters test-spark test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting bench-scanning bench-random bench-feeding bench-edges clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -93,7 +93,7 @@ test-frameworks: $(FRAMEWORKS)/ready
 	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks \
 		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
 
-# Clusters and training jobs, in separate processes, which wait for each other: with `make -j 2` Spark runs beside the others.
+# Clusters and training jobs, in separate processes. They wait much: `make -j 2` runs Spark beside the others.
 test-services: test-clusters test-spark
 
 test-clusters: $(LATEST)/ready $(SERVERS)

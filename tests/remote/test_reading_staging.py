@@ -357,3 +357,4 @@ def test_a_folder_that_cannot_be_written_is_named(both, tmp_path):
     with pytest.raises(rs.StoreError) as error:
         rs.read(SCHEMA, both[1], staging={"folder": str(tmp_path / "file" / "copies")})
     assert str(error.value) == f"{tmp_path}/file/copies: cannot write: not a directory"
+    assert os.listdir(both[0])
