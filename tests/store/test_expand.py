@@ -458,5 +458,7 @@ def test_a_folder_of_several_splits_is_read_by_the_split(tmp_path, is_ours):
             read(schema, data, batch=4)
         with pytest.raises(rs.SpecError, match=r"^split: expected one of t.*, got `val`$"):
             read(schema, data, batch=4, split="val")
+        with pytest.raises(rs.SpecError, match=r"got `tran` \(did you mean `train`\?\)$"):
+            read(schema, data, batch=4, split="tran")
     with pytest.raises(rs.SpecError, match=r"^split: expected none of opened rows, got `train` "):
         rs.iterate(rs.open(data, schema), batch=4, split="train")

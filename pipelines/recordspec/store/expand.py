@@ -19,6 +19,7 @@ from recordspec.errors import (
     SpecError,
     State,
     StoreError,
+    nearest,
     one_of,
     show_text,
     system_errors,
@@ -122,7 +123,8 @@ def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...],
         hint = f'`split="{known[0]}"` reads one of them, and a list of files all'
         raise StoreError(State(where=folders[0], got=f"has the splits {', '.join(known)}", hint=hint))
     if split is not None and split not in known:
-        raise SpecError(Problem(path=("split",), expected=one_of(known), got=f"`{split}`"))
+        hint = nearest(split, known)
+        raise SpecError(Problem(path=("split",), expected=one_of(known), got=f"`{split}`", hint=hint))
     return tuple(path for path in paths if split in (None, splits[path])), manifests
 
 
