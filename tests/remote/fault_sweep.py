@@ -107,7 +107,12 @@ def _said(*arguments: object) -> str:
 
 def _read(place: RemotePath, work: Path, **options: Any) -> list[int]:
     dataset = rs.read(
-        SCHEMA, place / "data", batch=8, staging={"folder": str(work / "copies"), "size": "1MiB"}, **options
+        SCHEMA,
+        place / "data",
+        split="train",
+        batch=8,
+        staging={"folder": str(work / "copies"), "size": "1MiB"},
+        **options,
     )
     return [number for batch in dataset for number in batch["id"].numpy().tolist()]
 

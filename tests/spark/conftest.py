@@ -54,6 +54,8 @@ def session(tmp_path_factory, stores):
     folder = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # a JVM that lives for minutes: half of its time went into compiling hot code twice
+    os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     builder = pyspark_sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("recordspec")
     options = {
         "spark.ui.enabled": "false",
