@@ -56,6 +56,7 @@ def checks(name: str, cell: str) -> str:
     return "\n".join(f"check_learned({', '.join(model)})" for models in found for model in models)
 
 
+@pytest.mark.long
 @each_notebook
 def test_a_notebook_runs_and_its_classifiers_learn(path):
     notebook = nbformat.read(path, as_version=4)

@@ -31,6 +31,7 @@ SCRIPTS = sorted(HERE.glob("*.sh"))
 
 # With the oldest TensorFlow: those whose steps it does.
 OLDEST = ("csv", "images", "served", "sequences", "sounds")
+LONG = ("gigabytes",)
 
 # Those that train on JAX and PyTorch, where these are installed.
 FRAMEWORKS = ("jax", "keras_jax", "torch")
@@ -78,7 +79,16 @@ def test_no_script_assumes_its_chance(path):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(path.stem, marks=[] if path.stem in OLDEST else pytest.mark.newest) for path in SCRIPTS],
+    [
+        pytest.param(
+            path.stem,
+            marks=[
+                *([] if path.stem in OLDEST else [pytest.mark.newest]),
+                *([pytest.mark.long] if path.stem in LONG else []),
+            ],
+        )
+        for path in SCRIPTS
+    ],
 )
 def test_journey(name, tmp_path, request, record_property):
     check_frameworks(name)
@@ -91,7 +101,7 @@ def test_journey(name, tmp_path, request, record_property):
 
 
 @pytest.mark.newest
-@pytest.mark.foreign
+@pytest.mark.long
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
 def test_the_same_without_recordspec(name, tmp_path, request):
     check_frameworks(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fault_sweep import COMMANDS, FAULTS, FaultSweep, few_retries
 
-pytestmark = [pytest.mark.services, pytest.mark.newest]
+pytestmark = [pytest.mark.services, pytest.mark.newest, pytest.mark.long]
 
 # By store, at how many requests of a command each fault comes, and of which commands.
 POINTS = {"gs": (4, [*COMMANDS]), "s3": (2, ["write", "force", "append", "build", "read", "verify"])}

@@ -16,7 +16,7 @@ import recordspec as rs
 from recordspec.remote import RemotePath
 from recordspec.wire.hashes import sha256_of
 
-pytestmark = [pytest.mark.services, pytest.mark.newest]
+pytestmark = [pytest.mark.services, pytest.mark.newest, pytest.mark.long]
 
 SCHEMA = "schema: s\nfeatures:\n  id: int64\n  text: string\n"
 CONFIG = """\
