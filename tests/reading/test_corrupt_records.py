@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
+
 import numpy as np
 import pytest
 from broken_files import (
@@ -28,6 +31,9 @@ from recordspec.reading.corrupt_records import check_file
 from recordspec.store.expand import expand
 from recordspec.store.shards import File, shard_files
 from recordspec.wire import framing
+from recordspec.wire.framing import framed
+from recordspec.wire.streams import JOINED
+from shell import run_here
 
 
 def test_whole_files_have_no_faults(data):
@@ -185,3 +191,32 @@ def test_blocks_that_do_not_fit_are_named(tmp_path, values, expected):
     expected = expected.replace("expected 10 string", f"expected {len(words)} string")
     (line,) = told(SCHEMA, tmp_path / "data")
     assert line.replace('"/rows"', "/rows") == f"{place}: {expected}"
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zlib"])
+def test_no_reader_ends_quietly_where_streams_are_joined(tmp_path, kind):
+    """In a file that `cat` made: who counts rows, and who reads them, refuses it, and names what reads on."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    compress, suffix = {"gzip": (gzip.compress, "gz"), "zlib": (zlib.compress, "zlib")}[kind]
+    parts = [
+        b"".join(framed(schema.encode({"id": n})) for n in some) for some in (range(5), (), range(5, 12))
+    ]
+    path, saved = tmp_path / f"rows.tfrecord.{suffix}", tmp_path / "saved"
+    path.write_bytes(b"".join(map(compress, parts)))
+    (tmp_path / "schema.yaml").write_text(schema.dump())
+    got = JOINED[kind == "gzip"]
+    for read in (lambda: list(rs.read(schema, path, batch=2)), lambda: rs.scan(path).count_rows()):
+        with pytest.raises(rs.RecordError, match=rf"got {got} \(`recordspec repair` reads on\)$"):
+            read()
+    for command in (
+        ["count"],
+        ["verify"],
+        ["check", tmp_path / "schema.yaml"],
+        ["adopt", "--schema", tmp_path / "schema.yaml"],
+    ):
+        done = run_here(*command, path)
+        assert done.returncode != 0, command
+        assert got in done.stdout + done.stderr
+    assert run_here("repair", path, "--out", saved).returncode == 0
+    read_on = rs.read(schema, saved / path.name, batch=5)
+    assert [n for batch in read_on for n in batch["id"].numpy().tolist()] == list(range(12))

@@ -35,6 +35,9 @@ def rescue(
         if frames.doubt is not None:
             frames.buffer.rewind(frames.doubt)
             frames.doubt = None
+        if frames.buffer.go_on():
+            yield last[-1]  # no byte is lost, but no reader comes here
+            continue
         following = search.after(last[0].offset + 1)
         if start.problem is not None and last[0].offset == 0:
             last = [replace(last[0], problem=start.problem)]

@@ -16,6 +16,7 @@ from recordspec.wire.compression import CODECS, Codec, Compression
 # Bytes of input and of output of zlib at once. It copies the input that it leaves each time: for a file of
 # empty streams, or one that inflates to a thousand times its size, that is most of the work.
 _GIVEN, _TAKEN = 64 << 10, 1 << 20
+_EMPTY_BEFORE_ANOTHER = bytes(8) + b"\x1f\x8b\x08"
 # Bytes that are passed over at once: what fits into a processor's cache.
 _PIECE = 1 << 20
 
@@ -47,10 +48,32 @@ class ByteStream(Protocol):
     def rewind(self, position: Any, /) -> None:
         """Reads on from a position."""
 
+    def go_on(self) -> bool:
+        """Reads on after a fault of JOINED, and passes over those that follow; False for another fault."""
+
+
+# Why a stream ends before the file, where TensorFlow's reader (2.16 and 2.21) ends without a word: after a
+# stream of ZLIB, and after an empty one of GZIP, unless what is before fills its buffers.
+_AFTER_EMPTY = "more after an empty stream, where TensorFlow may end"
+JOINED = ("bytes after the end of the stream", _AFTER_EMPTY)
+
 
 def open_stream(file: Readable, compression: Compression) -> ByteStream:
     """The uncompressed bytes of an open file."""
     return PlainStream(file) if compression == "none" else InflatedStream(file, CODECS[compression])
+
+
+def may_be_joined(file: Readable, compression: Compression) -> bool:
+    """Whether an open file may have bytes that TensorFlow's reader does not reach: of GZIP, whether the end
+    of an empty stream, its CRC and size of 0, is before the beginning of another."""
+    if compression == "none":
+        return False
+    before = b""
+    while compression == "gzip" and (data := file.read(_PIECE)):
+        if _EMPTY_BEFORE_ANOTHER in before + data:
+            return True
+        before = data[1 - len(_EMPTY_BEFORE_ANOTHER) :]
+    return compression != "gzip"
 
 
 class PlainStream:
@@ -73,14 +96,15 @@ class PlainStream:
     def rewind(self, position: int) -> None:
         self._file.seek(position)
 
+    def go_on(self) -> bool:
+        return False
+
 
 @dataclass(frozen=True)
 class InflatedPosition:
-    """A place in an inflated stream."""
+    """A place in an inflated stream: its attributes, and the byte of its file."""
 
-    decompressor: zlib._Decompress
-    ready: memoryview
-    fault: str
+    state: dict[str, Any]
     place: int
 
 
@@ -91,6 +115,9 @@ class InflatedStream:
         self._file, self._codec = file, codec
         self._decompressor = codec.decompressor()
         self._ready = memoryview(b"")  # inflated, and not yet read
+        self._is_empty, self._after_empty = True, False  # this one of the streams, and one before it
+        self._passes_over = False
+        self._held = b""  # input or output, taken before a fault of JOINED
         self.fault = ""
 
     def fill(self, view: memoryview) -> int:
@@ -103,12 +130,21 @@ class InflatedStream:
         return filled
 
     def position(self) -> InflatedPosition:
-        return InflatedPosition(self._decompressor.copy(), self._ready, self.fault, self._file.tell())
+        state = {**vars(self), "_decompressor": self._decompressor.copy()}
+        return InflatedPosition(state, self._file.tell())
 
     def rewind(self, position: InflatedPosition) -> None:
-        self._decompressor = position.decompressor.copy()
-        self._ready, self.fault = position.ready, position.fault
+        vars(self).update(position.state)
+        self._decompressor = self._decompressor.copy()
         self._file.seek(position.place)
+
+    def go_on(self) -> bool:
+        if self.fault not in JOINED:
+            return False
+        if self.fault == _AFTER_EMPTY:
+            self._ready, self._held = memoryview(self._held), b""
+        self.fault, self._passes_over = "", True
+        return True
 
     def _inflate(self) -> bool:
         while not self._ready and not self.fault and (data := self._next_input()) is not None:
@@ -119,12 +155,13 @@ class InflatedStream:
         """The next input to decompress; None at the end."""
         if not self._decompressor.eof:
             return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
-        data = self._decompressor.unused_data or self._file.read(_GIVEN)
-        if data and not self._codec.concatenated:
-            self.fault = "bytes after the end of the stream"
+        data, self._held = self._held or self._decompressor.unused_data or self._file.read(_GIVEN), b""
+        if data and not self._codec.concatenated and not self._passes_over:
+            self.fault, self._held = JOINED[0], data
         if not data or self.fault:
             return None
-        self._decompressor = self._codec.decompressor()
+        self._after_empty |= self._is_empty
+        self._decompressor, self._is_empty = self._codec.decompressor(), True
         return data
 
     def _decompress(self, data: bytes) -> bytes:
@@ -136,6 +173,10 @@ class InflatedStream:
             return b"".join(_bytewise(before, data))
         if not (part or data or self._decompressor.eof):
             self.fault = "the end of the file"
+        if part and self._after_empty and not self._passes_over:
+            self.fault, self._held = _AFTER_EMPTY, part
+            return b""
+        self._is_empty = self._is_empty and not part
         return part
 
 
@@ -196,6 +237,13 @@ class ReadBuffer:
     def fault(self) -> str:
         """The reason why the stream ends before the end of the file, or empty."""
         return self._stream.fault
+
+    def go_on(self) -> bool:
+        """Reads on after a fault of JOINED; False for another."""
+        if not self._stream.go_on():
+            return False
+        self._hold(self.offset, self.buffer, ended=False)
+        return True
 
     def load(self, start: int, stop: int) -> None:
         """Loads the bytes from `start`, which is in it, to `stop`, or to the end of the stream."""

@@ -41,7 +41,7 @@ from recordspec.wire.framing import (
     too_large,
     truncated,
 )
-from recordspec.wire.streams import BufferPosition, Readable, ReadBuffer, open_stream
+from recordspec.wire.streams import JOINED, BufferPosition, Readable, ReadBuffer, may_be_joined, open_stream
 
 CHUNK_BYTES = 4 << 20
 # A larger record is held only when its CRC is known to be right, for which it is read twice: what a few
@@ -292,6 +292,26 @@ def check_lengths(path: Location) -> None:
         return
 
 
+def check_joined(path: Location, compression: Compression) -> None:
+    """Raises RecordError for a compressed file in whose middle TensorFlow's reader ends without a word."""
+    with open_file(path) as file:
+        if not may_be_joined(file, compression):
+            return
+        file.seek(0)
+        stream = open_stream(file, compression)
+        view = memoryview(bytearray(CHUNK_BYTES))
+        while stream.fill(view):
+            pass
+    if stream.fault in JOINED:
+        raise RecordError(_unreadable(str(path), stream.fault))
+
+
+def _unreadable(where: str, fault: str) -> Problem:
+    """The problem of compressed data that end before the file does."""
+    hint = "`recordspec repair` reads on" if fault in JOINED else ""
+    return Problem(where=where, expected="whole compressed data", got=fault, hint=hint)
+
+
 class FrameReader:
     """Reads the frames of an open file, many at a time, and checks each.
 
@@ -409,7 +429,8 @@ class FrameReader:
 
     def _truncated(self, expected: str) -> RecordError:
         if self.buffer.fault:
-            return RecordError(self._problem("whole compressed data", self.buffer.fault), self.number)
+            where = f"{self._path}: {place(self.number, self.offset)}"
+            return RecordError(_unreadable(where, self.buffer.fault), self.number)
         return truncated(self._path, self.number, self.offset, expected)
 
     def _problem(self, expected: str, got: str) -> Problem:
