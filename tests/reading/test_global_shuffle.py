@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,7 +139,9 @@ def test_a_position_is_the_same_for_any_number_of_workers(pipeline):
         pipeline.position(1, 7, workers=workers, replicas=replicas)
         for workers, replicas in ((1, None), (3, 3), (2, 4))
     ]
-    assert positions == [rs.Position(epoch=1, step=7, batch=8, manifest=pipeline.manifest.identity)] * 3
+    order = {"version": 1, "split": "train", "seed": 17, "global": True}
+    identity = pipeline.manifest.identity
+    assert positions == [rs.Position(epoch=1, step=7, batch=8, manifest=identity, order=order)] * 3
     make = pipeline.input_fn("train", start=positions[0])
     parts = [batches(make(tf.distribute.InputContext(3, one, 3))) for one in range(3)]
     assert parts[1] == [batch[1::3] for batch in epoch(pipeline, 1)[7:]]
@@ -281,3 +284,18 @@ def test_the_shuffle_of_the_bench_is_that_of_all_rows(pipeline):
     assert measured.neighbours.rows == len(ROWS)
     assert measured.neighbours.apart == pytest.approx(apart.mean())
     assert measured.neighbours.adjacent == pytest.approx((apart == 1).mean())
+
+
+def test_datasets_that_were_read_hold_no_files(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    rs.write(schema, [{"id": number} for number in range(40)], tmp_path / "data", shards=20)
+
+    def opened() -> int:
+        batches = rs.read(schema, tmp_path / "data", batch=16, shuffle={"global": True, "seed": 1})
+        assert sum(len(batch["id"]) for batch in batches) == 40
+        links = Path("/proc/self/fd").iterdir()
+        return sum(str(tmp_path) in os.readlink(link) for link in links if link.is_symlink())
+
+    assert [opened() for _ in range(3)] == [0, 0, 0]
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    assert sum(str(tmp_path / "data") in line for line in maps) <= 21  # each shard once, and the index

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
+import resource
 import shutil
 import threading
 from pathlib import Path
@@ -310,3 +312,28 @@ def test_threads_that_open_files_at_once_read_them(tmp_path):
         for thread in threads:
             thread.join()
         assert results == [wanted] * 8
+
+
+def test_any_number_of_shards_is_read_with_few_descriptors(tmp_path):
+    """Most systems allow a process 1,024."""
+    rs.write(
+        SCHEMA, [row | {"id": number} for number, row in enumerate(ROWS * 3)], tmp_path / "data", shards=300
+    )
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, usual[1]))
+    try:
+        opened = [rs.open(tmp_path / "data") for _ in range(2)]
+        assert [sorted(rows[:]["id"].tolist()) for rows in opened] == [list(range(300))] * 2
+        batches = rs.iterate(tmp_path / "data", batch=64, shuffle=True, seed=1)
+        assert sum(len(batch["id"]) for batch in batches) == 300
+        files = len({line.split()[-1] for line in mappings() if str(tmp_path) in line})
+        assert files == len([line for line in mappings() if str(tmp_path) in line])  # each once
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    del opened, batches
+    gc.collect()
+    assert not [line for line in mappings() if str(tmp_path) in line]
+
+
+def mappings() -> list[str]:
+    return Path("/proc/self/maps").read_text().splitlines()

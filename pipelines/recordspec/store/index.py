@@ -23,8 +23,9 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from recordspec.errors import Problem, RecordError, State, StoreError, system_errors
-from recordspec.locations import Location, atomic_file, open_file, read_bytes
+from recordspec.locations import LocalPath, Location, atomic_file, open_file, read_bytes
 from recordspec.store.manifest import INDEX, INDEX_FILE, Manifest, Shard
+from recordspec.store.mapped_files import mapped_file
 from recordspec.wire.arrays import Bytes, Ints
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, length_in
@@ -219,7 +220,7 @@ def _bytes_of(path: Location) -> memoryview:
     with system_errors("read", path):
         status = path.peek()
         if status is not None and stat.S_ISREG(status.st_mode) and status.st_size:
-            return np.memmap(str(path), np.uint8, "r").data
+            return mapped_file(LocalPath(str(path))).data
     return memoryview(read_bytes(path, _MOST_BYTES))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, StoreError, system_errors
-from recordspec.locations import LocalPath
-from recordspec.store.index import FileIndex
+from recordspec.locations import LocalPath, open_file
 from recordspec.store.shards import replaced
 from recordspec.wire import native
 from recordspec.wire.arrays import Bytes, Ints, offsets
@@ -24,6 +28,40 @@ from recordspec.wire.framing import (
     place,
     problem_at,
 )
+
+if TYPE_CHECKING:
+    from recordspec.store.index import FileIndex
+
+_MAPPING = threading.Lock()
+_MAPPED: WeakValueDictionary[tuple[int, ...], Bytes] = WeakValueDictionary()
+
+
+def mapped_file(path: LocalPath) -> Bytes:
+    """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError.
+
+    A mapping of Python or NumPy holds a descriptor, of which most systems allow a process 1,024. This one
+    holds none, and a file is mapped once: TensorFlow keeps the functions of a dataset, and what they refer
+    to, for ever (2.16 to 2.21).
+    """
+    with _MAPPING, open_file(path) as file:
+        status = os.fstat(file.fileno())
+        if not (size := status.st_size):
+            return np.zeros(0, np.uint8)
+        identity = status.st_dev, status.st_ino, size, status.st_mtime_ns
+        if (known := _MAPPED.get(identity)) is not None:
+            return known
+        system = ctypes.CDLL(None, use_errno=True)
+        system.mmap.restype, system.munmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)
+        system.mmap.argtypes = (*system.munmap.argtypes, *[ctypes.c_int] * 3, ctypes.c_long)
+        address = system.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        if address == ctypes.c_void_p(-1).value:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
+        held = (ctypes.c_ubyte * size).from_address(address)
+        finalize(held, system.munmap, address, size).atexit = False  # arrays are read until the end
+        mapped: Bytes = np.frombuffer(memoryview(held), np.uint8)
+        mapped.flags.writeable = False
+        _MAPPED[identity] = mapped
+        return mapped
 
 
 class MappedFiles:
@@ -112,7 +150,7 @@ class MappedFiles:
                     raise StoreError(gone)
                 with system_errors("read", path):
                     there = path.stat().st_size
-                    mapped = np.memmap(path, np.uint8, "r") if there else np.zeros(0, np.uint8)
+                    mapped = mapped_file(path)
                 if there != size:
                     raise StoreError(Problem(where=str(path), expected=f"{size:,} bytes", got=f"{there:,}"))
                 view = self._files[file] = mapped.data
