@@ -23,6 +23,7 @@ from recordspec.inspect.verify import verify
 from recordspec.locations import location
 from recordspec.store.expand import expand, find_incomplete
 from recordspec.store.manifest import Shard
+from recordspec.store.shards import shard_files
 from shell import run_here as run
 
 SCHEMA = "schema: s\nfeatures: {id: int64}\n"
@@ -462,3 +463,58 @@ def test_a_folder_of_several_splits_is_read_by_the_split(tmp_path, is_ours):
             read(schema, data, batch=4, split="tran")
     with pytest.raises(rs.SpecError, match=r"^split: expected none of opened rows, got `train` "):
         rs.iterate(rs.open(data, schema), batch=4, split="train")
+
+
+@pytest.mark.tensorflow
+def test_what_was_appended_is_read_in_the_order_of_the_manifest(tmp_path):
+    """Of twelve, the tenth has not the last name."""
+    schema, data = rs.Schema.loads(SCHEMA), tmp_path / "data"
+    for number in range(12):
+        rs.write(schema, [{"id": number}], data, append=number > 0)
+    expected = list(range(12))
+    assert [path.name for path in map(Path, expand(data))] != sorted(
+        path.name for path in data.glob("*.tfrecord")
+    )
+    for files in (data, f"{data}/train-*", f"{data}/*.tfrecord"):
+        batches = rs.read(schema, files, batch=12), rs.iterate(files, schema, batch=12), [rs.open(files)[:]]
+        assert [np.asarray(batch["id"]).tolist() for (batch,) in batches] == [expected] * 3
+    backwards = sorted(data.glob("*.tfrecord"), reverse=True)
+    assert list(map(str, expand(backwards))) == list(map(str, backwards))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 2}])
+def test_files_of_two_datasets_are_each_what_its_manifest_says(tmp_path, layout):
+    ours = rs.Schema.loads("schema: s\nfeatures: {y: {kind: label, names: [cat, dog]}}")
+    theirs = rs.Schema.loads("schema: s\nfeatures: {y: {kind: label, names: [dog, cat]}}")
+    for name, schema in {"a": ours, "b": theirs, "c": ours}.items():
+        rs.write(schema, [{"y": "cat"}] * 3, tmp_path / name, layout=layout)
+    readers = {
+        "read": lambda files: rs.read(ours, files, batch=9),
+        "open": lambda files: [rs.open(files, ours)[:]],
+        "iterate": lambda files: rs.iterate(files, ours, batch=9),
+    }
+    if layout != "rows":  # of several folders, they have no numbers
+        readers = {"read": readers["read"]}
+    both = [tmp_path / "a/train-*", tmp_path / "c/train-*"]
+    (cut,) = (tmp_path / "c").glob("train-*.tfrecord")
+    whole = cut.read_bytes()
+    for read in readers.values():
+        ((batch),) = read(both)
+        assert np.asarray(batch["y"]).tolist() == [0] * 6
+        with pytest.raises(rs.StoreError, match=r"/b: features\.y\.names: expected .\[.dog., .cat.\]"):
+            list(read([tmp_path / "a/train-*", tmp_path / "b/train-*"]))
+        cut.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(rs.StoreError, match=rf"{cut}: expected {len(whole)} bytes, as the manifest says"):
+            list(read(both))
+        cut.write_bytes(whole)
+
+
+def test_records_of_several_folders_have_as_many_rows(tmp_path):
+    schema = rs.Schema.loads(SCHEMA)
+    for name, layout in {"a": {"blocks": 2}, "b": {"blocks": 4}, "c": "rows"}.items():
+        rs.write(schema, [{"id": n} for n in range(8)], tmp_path / name, layout=layout)
+    for other, got in {"b": "blocks of 4 rows", "c": "records of one row"}.items():
+        paths = expand([tmp_path / "a/train-*", tmp_path / other / "train-*"])
+        with pytest.raises(rs.StoreError, match=rf"expected blocks of 2 rows, as .*/a/.* has, got {got}$"):
+            shard_files(paths, schema)

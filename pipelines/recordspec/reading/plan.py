@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from recordspec.reading.options import Batch, Shuffle
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
 from recordspec.schema.schema import Schema
-from recordspec.store.manifest import Manifest, Shard, manifest_of
+from recordspec.store.manifest import Manifest, Shard, by_folder, manifest_in, manifest_of
 from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import StoredBlocks
@@ -86,7 +87,7 @@ class Plan:
         others: the rows of every worker, where there are several.
         worker: the number of the worker that reads, from 0.
         class_counts: by label, the rows of every class in the splits that are read, where they were counted.
-        manifest_identity: `Manifest.identity`; None without one.
+        manifest_identity: `Manifest.identity`, or the hash of those of several folders; None without one.
     """
 
     pieces: tuple[Piece, ...]
@@ -189,7 +190,7 @@ def plan_files(
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
-    identity = None if manifest is None else manifest.identity
+    identity = _identity(paths) if manifest is None else manifest.identity
     whole = Plan(pieces=pieces, block=files[0].block, class_counts=counts, manifest_identity=identity)
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
         expected = "records that can be read"
@@ -202,10 +203,18 @@ def plan_files(
         if piece.path in framed:
             continue
         # staging compares the hash of one in a store, which says the same
-        stat = piece.path.peek() if piece.compression == "none" else None
-        if stat is not None:
-            _check_file(piece.path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        stat = piece.path.peek()
+        if stat is not None and (piece.compression == "none" or piece.shard is None):
+            stamp = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+            _check_file(piece.path, piece.compression, stamp)
     return made
+
+
+def _identity(paths: tuple[Location, ...]) -> str | None:
+    """The SHA-256 of the identities of the manifests of several folders; None if one has no manifest."""
+    manifests = list(map(manifest_in, by_folder(paths)))
+    found = [manifest.identity for manifest in manifests if manifest is not None]
+    return None if len(found) < len(manifests) else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def _is_believed(files: tuple[File, ...]) -> bool:
@@ -218,10 +227,13 @@ def _is_believed(files: tuple[File, ...]) -> bool:
 
 
 @lru_cache(1 << 16)
-def _check_file(path: Location, stamp: tuple[int, ...]) -> None:
-    """Raises RecordError for a length that crashes TensorFlow. A file is checked once for each `stamp`, which
-    changes with it."""
-    tfrecord.check_lengths(path)
+def _check_file(path: Location, compression: Compression, stamp: tuple[int, ...]) -> None:
+    """Raises RecordError for a length that crashes TensorFlow, and for compressed data in whose middle it
+    ends. A file is checked once for each `stamp`, which changes with it."""
+    if compression == "none":
+        tfrecord.check_lengths(path)
+    else:
+        tfrecord.check_joined(path, compression)
 
 
 def _piece(

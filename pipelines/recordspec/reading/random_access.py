@@ -19,7 +19,7 @@ from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.index import FileIndex, Indices, check_records, check_uncompressed, made_again, of_bytes
-from recordspec.store.manifest import KEYS_FILE, Manifest, manifest_in, only_folder
+from recordspec.store.manifest import KEYS_FILE, Manifest, Shard, by_folder, manifest_in, only_folder
 from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.shards import block_in, check_schema, check_size, listed_shards, stored_schema
 from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
@@ -62,16 +62,23 @@ class Rows:
         self.manifest = _manifest_of(paths, manifests)
         folder = paths[0].parent
         self.schema = stored_schema(folder, self.manifest) if schema is None else schema
-        if self.manifest is not None and self.schema is not None:
-            check_schema(self.manifest, self.schema, folder)
-        known = Indices(manifests | ({} if self.manifest is None else {folder: self.manifest}))
-        shards = [] if self.manifest is None else listed_shards(tuple(paths), self.manifest)
-        for path, shard in zip(paths, shards, strict=False):
+        by_manifest = {
+            folder: (found, own)
+            for folder, own in by_folder(paths).items()
+            if (found := _manifest_of(own, manifests)) is not None
+        }
+        shards: dict[Location, Shard] = {}
+        for folder, (manifest, own) in by_manifest.items():
+            if self.schema is not None:
+                check_schema(manifest, self.schema, folder)
+            shards.update(zip(own, listed_shards(tuple(own), manifest), strict=True))
+        for path, shard in shards.items():
             check_size(path, shard, path.stat().st_size)
-        indices = [known.of(path) or made_again(path) for path in paths]
-        for path, shard, index in zip(paths, shards, indices, strict=False):
-            check_records(path, shard, index)
-        self._open(paths, indices)
+        known = Indices(manifests | {folder: manifest for folder, (manifest, _) in by_manifest.items()})
+        indices = {path: known.of(path) or made_again(path) for path in paths}
+        for path, shard in shards.items():
+            check_records(path, shard, indices[path])
+        self._open(paths, list(indices.values()))
 
     def _open(self, paths: Sequence[Location], indices: Sequence[FileIndex]) -> None:
         self._paths, self._indices = paths, indices

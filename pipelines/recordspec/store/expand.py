@@ -1,4 +1,4 @@
-"""Paths, patterns and folders become files, in the order of their names."""
+"""Paths, patterns and folders become files, in the order of their names or of their manifest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ _MOST_MISSING = 100_000
 
 
 def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False) -> tuple[Location, ...]:
-    """Expands paths, patterns and folders to files, in the order of their names.
+    """Expands paths, patterns and folders to files, in the order of their names, and those of a split in that
+    of its manifest.
 
     A folder resolves to its TFRecords: the files in its manifest; without a manifest, those with a name of
     TFRecords (`is_tfrecord_name`); without these, those whose first bytes are a record, and any that are
@@ -97,12 +98,27 @@ def expand_dataset(
             paths, problems = _matches(pattern, manifests, as_found=as_found, ignore_adopted=ignore_adopted)
         if problems and not as_found:
             raise IncompleteError(problems)
-        files_found += paths
+        files_found += _in_order(paths, manifests)
     statuses = [_status(path) if as_found else path.check_regular() for path in files_found]
     empty = [path for path, status in zip(files_found, statuses, strict=True) if _is_empty(status)]
     _note_empty(empty, manifests)
     indices = {f"{path}{suffix}" for path in files_found for suffix in INDEX_SUFFIXES.values()}
     return distinct(path for path in files_found if str(path) not in indices), manifests
+
+
+def _in_order(paths: list[Location], manifests: Mapping[Location, Manifest]) -> list[Location]:
+    """The same files, those of a split in the order of its manifest: of ten that were appended, the last has
+    not the last name."""
+    ordered, among = [*paths], {path: number for number, path in enumerate(paths)}
+    for folder, manifest in manifests.items():
+        for shards in manifest.splits.values():
+            names = [shard.file for shard in shards]
+            if names == sorted(names):
+                continue
+            own = [path for name in names if (path := folder / name) in among]
+            for number, path in zip(sorted(map(among.__getitem__, own)), own, strict=True):
+                ordered[number] = path
+    return ordered
 
 
 def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:

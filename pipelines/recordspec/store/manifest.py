@@ -518,8 +518,17 @@ def manifest_of(files: tuple[Location, ...]) -> Manifest | None:
 
 def only_folder(files: Sequence[Location]) -> Location | None:
     """The folder of all these files; None if they are in several."""
+    folders = by_folder(files)
+    return next(iter(folders)) if len(folders) == 1 else None
+
+
+def by_folder(files: Iterable[Location]) -> dict[Location, list[Location]]:
+    """Files by their folder."""
     # a `Path` for the parent of each of thousands takes more time than its manifest
-    return files[0].parent if len({os.path.dirname(str(path)) for path in files}) == 1 else None
+    by_name: dict[str, list[Location]] = {}
+    for path in files:
+        by_name.setdefault(os.path.dirname(str(path)), []).append(path)
+    return {own[0].parent: own for own in by_name.values()}
 
 
 def manifest_in(folder: Location) -> Manifest | None:

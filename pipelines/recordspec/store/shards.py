@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from recordspec.store.manifest import (
     SCHEMA_FILE,
     Manifest,
     Shard,
+    by_folder,
     manifest_in,
     manifest_of,
 )
@@ -102,8 +104,15 @@ def compare_schema(
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
     """The same, for files whose schema may differ: returns the differences instead of raising.
 
-    Raises StoreError if a file is missing, or the manifest does not name one.
+    Raises StoreError if a file is missing, the manifest does not name one, or some files hold blocks of rows,
+    and others do not, or blocks of other sizes.
     """
+    folders = by_folder(paths)
+    if len(folders) > 1:
+        some = [compare_schema(tuple(own), schema) for own in folders.values()]
+        known = {file.path: file for files, _ in some for file in files}
+        _check_blocks(known.values())
+        return tuple(known[path] for path in paths), tuple(chain(*(problems for _, problems in some)))
     manifest = manifest_of(paths) if manifest is None else manifest
     if manifest is None:
         return unlisted_files(paths), ()
@@ -117,6 +126,19 @@ def compare_schema(
         for path, shard in zip(paths, listed_shards(paths, manifest), strict=True)
     ]
     return tuple(files), problems
+
+
+def _check_blocks(files: Iterable[File]) -> None:
+    """Raises StoreError for files of several folders whose records have not the same number of rows."""
+    first, *others = files
+    for file in others:
+        if file.block != first.block:
+            expected = f"{_rows(first)}, as {first.path} has"
+            raise StoreError(Problem(where=str(file.path), expected=expected, got=_rows(file)))
+
+
+def _rows(file: File) -> str:
+    return "records of one row" if file.block is None else f"blocks of {file.block} rows"
 
 
 def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard]:
