@@ -38,7 +38,7 @@ from recordspec.reading.fit_batch import FinishArrays, FitTensors
 from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
 from recordspec.reading.iterate import BatchReader, Passes, check_without_tensorflow
 from recordspec.reading.options import Batch, Read, Staging
-from recordspec.reading.order import Position, check_step
+from recordspec.reading.order import Opening, Position, check_step, order_of
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.predictions import ModelOutputs, TargetClasses
 from recordspec.reading.random_access import Rows
@@ -430,11 +430,19 @@ class Pipeline:
         reader = self._reader(split, read, functions["filter"], worker=worker, workers=workers)
         check_step(begin.step, reader.steps)
         ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
-        return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead)
+        order = order_of(read, split, functions["filter"])
+        return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
 
     def _check_start(self, passes: Passes, restart: Callable[[], None] | None = None) -> None:
-        batch = passes.reader.share.batch
-        passes.start.begin(workers=1, batch=batch, manifest=self.manifest.identity, restart=restart)
+        # Keras asks for the number of steps, also where values of rows decide
+        steps = passes.reader.steps if restart is None or passes.count is None else passes.steps
+        passes.start._begin(
+            Opening(passes=passes.count, steps=steps, restart=restart),
+            workers=1,
+            batch=passes.reader.share.batch,
+            manifest=self.manifest.identity,
+            order=passes.order,
+        )
 
     def _reader(
         self,
@@ -563,6 +571,8 @@ class Pipeline:
         *,
         workers: int = 1,
         replicas: int | None = None,
+        split: str | Sequence[str] = "train",
+        filter: Callable[..., Any] | None = None,  # noqa: A002
         **options: Unpack[DatasetOptions],
     ) -> Position:
         """Returns a position in the reading of this dataset, to be saved, and resumed with `start`.
@@ -573,7 +583,7 @@ class Pipeline:
                 batches of one replica: a worker with two replicas reads two of them in a step of training.
             workers: the number of workers: for `input_fn`, the context's `num_input_pipelines`.
             replicas: for `input_fn`, the context's `num_replicas_in_sync`; by default one for each worker.
-            options: as for `dataset`.
+            split, filter, options: as for `dataset`.
 
         Raises SpecError if an option is invalid, StoreError if the dataset is not built.
 
@@ -587,7 +597,14 @@ class Pipeline:
         elif workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
         batch = 1 if read.batch is None else read.batch.size
-        return Position(epoch=epoch, step=step, workers=workers, batch=batch, manifest=self.manifest.identity)
+        return Position(
+            epoch=epoch,
+            step=step,
+            workers=workers,
+            batch=batch,
+            manifest=self.manifest.identity,
+            order=order_of(read, split, filter),
+        )
 
     def which(
         self,
@@ -936,6 +953,7 @@ class Pipeline:
             read,
             self.schema,
             plan,
+            split=split,
             map=mapped,
             predicate=predicate,
             start=start,

@@ -7,8 +7,10 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +103,36 @@ def test_repeat_counts(data):
     endless = rs.read(SCHEMA, data, batch=30, repeat="forever")
     assert int(endless.cardinality()) == tf.data.INFINITE_CARDINALITY
     assert len(numbers(endless.take(5))) == 130
+
+
+NO_BATCH = "read.repeat: expected a batch in every pass, which `forever` repeats, got none"
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 3}])
+def test_passes_without_a_batch_are_not_repeated_for_ever(tmp_path, layout):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: string}}")
+    rs.write(
+        schema, [{"n": n, "words": ["a"] * n} for n in range(10)], tmp_path / "d", layout=layout, shards=2
+    )
+    endless = partial(rs.read, schema, tmp_path / "d", repeat="forever")
+    whole = {"batch": {"size": 100, "drop_remainder": True}}
+    with pytest.raises(rs.SpecError, match=f"^{NO_BATCH} "):  # the manifest tells
+        endless(**whole, shuffle=9, seed=1)
+
+    def above(least: int) -> Callable[..., Any]:
+        return lambda row: row["n"] > least
+
+    everywhere = {"shuffle": {"global": True, "seed": 1}}
+    for how in ({}, {"batch": 4}, {"batch": 4, "shuffle": 9, "seed": 1}, {"batch": 4, **everywhere}):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=NO_BATCH):
+            next(iter(endless(**how, filter=above(100))))
+        some = endless(**how, filter=above(7)).take(6)
+        assert {n for rows in some for n in rows["n"].numpy().reshape(-1).tolist()} == {8, 9}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=NO_BATCH):
+        next(iter(endless(**whole, bucket={"by": "words", "boundaries": [3]})))
+    # the rest of a pass that begins at its end is no pass
+    rest = rs.read(schema, tmp_path / "d", batch=4, repeat="forever", filter=above(7), start=(0, 1))
+    assert len(list(rest.take(2))) == 2
 
 
 def test_a_map_sees_the_decoded_batch(data):

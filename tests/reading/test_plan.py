@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from functools import partial
 from itertools import islice, product
 
@@ -21,6 +22,7 @@ from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
 ROWS = 97
+FILTER = r"over.<locals>.<lambda> [0-9a-f]{12}"
 
 
 def keep_rates(folder, workers: int, **options):
@@ -162,7 +164,9 @@ def test_training_resumes_with_the_same_workers_only(pipeline):
     assert len(whole[0]) == 84
     saved = json.loads(json.dumps(dataclasses.asdict(pipeline.position(0, 20, workers=2))))
     identity = rs.Manifest.load(pipeline.data).identity
+    order = saved.pop("order")
     assert saved == {"epoch": 0, "step": 20, "workers": 2, "batch": 6, "manifest": identity}
+    saved["order"] = order
     position = rs.Position(**saved)
     assert of_workers(pipeline, 2, position) == [batches[20:] for batches in whole]
     hint = "(other workers would read some rows twice, and others never)"
@@ -176,6 +180,61 @@ def test_training_resumes_with_the_same_workers_only(pipeline):
     for start in ((0, 20), pipeline.position(0, 20)):
         assert [batch["n"].numpy().tolist() for batch in pipeline.dataset("train", start=start)] == one[20:]
         assert of_workers(pipeline, 1, start) == [one[20:]]
+
+
+def over(least: int):
+    return lambda row: row["n"] >= least
+
+
+# What is read instead, and the option of the order that it changes: as it was, and as it is.
+OTHER_ORDERS: dict[str, tuple[dict, str, str, str]] = {
+    "seed": ({"shuffle": {"buffer": 30, "seed": 4}}, "seed", "3", "4"),
+    "buffer": ({"shuffle": {"buffer": 60, "seed": 3}}, "buffer", "30", "60"),
+    "global": ({"shuffle": {"global": True, "seed": 3}}, "global", "none", "True"),
+    "in order": ({"shuffle": None}, "seed", "3", "none"),
+    "files": ({"interleave": {"block": 1}}, "interleave", "auto, 32", "auto, 1"),
+    "all rows": ({"filter": None}, "filter", FILTER, "none"),
+    "other rows": ({"filter": over(3)}, "filter", FILTER, FILTER),
+    "whole batches": ({"batch": {"size": 12, "drop_remainder": True}}, "drop_remainder", "none", "True"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ORDERS)
+def test_training_does_not_resume_in_another_order(pipeline, name):
+    options, changed, before, now = OTHER_ORDERS[name]
+    usual = {"shuffle": {"buffer": 30, "seed": 3}, "filter": over(2)}
+    position = rs.Position(**json.loads(json.dumps(dataclasses.asdict(pipeline.position(0, 2, **usual)))))
+    # another function of the same code is the same filter
+    rest = numbers(pipeline.dataset("train", start=position, **{**usual, "filter": over(2)}))
+    assert rest == numbers(pipeline.dataset("train", **usual))[2 * 12 :]
+    with pytest.raises(rs.SpecError) as error:
+        pipeline.dataset("train", start=position, **usual | options)
+    found = {each.path[-1]: (each.got, each.expected) for each in error.value.problems}
+    got, expected = found[changed]
+    assert re.fullmatch(before, got)
+    assert re.fullmatch(f"{now}, as is read", expected)
+    assert error.value.problems[0].path == ("start", "order", error.value.problems[0].path[-1])
+
+
+def test_training_resumes_on_another_backend_and_in_its_split_alone(pipeline):
+    rs.write(
+        pipeline.schema,
+        ({"n": n} for n in range(999)),
+        pipeline.data,
+        split={"train": 2, "test": 1},
+        force=True,
+    )
+    pipeline = rs.Pipeline.load(pipeline.folder / "config.yaml")
+    usual = {"shuffle": {"global": True, "seed": 3}}
+    position = pipeline.position(1, 4, **usual)
+    rest = numbers(pipeline.dataset("train", start=position, **usual))
+    iterated = pipeline.iterate("train", start=position, prefetch=0, **usual)
+    assert [number for batch in iterated for number in batch["n"].tolist()] == rest
+    for read in (pipeline.dataset, pipeline.iterate):
+        with pytest.raises(
+            rs.SpecError, match=r"^start\.order\.split: expected train, test, as is read, got"
+        ):
+            read(["train", "test"], start=position, **usual)
 
 
 def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_path):
@@ -194,7 +253,8 @@ def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_pa
         for read in (pipeline.dataset, partial(rs.read, pipeline.schema, batch=12)):
             with pytest.raises(rs.SpecError) as error:
                 read("train" if read == pipeline.dataset else pipeline.data, start=start)
-            assert str(error.value) == f"start.manifest: expected {now[:12]}..., got {before[:12]}... {hint}"
+            first = str(error.value).splitlines()[0]
+            assert first == f"start.manifest: expected {now[:12]}..., got {before[:12]}... {hint}"
     # a pipeline is bound to the manifest that it has opened
     other = rs.Pipeline.load(tmp_path / "config.yaml")
     start = other.position(1, 0)

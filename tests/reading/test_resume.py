@@ -126,13 +126,13 @@ def small_model(**options):
     return model
 
 
-def fit(data, model, backup, **options) -> None:
+def fit(data, model, backup, *, steps_per_epoch=None, **options) -> None:
     dataset = rs.read(
         SCHEMA, data, batch=16, map=lambda row: (row["x"], row["y"]), start=backup.start, **options
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(dataset, epochs=1, verbose=0, callbacks=[backup])
+        model.fit(dataset, epochs=1, verbose=0, callbacks=[backup], steps_per_epoch=steps_per_epoch)
 
 
 def test_a_foreign_folder_is_named_and_stays(tmp_path):
@@ -160,7 +160,7 @@ def test_foreign_files_beside_a_backup_stay(data, tmp_path):
     fit(data, small_model(), rs.Backup(folder))
     assert [path.read_text() for path in beside] == ["mine"] * 3
     sha256 = rs.Manifest.load(data).identity
-    assert rs.Backup(folder).start == rs.Position(epoch=1, batch=16, manifest=sha256)
+    assert rs.Backup(folder).start == rs.Position(epoch=1, batch=16, manifest=sha256, order={"version": 1})
 
 
 def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
@@ -173,6 +173,7 @@ def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
         "workers": 1,
         "batch": 16,
         "manifest": rs.Manifest.load(mine).identity,
+        "order": {"version": 1},
         "seeds": [],
     }
     pick = {"map": lambda row: (row["x"], row["y"])}
@@ -200,10 +201,11 @@ def test_a_resumed_training_that_would_read_other_rows_is_refused(data, tmp_path
         fit(data, small_model(), rs.Backup(tmp_path))
     from_the_beginning = rs.read(SCHEMA, data, batch=16, map=lambda row: (row["x"], row["y"]))
     expected = "Backup: expected a dataset that begins where the backup ends, got another"
-    with pytest.raises(rs.SpecError, match=expected):
-        small_model().fit(
-            from_the_beginning, initial_epoch=1, epochs=2, verbose=0, callbacks=[rs.Backup(tmp_path)]
-        )
+    for epoch, folder in ((1, tmp_path), (0, tmp_path / "new")):
+        with pytest.raises(rs.SpecError, match=expected):
+            small_model().fit(
+                from_the_beginning, initial_epoch=epoch, epochs=2, verbose=0, callbacks=[rs.Backup(folder)]
+            )
 
 
 def test_a_first_backup_that_was_broken_off_is_none(tmp_path):
@@ -232,6 +234,16 @@ def test_what_could_not_be_exact_is_refused(data, tmp_path):
     assert refused(small_model(), backup, filter=lambda row: row["y"] > 0) == (
         "Backup: expected a dataset of known cardinality, or no `every`, got an unknown one"
     )
+    # a pass that is no epoch: what was read of the next one would be read again
+    for repeat in (2, "forever"):
+        assert refused(small_model(), rs.Backup(tmp_path / "b"), repeat=repeat) == (
+            "Backup: expected a dataset without `repeat`, as an epoch is a pass, got several passes "
+            "(`epochs` of `fit` repeats it)"
+        )
+    for options, whole in (({}, "7"), ({"filter": lambda row: row["y"] > 0}, "all")):
+        assert refused(small_model(), rs.Backup(tmp_path / "b"), steps_per_epoch=3, **options) == (
+            f"Backup: expected {whole} steps, as an epoch is a pass, got 3 (leave out `steps_per_epoch`)"
+        )
     with pytest.raises(rs.SpecError, match=r"every: expected at least 1 step, got 0"):
         rs.Backup(tmp_path / "a", every=0)
 

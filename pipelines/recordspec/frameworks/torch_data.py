@@ -33,7 +33,11 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
 
     def __init__(self, passes: Passes, manifest: str) -> None:
         self._passes = passes
-        self._dataset = {"batch": passes.reader.share.batch, "manifest": manifest}
+        self._dataset = {
+            "batch": passes.reader.share.batch,
+            "manifest": manifest,
+            "order": {**passes.order},
+        }
         # in memory that workers share: the pass to read, whether `set_epoch` named it, and that which each
         # worker has read
         self._epoch = torch.tensor([passes.start.epoch, 0]).share_memory_()

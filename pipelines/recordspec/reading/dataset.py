@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,20 @@ from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
 from recordspec.reading.options import Augment, Batch, Interleave, Read
-from recordspec.reading.order import Position, Seeds, check_step, pass_seed, passes
+from recordspec.reading.order import (
+    Opening,
+    Position,
+    Seeds,
+    check_step,
+    no_batch,
+    order_of,
+    pass_seed,
+    passes,
+)
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.random_access import Rows
 from recordspec.reading.shuffle_buffer import ShufflePlan
-from recordspec.reading.transformations import CALLS, flat_map, map_elements
+from recordspec.reading.transformations import CALLS, at_least_one, flat_map, map_elements
 from recordspec.schema import decoder
 from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
@@ -101,7 +110,7 @@ def read(
     folder = only_folder(paths)
     manifest = None if folder is None else manifests.get(folder)
     plan = plan_files(paths, schema, corrupt=chosen.corrupt, manifest=manifest)
-    return build(chosen, schema, plan, map=map, predicate=filter, start=Position.of(start))
+    return build(chosen, schema, plan, split=split, map=map, predicate=filter, start=Position.of(start))
 
 
 def build(
@@ -109,6 +118,7 @@ def build(
     schema: Schema,
     plan: Plan,
     *,
+    split: str | Sequence[str] | None = None,
     map: Callable[..., Any] | None = None,  # noqa: A002
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
@@ -118,12 +128,14 @@ def build(
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
     Args:
+        split: the name of the split, or of several; None for files without.
         measures: the lengths by which rows are bucketed, of features that are not measured as they decode.
     """
     recipe = Recipe(
         options=options,
         schema=schema,
         plan=plan,
+        split=split,
         predicate=predicate,
         start=start,
         worker=worker or GlobalWorker(),
@@ -158,6 +170,7 @@ class Recipe:
         options: the options of reading.
         schema: all features.
         plan: the files.
+        split: as for `build`.
         predicate: the filter, a function of a decoded batch; None for no filter.
         start: the first position to read; None for the first batch of the first pass.
         worker: the worker that reads, of a global shuffle.
@@ -167,6 +180,7 @@ class Recipe:
     options: Read
     schema: Schema
     plan: Plan
+    split: str | Sequence[str] | None = None
     predicate: Callable[..., Any] | None = None
     start: Position | None = None
     worker: GlobalWorker = field(default_factory=GlobalWorker)
@@ -253,8 +267,13 @@ class Recipe:
             got = ", ".join(name for name, value in named.items() if value is not None)
             raise SpecError(Problem(path=global_shuffle.PATH, expected=expected, got=got))
         if self.start is not None:
-            batch = 1 if self.options.batch is None else self.options.batch.size
-            self.start.begin(workers=self.plan.workers, batch=batch, manifest=self.plan.manifest_identity)
+            self.start._begin(
+                Opening(passes=self.options.passes, steps=self.steps),
+                workers=self.plan.workers,
+                batch=1 if self.options.batch is None else self.options.batch.size,
+                manifest=self.plan.manifest_identity,
+                order=order_of(self.options, self.split, self.predicate),
+            )
 
     @property
     def _shapes(self) -> bool:
@@ -424,8 +443,12 @@ class Recipe:
             rows = filtering.filtered(rows, self._layout, self.schema, self.predicate)
         if options.bucket is not None and options.batch is not None:
             measure = self.measures.get(options.bucket.by)
-            return filtering.bucketed(rows, self._layout, options.bucket, options.batch, measure)
-        return self._layout.rebatched(rows, options.batch)
+            rows = filtering.bucketed(rows, self._layout, options.bucket, options.batch, measure)
+        else:
+            rows = self._layout.rebatched(rows, options.batch)
+        if options.passes is not None or options.service is not None:  # whose workers have some of the files
+            return rows
+        return at_least_one(rows, str(no_batch()))
 
     def _counted(self, rows: Dataset) -> Dataset:
         """The same batches with a known cardinality."""
@@ -434,6 +457,8 @@ class Recipe:
         if self.share is not None:  # steps are those of global batches
             missing *= self.share.replicas
         check_step(missing, steps)
+        if repeated is None and steps == 0:
+            raise SpecError(no_batch())
         if repeated is None:
             return stages.known_cardinality(rows, tf.data.INFINITE_CARDINALITY)
         nothing_left = 0 < missing == steps and repeated == 1  # in the first iteration; the next has all

@@ -17,7 +17,7 @@ from recordspec.executors import taken_ahead, threaded_map
 from recordspec.reading.fit import naming_features
 from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
 from recordspec.reading.options import MEASURED, Bucket, Read
-from recordspec.reading.order import Position
+from recordspec.reading.order import Position, no_batch
 from recordspec.reading.random_access import Rows
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
@@ -229,6 +229,7 @@ class Passes:
         start: the position of the first iteration.
         count: the passes of an iteration; None for `repeat: forever`.
         ahead: the batches that a thread makes ahead; 0 for none, and no threads that decode.
+        order: what decides which rows come next, as a position has it.
     """
 
     reader: BatchReader
@@ -236,6 +237,7 @@ class Passes:
     start: Position
     count: int | None
     ahead: int
+    order: Mapping[str, Any]
 
     @cached_property
     def steps(self) -> int:
@@ -282,9 +284,7 @@ class Passes:
                 return
             # from the first batch on, all rows have been looked at
             if has_none and self.count is None and (start + first == 0 or not self.steps):
-                expected = "a batch in every pass, which `forever` repeats"
-                hint = "a filter or drop_remainder leaves none"
-                raise SpecError(Problem(path=("read", "repeat"), expected=expected, got="none", hint=hint))
+                raise SpecError(no_batch())
             if first or apart > 1:  # the first of those in the next pass
                 left = self.steps - start - first
                 first = -left % apart if left > 0 else -left

@@ -310,6 +310,27 @@ class Read:
         return shuffled if self.balance.seed is None else self.balance.seed
 
     @property
+    def order(self) -> dict[str, Any]:
+        """The options that decide which rows come next, as values of JSON, without those that are none."""
+        found: dict[str, Any] = {}
+        if self.batch is not None and self.batch.drop_remainder:
+            found["drop_remainder"] = True
+        mixed = self.interleave
+        if self.shuffle is not None:
+            found["seed"] = self.shuffle.seed
+            found |= {"global": True} if self.shuffle.global_ else {"buffer": self.shuffle.buffer}
+            mixed = mixed or Interleave()
+        if mixed is not None and "global" not in found:
+            found["interleave"] = [mixed.cycle, mixed.block]
+        if self.bucket is not None:
+            found["bucket"] = [self.bucket.by, *self.bucket.boundaries]
+        if self.balance is not None:
+            found["balance"] = [self.balance.by, self.choice_seed]
+        if self.corrupt != Read.corrupt:
+            found["corrupt"] = self.corrupt
+        return found
+
+    @property
     def passes(self) -> int | None:
         """The number of passes; None for `forever`."""
         return None if self.repeat == "forever" else self.repeat

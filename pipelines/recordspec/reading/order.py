@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.transformations import flat_map
 from recordspec.schema.tensors import Tensor
 
+if TYPE_CHECKING:
+    from recordspec.reading.options import Read
+
+# Of the orders of a seed: another one if a release changes what a seed, a buffer or a bucket reads.
+ORDER_VERSION = 1
 # Any number but 0, which means a random seed to tf.data.
 _SEED = 87654321
 
@@ -19,8 +27,9 @@ _SEED = 87654321
 class Position:
     """A position in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0.
 
-    Which rows come next also depends on the number of workers, the batch and the dataset, so a position has
-    these too: `Pipeline.position` and `Backup` fill them in. The beginning, epoch 0 and step 0, fits any.
+    Which rows come next also depends on the number of workers, the batch, the dataset and the options that
+    decide the order, so a position has these too: `Pipeline.position` and `Backup` fill them in, and a
+    dataset that begins here refuses another value. The beginning, epoch 0 and step 0, fits any.
 
     Attributes:
         epoch: the number of the pass.
@@ -28,6 +37,8 @@ class Position:
         workers: the number of workers that share the rows.
         batch: the number of rows per batch, of one replica; None if unknown.
         manifest: the SHA-256 of the dataset's manifest; None if unknown, or for files without a manifest.
+        order: the split, the seed, the buffer, the filter and the other options that decide which rows come
+            next, by name, as values of JSON; None if unknown.
 
     Example:
         >>> position = rs.Position(epoch=1, step=3)
@@ -40,6 +51,7 @@ class Position:
     workers: int = 1
     batch: int | None = None
     manifest: str | None = None
+    order: Mapping[str, Any] | None = field(default=None, hash=False)
     _opened: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
@@ -52,37 +64,29 @@ class Position:
         if not isinstance(manifest, str | None):
             expected = "the SHA-256 of a manifest"
             raise SpecError(Problem(path=("start", "manifest"), expected=expected, got=repr(manifest)))
+        order: Any = self.order
+        if not isinstance(order, Mapping | None):
+            expected = "options by name"
+            raise SpecError(Problem(path=("start", "order"), expected=expected, got=repr(order)))
 
-    def watched(self, opened: Callable[[Position, Callable[[], None] | None], None]) -> Position:
-        """The same position, which calls `opened` when a dataset is made that begins here: with the position
-        and all its fields, and with what makes the dataset begin here again; None if every iteration does.
-
-        Example:
-            >>> rs.Position().watched(print).step
-            0
+    def _watched(self, opened: Callable[[Position, Opening], None]) -> Position:
+        """The same position, which calls `opened` when a dataset is made that begins here, with the position
+        and all its fields.
         """
         made = replace(self)
         object.__setattr__(made, "_opened", opened)
         return made
 
-    def begin(
-        self,
-        *,
-        workers: int,
-        batch: int,
-        manifest: str | None,
-        restart: Callable[[], None] | None = None,
-    ) -> None:
-        """Begins to read a dataset here. Raises SpecError if other workers, batches or rows are read.
+    def _begin(self, opening: Opening, **read: Any) -> None:
+        """Begins to read a dataset here, of whose position `read` are the fields but `epoch` and `step`.
 
-        Example:
-            >>> rs.Position().begin(workers=1, batch=4, manifest=None)
+        Raises SpecError if other workers, batches or rows are read.
         """
-        complete = replace(self, workers=workers, batch=batch, manifest=manifest)
+        complete = replace(self, **read)
         if (self.epoch, self.step) != (0, 0) and (problems := list(self._differences(complete))):
             raise SpecError(problems)
         if self._opened is not None:
-            self._opened(complete, restart)
+            self._opened(complete, opening)
 
     def _differences(self, read: Position) -> Iterator[Problem]:
         """The problems of a position at which rows are not read as those before it were."""
@@ -101,6 +105,16 @@ class Position:
             expected = "that of no dataset" if read.manifest is None else f"{read.manifest[:12]}..."
             got = f"{(self.manifest or '')[:12]}..."
             yield Problem(path=("start", "manifest"), expected=expected, got=got, hint=hint)
+        if self.order is None or read.order is None:
+            return
+        for name in dict.fromkeys((*read.order, *self.order)):
+            expected, got = _shown(read.order.get(name)), _shown(self.order.get(name))
+            is_unknown = name == "split" and "none" in (expected, got)  # of files
+            if expected != got and not is_unknown:
+                hint = "in another order some rows would be read twice, and others never"
+                yield Problem(
+                    path=("start", "order", name), expected=f"{expected}, as is read", got=got, hint=hint
+                )
 
     @classmethod
     def of(cls, position: Position | tuple[int, int] | None) -> Position | None:
@@ -108,7 +122,7 @@ class Position:
 
         Example:
             >>> rs.Position.of((1, 3))
-            Position(epoch=1, step=3, workers=1, batch=None, manifest=None)
+            Position(epoch=1, step=3, workers=1, batch=None, manifest=None, order=None)
         """
         if position is None or isinstance(position, Position):
             return position
@@ -118,6 +132,72 @@ class Position:
             expected = "a position, or a pair of epoch and step"
             raise SpecError(Problem(path=("start",), expected=expected, got=repr(position))) from None
         return cls(epoch=epoch, step=step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """A dataset that begins at a position.
+
+    Attributes:
+        passes: of an iteration; None for `repeat: forever`.
+        steps: of a pass; None if values of rows decide.
+        restart: makes the dataset begin there again; None if every iteration does.
+    """
+
+    passes: int | None
+    steps: int | None
+    restart: Callable[[], None] | None = None
+
+
+def order_of(
+    read: Read, split: str | Sequence[str] | None, predicate: Callable[..., Any] | None
+) -> dict[str, Any]:
+    """What decides which rows come next, by the name of the option, as values of JSON."""
+    order: dict[str, Any] = {"version": ORDER_VERSION}
+    if split is not None:
+        order["split"] = split if isinstance(split, str) else list(split)
+    if predicate is not None:
+        order["filter"] = _fingerprint(predicate)
+    return order | read.order
+
+
+def _fingerprint(function: Any) -> str:
+    """The name of a function, and a hash of its code and of the numbers and texts that it refers to."""
+    if isinstance(function, partial):
+        return f"{_fingerprint(function.func)} {function.args} {function.keywords}"
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(function, "__code__", None)
+    if code is None:  # an object that is called, or a function that is not Python
+        return str(name)
+    referred = {each: function.__globals__.get(each) for each in code.co_names}
+    referred |= {
+        each: cell.cell_contents
+        for each, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
+    }
+    plain = {each: value for each, value in referred.items() if isinstance(value, bool | int | float | str)}
+    said = "\n".join([*_said_by(code), repr(plain), repr(function.__defaults__)])
+    return f"{name} {hashlib.sha256(said.encode()).hexdigest()[:12]}"
+
+
+def _said_by(code: CodeType) -> Iterator[str]:
+    """The instructions of a function and its constants, with those of the functions in it."""
+    yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _said_by(constant)
+        else:  # the order of a set is another one in each process
+            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def no_batch() -> Problem:
+    """The problem of a pass without a batch, which would be repeated for ever."""
+    expected = "a batch in every pass, which `forever` repeats"
+    hint = "a filter or drop_remainder leaves none"
+    return Problem(path=("read", "repeat"), expected=expected, got="none", hint=hint)
 
 
 def check_step(step: int, steps: int | None) -> None:

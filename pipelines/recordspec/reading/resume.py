@@ -16,11 +16,11 @@ from recordspec._keras import keras
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, see, system_reason
 from recordspec.locations import atomic_write, local, read_bytes, sync_file
-from recordspec.reading.order import Position
+from recordspec.reading.order import Opening, Position
 
 _POSITION = "position.json"
 # The fields of a position that say what is read.
-_DATASET = ("workers", "batch", "manifest")
+_DATASET = ("workers", "batch", "manifest", "order")
 _MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
 # The value of `stop_training` that ends an epoch, but not the training. No other callback sets it.
 _ENDED = "the end of an interrupted epoch"
@@ -38,11 +38,11 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     Run again after an interruption, the same code resumes from the last backup: weights, optimizer, the
     random numbers of dropout and the order of the batches equal those of an uninterrupted run. An epoch
-    of `fit` must be a pass of the dataset: `steps_per_epoch` is not supported. List the callback last, so
-    that it sees the effects of others.
+    of `fit` must be a pass of the dataset: `repeat` and `steps_per_epoch` raise SpecError. List the callback
+    last, so that it sees the effects of others.
 
-    A backup has the batch and the hash of the manifest of the dataset that begins at `start`: resuming with
-    another batch, or after the dataset was replaced or added to, raises SpecError.
+    A backup has the complete position in the dataset that begins at `start`: resuming with another batch,
+    seed, split or filter, or after the dataset was replaced or added to, raises SpecError.
 
     Attributes:
         start: the position of the backup, or the beginning.
@@ -69,10 +69,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             raise SpecError(Problem(path=("every",), expected="at least 1 step", got=str(every)))
         self._folder, self._every = local(folder), every
         start, self._seeds, self._torch = self._load()
-        self._restart: Callable[[], None] | None = None
-        self._has_begun = False
-        self._is_read = self._resumes = False
-        self.start = start.watched(self._set_read)
+        self._opening: Opening | None = None
+        self._has_begun = self._resumes = False
+        self.start = start._watched(self._set_read)
         self._position = self._saved = self._read = self.start
         self._stopped, self._quiet = False, ExitStack()
 
@@ -103,10 +102,13 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         super().set_model(model)
         self._trained = model  # on JAX, `self.model` copies the state of the training to the model each time
 
-    def _set_read(self, position: Position, restart: Callable[[], None] | None) -> None:
-        """Takes over what the dataset that begins at `start` reads, and how it is begun again."""
-        self._read, self._restart, self._has_begun = position, restart, False
-        self._is_read = True
+    def _set_read(self, position: Position, opening: Opening) -> None:
+        """Takes over what the dataset that begins at `start` reads, and how."""
+        self._read, self._opening, self._has_begun = position, opening, False
+
+    @property
+    def _restart(self) -> Callable[[], None] | None:
+        return None if self._opening is None else self._opening.restart
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restores the model if there is a backup. Raises SpecError if resuming would not be exact."""
@@ -116,9 +118,6 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._has_begun = True
         if (self.start.epoch, self.start.step) == (0, 0):
             return
-        if not self._is_read:
-            expected, hint = "a dataset that begins where the backup ends", "give it `start=backup.start`"
-            raise SpecError(Problem(path=("Backup",), expected=expected, got="another", hint=hint))
         self._resumes = True
         # without variables of its own, an optimizer ignores those that were saved
         self.model.optimizer.build(self.model.trainable_variables)
@@ -130,6 +129,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _check(self) -> None:
         hint = ""
+        steps = self.params.get("steps")
         strategy = getattr(self.model, "distribute_strategy", None)
         on_tensorflow = keras.backend.backend() == "tensorflow"
         if on_tensorflow and (
@@ -141,8 +141,17 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         elif not self.model.built:
             expected, got = "a model that is built", "one without weights"
             hint = "give it an Input, or call build"
-        elif self._every is not None and not self.params.get("steps"):
+        elif self._opening is None:
+            expected, got = "a dataset that begins where the backup ends", "another"
+            hint = "give it `start=backup.start`"
+        elif self._opening.passes != 1:
+            expected, got = "a dataset without `repeat`, as an epoch is a pass", "several passes"
+            hint = "`epochs` of `fit` repeats it"
+        elif self._every is not None and not steps:
             expected, got = "a dataset of known cardinality, or no `every`", "an unknown one"
+        elif steps and steps != self._opening.steps:
+            expected, got = f"{self._opening.steps or 'all'} steps, as an epoch is a pass", f"{steps}"
+            hint = "leave out `steps_per_epoch`"
         else:
             return
         raise SpecError(Problem(path=("Backup",), expected=expected, got=got, hint=hint))

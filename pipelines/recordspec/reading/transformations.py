@@ -95,6 +95,28 @@ def rebatch(batches: Dataset, size: int, *, drop_remainder: bool = False) -> Dat
     return tf.data.experimental.from_variant(made, spec)
 
 
+def at_least_one(elements: Dataset, problem: str) -> Dataset:
+    """The same elements; at their end InvalidArgumentError, with a problem, if there was none."""
+    optional, spec = tf.experimental.Optional, elements.element_spec
+    end = tf.data.Dataset.from_tensors(optional.empty(spec))
+
+    def present(*parts: Any) -> Any:
+        return optional.from_value(parts if isinstance(spec, tuple) else parts[0])
+
+    def checked(any_before: Tensor, element: Any) -> tuple[Tensor, Any]:
+        has_value = element.has_value()
+        with tf.control_dependencies([tf.debugging.Assert(any_before | has_value, [problem])]):
+            return tf.identity(has_value), element
+
+    scanned = (
+        elements.map(without_autograph(present))
+        .concatenate(end)
+        .scan(tf.constant(False), without_autograph(checked))
+    )
+    kept = scanned.filter(without_autograph(lambda element: element.has_value()))
+    return kept.map(without_autograph(lambda element: element.get_value()))
+
+
 def tfrecord_dataset(path: Tensor, compression: Tensor) -> Dataset:
     """The records of a file, string `[]`. `tf.data.TFRecordDataset` is a flat_map of this."""
     made = tf.raw_ops.TFRecordDataset(
