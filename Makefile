@@ -133,8 +133,10 @@ screenshots: $(LATEST)/ready
 docs: $(LATEST)/ready
 	$(LATEST)/bin/python -m sphinx -W --keep-going -q -E -a -b html docs build/site
 
-# Every block of its pages, every journey and every notebook, run; and the site in a browser.
-test-docs: docs $(SERVERS)
+# Every block of its pages, every journey and every notebook, run; and the site in a browser. The site is built here: as
+# a prerequisite, `make -j` would begin all other targets before the tests, which take longest.
+test-docs: $(LATEST)/ready $(SERVERS)
+	$(MAKE) docs
 	$(LATEST)/bin/python $(PYTEST) $(LONG) -m docs
 
 docs-serve: docs
