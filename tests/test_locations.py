@@ -208,7 +208,15 @@ def test_what_is_below_a_folder(path, folder, inside):
 # The language: every option that is text is a path, or is known to be none.
 
 NO_PATHS = {
-    *("Config.description", "Read.features", "Read.service", "Bucket.by", "Balance.by", "Shuffle.buffer"),
+    *(
+        "Config.description",
+        "Image.mask_of",
+        "Read.features",
+        "Read.service",
+        "Bucket.by",
+        "Balance.by",
+        "Shuffle.buffer",
+    ),
     *("Augment.image", "Augment.masks", "Augment.splits"),
     *("Fit.inputs", "Fit.targets", "Fit.weights", "Fit.derived", "Write.key", "Write.group_by", "Key.names"),
     *("Box.keys", "Coordinates.image", "Drop.with_", "WebDataset.columns", "_Detection.columns"),

@@ -371,6 +371,8 @@ def test_the_surface_of_a_kind_is_pinned():
 
     public = {name for name in dir(Feature) if not name.startswith("_")}
     assert public == {
+        "among",
+        "masked_image",
         "option_problems",
         "class_names",
         "columns",

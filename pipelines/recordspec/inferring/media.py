@@ -111,6 +111,8 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
     infos = [_upright(info) for _, info in media]
     forms, modes = {info.form for info in infos}, {info.mode for info in infos}
     photos = sum(info.form == "JPEG image" for info in infos)
+    if modes == {"P"}:
+        notes.append("palettes, stored as their colours; if these are masks, `mask_of` keeps the indices")
     turned: dict[str, Any] = {"orientation": "upright"} if photos else {}
     misnamed = [
         where
@@ -234,6 +236,9 @@ def infer_annotated(files: InputFiles, name: str, sample: int | None) -> Inferre
         notes.append(f"image: judged by the headers of {len(some):,} of {len(pairs):,} files")
     if any(exceeds(image) for _, image in pairs):
         notes.append("boxes: some exceed their image, which `clip: true` of the source clips")
+    crowds = sum(bool(one.get("iscrowd")) for _, image in pairs for one in image.objects)
+    if crowds:
+        notes.append(f"boxes: {crowds:,} are those of crowds, as the column `iscrowd` of the source tells")
     boxes = Box(name="boxes", format="rel_yxyx")
     made = (medium, boxes, Label(name="labels", names=classes, shape=(None,)))
     empty = sum(not image.objects for _, image in pairs)

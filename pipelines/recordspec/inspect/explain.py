@@ -97,8 +97,7 @@ def padding_text(pad: Any, dtype: str) -> str:
 def _bytes(section: Section, feature: Feature) -> int:
     """The mean size of the feature's entry in a record, rounded."""
     record = "example" if section == "features" else "sequence_example"
-    if feature.coordinates is not None:
-        feature = feature.coordinates.among(())
+    feature = feature.among(())
     alone = Schema(name="alone", record=record, **{section: (feature,)})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     steps = section == "sequence" and not feature.spans_steps

@@ -12,7 +12,7 @@ took 0.37 ms of CPU time an image as a `tf.where` of the batch, and 0.05 ms so; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,6 +92,11 @@ def _check_mask(name: str, image: Image, schema: Schema) -> Iterator[Problem]:
         yield Problem(path=path, expected=expected, got=f"`{name}`, a {feature.kind}")
     else:
         shape = feature.decoded_shape if isinstance(feature, Image) else feature.shape
+        resize = feature.resizing if isinstance(feature, Image) else None
+        if resize is not None and resize.method != "nearest":
+            hint = f"`mask_of: {image.name}`, or `method: nearest` of its `resize`"
+            got = f"`{name}`, resized by `{resize.method}`"
+            yield Problem(path=path, expected="masks whose classes are not mixed", got=got, hint=hint)
         # values of unknown size are ragged in a batch, as the image is, only of an image
         if shape[:_SIDES] != sides or (None in sides and not isinstance(feature, Image)):
             yield Problem(path=path, expected=expected, got=f"`{name}` of {show_shape(shape)}")
@@ -101,9 +106,9 @@ def _spec_of_mask(feature: Any) -> TypeSpec:
     return feature.spec() if isinstance(feature, Image) else tf.TensorSpec(feature.shape, feature.dtype)
 
 
-def _image_name(options: Augment, images: Collection[str]) -> str | None:
+def _image_name(options: Augment, images: Mapping[str, Image]) -> str | None:
     """The name of the image; None if several are no masks."""
-    others = [name for name in images if name not in options.masks]
+    others = [name for name, image in images.items() if name not in options.masks and not image.mask_of]
     return options.image or (others[0] if len(others) == 1 else None)
 
 
@@ -132,8 +137,10 @@ class Augmentation:
 
     @property
     def masks(self) -> tuple[str, ...]:
-        """The masks that are decoded."""
-        return tuple(name for name in self.options.masks if name in self.schema.names)
+        """The masks that are decoded: those of the options, and those of the image."""
+        own = [name for name, image in self.schema.images.items() if image.name == self.image.name]
+        own = [name for name in own if self.schema.names[name].masked_image is not None]
+        return tuple(name for name in dict.fromkeys((*self.options.masks, *own)) if name in self.schema.names)
 
     @classmethod
     def of(cls, options: Augment, schema: Schema) -> Augmentation:

@@ -106,7 +106,9 @@ class RowEncoder:
         schema.check_message("to be written")
         self._schema = schema
         # whether a value depends on another: an image may turn its coordinates
-        self._in_batches = schema.equal_counts or any(image.is_turned for image in schema.images.values())
+        self._in_batches = schema.equal_counts or any(
+            image.is_turned or schema.names[name].masked_image for name, image in schema.images.items()
+        )
         placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
         stored = [column.key for section, one in placed if section != "sequence" for column in one.columns()]
         self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
@@ -219,7 +221,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
         try:
-            values = _turned(schema, feature, columns)
+            values = _moved(schema, feature, columns)
             sections[section] |= _columns(feature, section, values, rows)
         except BadValue as error:
             bad.append((error.index, error.problem.under(section, feature.name)))
@@ -231,6 +233,24 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
     except RecordError as error:
         raise error.at(f"row {error.row}") from None
     return sections
+
+
+def _moved(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
+    """The values of a feature; of a mask and of coordinates, as they are over images that are encoded."""
+    values, image = columns.get(feature.name), schema.images.get(feature.name)
+    if feature.masked_image is None or image is None or values is None or image.name not in columns:
+        return _turned(schema, feature, columns)
+    masks = list(_with_none(values))
+    for row, picture in enumerate(_with_none(columns[image.name])):
+        if masks[row] is None or picture is None:
+            continue  # refused later
+        if feature.name not in schema.steps:
+            masks[row] = feature._moved_with(row, masks[row], image, picture)
+        else:
+            pairs = zip(_listed(masks[row]), _listed(picture), strict=False)
+            rest = _listed(masks[row])[len(_listed(picture)) :]
+            masks[row] = [*(feature._moved_with(row, *pair[:1], image, *pair[1:]) for pair in pairs), *rest]
+    return masks
 
 
 def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:

@@ -129,9 +129,12 @@ class FeatureSet:
 
     @cached_property
     def images(self) -> dict[str, Pictures]:
-        """The images that features of coordinates are in, by the names of these features."""
+        """The images that features of coordinates are in, and those of masks, by the names of these."""
         pictures: dict[str, Pictures] = {}
         for name, feature in self.names.items():
+            for image in _images_of(self, name) if feature.masked_image is not None else ():
+                if image.name == feature.masked_image:
+                    pictures[name] = image
             if feature.coordinates is not None:
                 named, known = feature.coordinates.image, _images_of(self, name)
                 for image in known:
@@ -248,12 +251,11 @@ class FeatureSet:
         """The schema of the features with these names, and of those on which their values depend."""
         follow = [member.coordinates for member in self.names.values() if member.coordinates is not None]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
-        kept |= {image.name for name, image in self.images.items() if name in kept}
+        needed = {name for name in kept if name in self.names and self.names[name].masked_image is None}
+        kept |= {image.name for name, image in self.images.items() if name in needed}
 
         def among(feature: Feature) -> Feature | None:
-            if feature.name not in kept:
-                return None
-            return feature if feature.coordinates is None else feature.coordinates.among(kept)
+            return feature.among(kept) if feature.name in kept else None
 
         return map_features(self, among)
 
@@ -326,9 +328,7 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
         yield from _check_section(section, feature, of_examples=schema.message_steps == "examples")
     yield from _check_names(schema)
     for section, feature in schema.placed:
-        if feature.coordinates is not None:
-            yield from _check_image(schema, section, feature.coordinates)
-            yield from _check_dropped(schema, section, feature.coordinates)
+        yield from _check_over_images(schema, section, feature)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
             got = f"`{column.key}` with another one than that of `{owner}`"
@@ -392,8 +392,21 @@ def _check_names(schema: FeatureSet) -> Iterator[Problem]:
 
 def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
     """The images in which the coordinates of a feature may be: of the record, or of the same step."""
-    pictures = [feature.pictures for feature in schema.names.values() if feature.pictures is not None]
+    pictures = [
+        feature.pictures
+        for feature in schema.names.values()
+        if feature.pictures is not None and feature.masked_image is None
+    ]
     return [image for image in pictures if name in schema.steps or image.name not in schema.steps]
+
+
+def _check_over_images(schema: FeatureSet, section: Section, feature: Feature) -> Iterator[Problem]:
+    """Yields the problems of coordinates, and of a mask, that cannot follow their image."""
+    if feature.coordinates is not None:
+        yield from _check_image(schema, section, feature.coordinates)
+        yield from _check_dropped(schema, section, feature.coordinates)
+    if feature.masked_image is not None:
+        yield from _check_mask(schema, section, feature)
 
 
 def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> Iterator[Problem]:
@@ -407,12 +420,35 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
             got += ", which each step has" if other.pictures is not None else f", a {other.kind}"
         yield Problem(path=path, expected=expected, got=got, hint=nearest(feature.image, known))
     elif feature.image is None and len(known) != 1:
-        images = [other.pictures for other in schema.names.values() if other.pictures is not None]
+        images = [
+            other.pictures
+            for other in schema.names.values()
+            if other.pictures is not None and other.masked_image is None
+        ]
         changed = [image for image in images if image.resizing is not None or image.is_turned]
         for image in changed[:1]:
             how = "resized" if image.resizing is not None else "turned upright"
             hint = f"`{image.name}` is {how}, and the coordinates in it follow"
             yield Problem(path=path, expected=expected, got="none", hint=hint)
+
+
+def _check_mask(schema: FeatureSet, section: Section, feature: Feature) -> Iterator[Problem]:
+    """Yields the problems of a mask that cannot lie over its image."""
+    in_steps = feature.name in schema.steps
+    known = {
+        image.name: image
+        for image in _images_of(schema, feature.name)
+        if (image.name in schema.steps) == in_steps
+    }
+    image = known.get(feature.masked_image or "")
+    if image is None:
+        expected = one_of(known) if known else "the image of a record with one"
+        hint = nearest(feature.masked_image or "", known)
+        path = (section, feature.name, "mask_of")
+        yield Problem(path=path, expected=expected, got=f"`{feature.masked_image}`", hint=hint)
+    else:
+        for each in feature._mask_problems(image):
+            yield each.under(section, feature.name)
 
 
 def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -> Iterator[Problem]:

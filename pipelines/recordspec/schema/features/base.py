@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -247,6 +247,35 @@ class Feature(abc.ABC):
             True
         """
         return None
+
+    @property
+    def masked_image(self) -> str | None:
+        """The name of the image whose pixels this feature tells the classes of; None if it is no mask.
+
+        Example:
+            >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").masked_image
+            'b'
+        """
+        return None
+
+    def _mask_problems(self, image: Pictures) -> Iterator[Problem]:
+        """Yields the problems of a mask that does not have the pixels of its image."""
+        return iter(())
+
+    def _moved_with(self, row: int, value: Any, image: Pictures, picture: Any) -> Any:
+        """The value of a mask in a row, as it is over the image of the row when that is encoded.
+
+        Raises BadValue for a value that has other pixels.
+        """
+        return value
+
+    def among(self, names: Container[str]) -> Feature:
+        """The same feature in a record that has only these features: it names no others.
+
+        Example:
+            >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").among(["a"]).masked_image
+        """
+        return self
 
     @property
     def coordinates(self) -> Coordinates | None:

@@ -81,6 +81,14 @@ class Turn:
             y = self.height - y
         return np.stack([y, x] if self.orientation >= 5 else [x, y], axis=-1)
 
+    def pixels(self, pixels: Array) -> Array:
+        """The same pixels `[h, w, ...]` in the turned image."""
+        if self.orientation in (2, 3, 7, 8):
+            pixels = pixels[:, ::-1]
+        if self.orientation in (3, 4, 6, 7):
+            pixels = pixels[::-1]
+        return pixels.swapaxes(0, 1) if self.orientation >= 5 else pixels
+
     @property
     def turned(self) -> tuple[int, int]:
         """The height and width of the turned image."""
@@ -142,8 +150,17 @@ class Pictures(Feature):
         """Whether `encode` turns images that have an EXIF orientation."""
         return False
 
+    @property
+    def not_turned(self) -> Pictures:
+        """The same feature, whose `encode` turns no image."""
+        return self
+
     def turn_of(self, value: Any) -> Turn | None:
         """How `encode` turns the image of a row; None if it does not, or refuses it."""
+        return None
+
+    def sides_given(self, value: Any) -> tuple[int, int] | None:
+        """The height and width of the image of a row before it is turned; None if they are not known."""
         return None
 
     @abc.abstractmethod

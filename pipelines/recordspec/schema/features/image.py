@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from recordspec.schema.features.options import check_sizes, check_value, problem
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media import resizing
 from recordspec.schema.media.decoders import decode_webp
-from recordspec.schema.media.images import ImageEncoding, decoded, encoded, header_of
+from recordspec.schema.media.images import ImageEncoding, decoded, encoded, header_of, mask_pixels
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec, reshaped
 from recordspec.schema.values import Array, BadValue
 from recordspec.wire.arrays import ArrowArray, Ints, bytes_in, flat_of, to_arrow
@@ -57,6 +57,9 @@ class Image(Pictures):
             default.
         resize: the height and width to which images are resized when they are read, or a mapping
             such as `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
+        mask_of: the image whose pixels this one, of one channel, tells the classes of. Of a file with a
+            palette the indices are stored, of one bit 0 and 1. It is turned, resized (to the nearest pixel,
+            with a `pad` that says the class of what `aspect: pad` adds) and augmented with that image.
     """
 
     kind: ClassVar[str] = "image"
@@ -70,6 +73,7 @@ class Image(Pictures):
     orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)
     pad: int | None = field(default=None, metadata=READING)
     resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
+    mask_of: str | None = field(default=None, metadata=READING)
 
     def option_problems(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, self.dtype, ())
@@ -86,6 +90,8 @@ class Image(Pictures):
             expected = f"{one_of(map(str, known))} channels for {self.encoding}"
             yield problem("shape", expected, str(self.shape[2]))
         yield from check_sizes("shape", tuple(size for size in self.shape if size is not None))
+        if self.mask_of is not None:
+            yield from self._problems_of_mask()
         if self.encoding == "raw" and None in self.shape:
             yield problem("shape", "sizes that are known for raw", show_shape(self.shape))
         if self.dtype == "uint16" and self.encoding not in _DEEP:
@@ -106,13 +112,76 @@ class Image(Pictures):
                 "background", "none with 4 channels", str(self.background), "they keep transparency"
             )
 
+    def _problems_of_mask(self) -> Iterator[Problem]:
+        if self.channels != 1:
+            yield problem("shape", "1 channel of a mask", show_shape(self.shape))
+        if self.encoding not in ("png", "raw"):
+            yield problem("encoding", "png or raw for a mask", f"`{self.encoding}`")
+        others = {"convert": self.convert, "orientation": self.orientation != "keep"}
+        for name in (name for name, is_given in others.items() if is_given):
+            hint = f"it is turned with `{self.mask_of}`, and classes are kept"
+            yield problem(name, "none of a mask", f"`{getattr(self, name)}`".lower(), hint)
+        if isinstance(self.resize, Resize) and self.resize.method not in (Resize.method, "nearest"):
+            hint = "others mix classes"
+            yield problem("resize", "`method: nearest` of a mask", f"`{self.resize.method}`", hint)
+        if self.resizing is not None and self.resizing.aspect == "pad" and self.pad is None:
+            yield problem("pad", "the class of what `aspect: pad` adds to a mask", "none")
+
     @property
     def resizing(self) -> Resize | None:
-        return Resize(size=self.resize) if isinstance(self.resize, tuple) else self.resize
+        resize = Resize(size=self.resize) if isinstance(self.resize, tuple) else self.resize
+        if self.mask_of is None or resize is None:
+            return resize
+        return replace(resize, method="nearest", antialias=False)
+
+    @property
+    def masked_image(self) -> str | None:
+        return self.mask_of
+
+    def among(self, names: Container[str]) -> Image:
+        if self.mask_of is None or self.mask_of in names:
+            return self
+        return replace(self, mask_of=None, resize=self.resizing)
+
+    def _mask_problems(self, image: Pictures) -> Iterator[Problem]:
+        if not isinstance(image, Image):
+            yield problem("mask_of", "an image", f"`{image.name}`, a {image.kind}")
+            return
+        if self.shape[:2] != image.shape[:2]:
+            expected = f"height and width as `{image.name}`, {show_shape(image.shape[:2])}"
+            yield problem("shape", expected, show_shape(self.shape[:2]))
+        ours, theirs = self.resizing, image.resizing
+        if (ours and (ours.size, ours.aspect)) != (theirs and (theirs.size, theirs.aspect)):
+            expected, got = f"that of `{image.name}`", "none" if ours is None else "another"
+            if theirs is not None:
+                expected += f", `{{size: {list(theirs.size)}, aspect: {theirs.aspect}}}`"
+            yield problem("resize", expected, got)
+
+    def _moved_with(self, row: int, value: Any, image: Pictures, picture: Any) -> Any:
+        pixels, sides, turn = (
+            mask_pixels(self, row, value),
+            image.sides_given(picture),
+            image.turn_of(picture),
+        )
+        if sides is not None and pixels.shape[:2] != sides:
+            expected = f"{show_shape(sides)} pixels, as `{image.name}` has"
+            hint = "" if turn is None else "a mask is given as the image is, before it is turned"
+            raise BadValue(row, expected, show_shape(pixels.shape[:2]), hint)
+        return pixels if turn is None else np.ascontiguousarray(turn.pixels(pixels))
+
+    def sides_given(self, value: Any) -> tuple[int, int] | None:
+        if isinstance(value, np.ndarray):
+            return value.shape[:2] if value.ndim > 1 else None
+        header = header_of(value)
+        return None if header is None else header[1:]
 
     @property
     def is_turned(self) -> bool:
         return self.orientation == "upright"
+
+    @property
+    def not_turned(self) -> Image:
+        return replace(self, orientation="keep")
 
     def turn_of(self, value: Any) -> Turn | None:
         header = header_of(value) if self.is_turned else None
@@ -138,6 +207,8 @@ class Image(Pictures):
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        if self.mask_of is not None:
+            values = [mask_pixels(self, row, value) for row, value in enumerate(values)]
         return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:

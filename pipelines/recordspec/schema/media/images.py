@@ -94,6 +94,50 @@ def encoded(target: Image, row: int, value: Any) -> bytes:
     raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
 
 
+def mask_pixels(target: Image, row: int, value: Any) -> Array:
+    """The class of each pixel of a mask, `[h, w, 1]` of the dtype of `target`: of an image with a palette its
+    indices, of another of one channel its values. Raises BadValue for other images, and for other classes."""
+    value, name = file_of(value), ""
+    if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
+        numbers = np.asarray(value)
+    else:
+        data = b""
+        if is_path(value):
+            path = path_of(row, value)
+            value, name = read_file(row, path, "an image file"), f"{path}: "
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            data = bytes(value)
+            value = _opened(row, data, name)
+        if not is_image(value):
+            raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
+        numbers = _classes(row, value, data, name)
+    if numbers.ndim == 2:
+        numbers = numbers[:, :, None]
+    most = np.iinfo(target.dtype).max
+    if numbers.dtype.kind not in "biu" or numbers.ndim != 3:
+        raise BadValue(row, _expected(target), describe(numbers))
+    if numbers.size and (numbers.min() < 0 or numbers.max() > most):
+        has_more = most == 0xFF and numbers.min() >= 0 and numbers.max() <= 0xFFFF
+        hint = "`dtype: uint16` has more" if has_more else ""
+        got = f"{name}values from {numbers.min()} to {numbers.max()}"
+        raise BadValue(row, f"classes from 0 to {most}", got, hint)
+    return numbers.astype(target.dtype)
+
+
+def _classes(row: int, image: Any, data: bytes, name: str) -> Array:
+    """The indices of a palette, or the values of one channel: as they are stored, where decoders scale fewer
+    than 8 bits to the full range."""
+    if _encoding(image) == "jpeg":
+        hint = "its compression mixes classes: give a PNG file"
+        raise BadValue(row, "a mask without a loss", f"{name}a JPEG image", hint)
+    if image.mode not in ("1", "L", "P", "I") and not image.mode.startswith("I;16"):
+        hint = "an array tells the class of each pixel"
+        raise BadValue(row, "an image with a palette, or of one channel", f"{name}mode {image.mode}", hint)
+    numbers = np.asarray(image)
+    bits = data[24] if image.format == "PNG" and image.mode == "L" and data else 8
+    return numbers if bits >= 8 else numbers // (0xFF // (2**bits - 1))
+
+
 def decoded(target: Image, row: int, data: bytes) -> tuple[Array, tuple[int, int]]:
     """The pixels of stored bytes, `[h, w, c]`, as TensorFlow's decoders give them; of jpeg within 2 of 255.
 
@@ -458,7 +502,8 @@ def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> bo
     loss = _mode_loss(target.channels, target.dtype, mode, image)
     if loss is None:
         return True
-    if target.convert and _has_scale(mode, image):
+    is_palette_in_grey = mode in ("P", "PA") and target.channels == 1  # indices, or how bright colours are?
+    if target.convert and _has_scale(mode, image) and not is_palette_in_grey:
         return False
     got, hint = loss
     raise BadValue(row, _expected(target), f"{name}{got}", hint)
@@ -470,6 +515,8 @@ def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, s
         mode = "I;16"
     if not _has_scale(mode, image):
         return f"mode {mode}", "give an array: the range of its values is unknown"
+    if mode in ("P", "PA") and channels == 1:
+        return f"mode {mode} with a palette", "3 channels keep its colours, `mask_of` its indices"
     if mode not in _MODES.get((channels, dtype), ()):
         return f"mode {mode}", "`convert: true` converts it"
     if channels < 4 and image.has_transparency_data:
