@@ -96,6 +96,50 @@ def test_columns_and_ignore_take_dotted_names(tmp_path):
     )
 
 
+def test_names_to_ignore_are_those_without_a_feature(tmp_path):
+    """In every source: an object with its members, but for the members that have features."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, meta.votes: {dtype: int64, default: -1}}")
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    ignored, table = ("meta", "items"), pyarrow.Table.from_pylist(ROWS)
+    flat = {
+        "id": [0, 1, 2],
+        "meta.votes": [3, None, None],
+        "meta.by.name": ["ann", "bob", ""],
+        "items": [0] * 3,
+    }
+    sources = {
+        "dicts": ROWS,
+        "one by one": iter(ROWS),
+        "table": table,
+        "reader": table.to_reader(),
+        "arrays": {name: pyarrow.array(column) for name, column in flat.items()},
+        "dotted": [dict(zip(flat, row, strict=True)) for row in zip(*flat.values(), strict=True)],
+        "jsonl": Jsonl(path=str(tmp_path / "rows.jsonl"), ignore=ignored),
+    }
+    expected = [{"id": 0, "meta.votes": 3}, {"id": 1, "meta.votes": -1}, {"id": 2, "meta.votes": -1}]
+    for name, rows in sources.items():
+        assert written(tmp_path / name, rows, schema, ignore=ignored) == expected, name
+    for name, rows in (("dicts", ROWS), ("table", table), ("arrays", sources["arrays"])):
+        with pytest.raises(rs.RecordspecError, match=r"got `?(meta\.by|items)"):
+            written(tmp_path / f"no-{name}", rows, schema, ignore=ignored[:1])
+
+
+@pytest.mark.parametrize("first", [None, {}, []])
+def test_objects_that_begin_late_are_inferred_and_written(tmp_path, first):
+    """Where Arrow has a column of nothing in a whole batch of rows, beside those of the members in others."""
+    late = [{"v": 7}] if first == [] else {"v": 7}
+    rows = [{"id": n, "m": first} for n in range(65_536)] + [{"id": n, "m": late} for n in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, given in {"rows": rows, "jsonl": tmp_path / "rows.jsonl"}.items():
+        found = rs.infer(given)
+        assert (list(found.schema.names), found.left_out) == (["id", "m.v"], ())
+        source = given if name == "rows" else Jsonl(path=str(given))
+        rs.write(found, source, tmp_path / name, progress=False)
+        read = rs.open(tmp_path / name)[-3:]["m.v"]
+        assert text(read) == ([[7]] * 3 if first == [] else [7] * 3)
+        assert text(rs.open(tmp_path / name)[:2]["m.v"]) == ([[]] * 2 if first == [] else [0] * 2)
+
+
 def test_two_values_of_one_name_are_an_error(tmp_path):
     row = {"id": 1, "meta.votes": 4, "meta": {"votes": 3, "by": {"name": "ann"}}, "items": []}
     with pytest.raises(rs.RecordError) as caught:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.schema.arrow_values import from_arrow
 from recordspec.schema.encoder import part_of, with_missing
@@ -25,6 +26,7 @@ from recordspec.writing.sources.base import (
     check_names,
     check_once,
     even_ranges,
+    is_left_out,
 )
 
 # The number of values of a list from which its size is estimated.
@@ -40,6 +42,7 @@ class Arrays:
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.notes: list[str] = []
+        self._left_out: frozenset[str] = frozenset()
         names = [str(name) for name in columns]
         if len(set(names)) < len(names):
             raise SpecError(Problem(path=("rows",), expected="every name once", got=", ".join(names)))
@@ -60,12 +63,18 @@ class Arrays:
     def without(self, names: Collection[str]) -> Arrays:
         """The same rows without these columns."""
         made = copy(self)
-        made.columns = {name: values for name, values in self.columns.items() if name not in names}
+        made._left_out = self._left_out.union(names)
         return made
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ArrayPart]:
-        check_names(schema, extra, self.columns)
-        values = {name: _values(values, schema.names.get(name)) for name, values in self.columns.items()}
+        known = {*schema.names, *extra}
+        kept = {
+            name: values
+            for name, values in self.columns.items()
+            if not is_left_out(name, self._left_out, known)
+        }
+        check_names(schema, extra, kept)
+        values = {name: _values(values, schema.names.get(name)) for name, values in kept.items()}
         columns = Columns(values, self.rows)
         for start, stop in even_ranges(self.rows, sum(map(_bytes_of_row, values.values()))):
             yield ArrayPart(first=start, columns=columns.part(start, stop))
@@ -171,6 +180,8 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 
 
 def _frame_column(series: Any) -> Any:
+    if getattr(series.dtype, "ordered", False) and all(isinstance(one, str) for one in series.cat.categories):
+        return arrow().array(series)  # which keeps their order
     missing = series.isna().to_numpy()
     kept = series[~missing] if missing.any() else series
     # pandas before 2.2 converts its nullable numbers to Python objects, unless a dtype is passed

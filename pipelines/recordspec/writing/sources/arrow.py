@@ -36,6 +36,7 @@ from recordspec.writing.sources.base import (
     check_once,
     converted,
     even_ranges,
+    is_left_out,
 )
 from recordspec.writing.sources.class_names import class_names_in, named
 from recordspec.writing.sources.objects import column_of, names_in, plain_table, plain_types
@@ -219,9 +220,6 @@ class TableRows:
         made._left_out = self._left_out.union(names)
         return made
 
-    def _leaves_out(self, name: str) -> bool:
-        return any(name == one or name.startswith(f"{one}.") for one in self._left_out)
-
     def batches(self) -> Iterator[Any]:
         """The rows in record batches; of a reader, once."""
         table, self._table = self._table, self._table if self.rows is not None else None
@@ -237,7 +235,9 @@ class TableRows:
         known = {*schema.names, *extra}
         check_once(names_in(table.schema, known))
         types = plain_types(table.schema, known)
-        fields = [(name, kind) for name, kind in types.items() if not self._leaves_out(name)]
+        fields = [
+            (name, kind) for name, kind in types.items() if not is_left_out(name, self._left_out, known)
+        ]
         check_table(schema, extra, arrow().schema(fields))
         names = [name for name, _ in fields]
         if self.rows is None:

@@ -186,6 +186,14 @@ def leave_out(source: Source, names: Collection[str]) -> Source:
     return source.without(names) if names and isinstance(source, NamedSource) else source
 
 
+def is_left_out(name: str, left_out: Collection[str], known: Collection[str]) -> bool:
+    """Whether a name is left out: it is one of `left_out`, or of a member of such an object, and has no
+    feature."""
+    if name in known:
+        return False
+    return name in left_out or any(name.startswith(f"{one}.") for one in left_out)
+
+
 def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Batches:
     """Converts rows in batches; an invalid row is replaced by its error.
 

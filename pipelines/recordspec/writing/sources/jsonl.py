@@ -31,6 +31,7 @@ from recordspec.writing.sources.base import (
     FilesText,
     RowPlaces,
     converted,
+    is_left_out,
     long_row_problem,
     name_of,
     wanted_columns,
@@ -188,7 +189,7 @@ class JsonPart:
         return row
 
     def _is_known(self, name: str, known: set[str]) -> bool:
-        return name in known or any(name.startswith(f"{one}.") for one in self.ignore)
+        return name in known or is_left_out(name, self.ignore, ())
 
 
 def _type_of(feature: Feature | None, value: Any) -> Any:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.media import images
 from recordspec.schema.schema import Schema
-from recordspec.writing.sources.base import Batches, converted
+from recordspec.writing.sources.base import Batches, converted, is_left_out
 from recordspec.writing.sources.objects import DottedNames, members_in, unnested
 
 _Rows = TypeVar("_Rows", bound="DictRows")
@@ -42,14 +43,13 @@ class DictRows:
 
     def read(self, schema: Schema) -> Iterator[Any]:
         """The rows, as a schema takes them."""
-        rows = map(self._kept, self) if self._left_out else iter(self)
-        members = members_in(schema.names)
-        return (_unnested(number, row, members) for number, row in enumerate(rows)) if members else rows
-
-    def _kept(self, row: Any) -> Any:
-        if not isinstance(row, Mapping) or self._left_out.isdisjoint(row):
-            return row
-        return {name: value for name, value in row.items() if name not in self._left_out}
+        rows, members = iter(self), members_in(schema.names)
+        if members:
+            rows = (_unnested(number, row, members) for number, row in enumerate(rows))
+        if not self._left_out:
+            return rows
+        leaves_out = cache(partial(is_left_out, left_out=self._left_out, known=schema.names))
+        return (_without(row, leaves_out) for row in rows)
 
     def identity(self) -> Any:
         return None
@@ -69,6 +69,13 @@ class DictRows:
 
     def place(self, row: int) -> str:
         return f"row {row}"
+
+
+def _without(row: Any, leaves_out: Callable[[str], bool]) -> Any:
+    """A row without some names. What is no mapping, or has other names, is refused later."""
+    if not isinstance(row, Mapping) or not any(leaves_out(name) for name in row if isinstance(name, str)):
+        return row
+    return {name: value for name, value in row.items() if not (isinstance(name, str) and leaves_out(name))}
 
 
 def _unnested(number: int, row: Any, members: DottedNames) -> Any:
