@@ -292,6 +292,7 @@ class ColumnProfile(ValueProfile):
         cells: what cells of a CSV file are read as; None for other values.
         rows, nulls: the number of rows, and of those without a value.
         class_names: the names of the classes whose indices the integers are, if known.
+        order: the classes of ordered categories, in their order.
         may_be_class: whether integers may be taken for indices of classes.
         odd: a description of the values, if they have no common type, or none that Arrow has.
         was: a note of a type of Arrow whose values are kept in another.
@@ -308,6 +309,7 @@ class ColumnProfile(ValueProfile):
     rows: int = 0
     nulls: int = 0
     class_names: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     may_be_class: bool = True
     odd: str = ""
     was: str = ""
@@ -332,6 +334,9 @@ class ColumnProfile(ValueProfile):
         if isinstance(column, str):
             self.odd = self.odd or column
             return
+        if types.is_dictionary(column.type) and column.type.ordered and _is_text(column.type):
+            # of all batches: one may have fewer of them
+            self.order = tuple(dict.fromkeys((*self.order, *column.dictionary.to_pylist())))
         column = self._normal(column)
         # cells of text are read with large offsets, which is no type of theirs
         self._add_type(arrow().string() if self.cells is not None else column.type)
@@ -490,6 +495,7 @@ class ColumnProfile(ValueProfile):
             may_be_string=cells is not None,
             values=self._distinct(dtype),
             class_names=self.class_names if dtype in ("int64", "uint64") else (),
+            order=self.order,
             too_large_for=self._too_large_for(dtype),
             rounded=self.numbers.rounded,
             finite=self.numbers.finite or dtype != "float32",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -22,6 +23,9 @@ from recordspec.schema.inferred import Inferred
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
+
+# Paths whose folders are looked at.
+_MOST_NAMED = 100
 
 
 def infer(
@@ -88,7 +92,7 @@ def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
         features = {**others.schema.names, **features}
         notes += others.notes  # which are on other columns than those of files
     placed = tuple(features[column] for column in first.features if column in features)
-    schema = Schema(name=name, features=placed)
+    schema = _not_turned_apart(Schema(name=name, features=placed), notes)
     inferred = Inferred(schema=schema, notes=(), rows=None) if others is None else others
     counts = [source.rows for source in sources]
     rows = None if None in counts else sum(count or 0 for count in counts)
@@ -105,7 +109,23 @@ def infer_files(
 ) -> InferredConfig:
     """Like `infer`."""
     inferred = _infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
-    return with_config(inferred, files)
+    notes = (*inferred.notes, *_notes_of_names(files))
+    return with_config(replace(inferred, notes=notes), files)
+
+
+def _notes_of_names(files: InputFiles) -> Iterator[str]:
+    """Notes on what names of folders and of files tell, and what is not read."""
+    columns = dict.fromkeys(
+        part.partition("=")[0]
+        for path in files.paths[:_MOST_NAMED]
+        for part in Path(str(path)).parent.parts
+        if re.fullmatch(r"[^=]+=[^=]*", part)
+    )
+    if columns and files.source in TABLES.values():
+        way = 'pyarrow.dataset.dataset(folder, partitioning="hive").to_table() has them'
+        yield f"source: {', '.join(columns)}: told by the names of folders, which are not read ({way})"
+    if "training" in files.splits and "train" not in files.splits:
+        yield "splits: `training` is not `train`, of which `fit.encode` learns: none is proposed"
 
 
 def _infer_files(
@@ -161,6 +181,21 @@ def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) 
     return sum(lengths.values())
 
 
+def _not_turned_apart(schema: Schema, notes: list[str]) -> Schema:
+    """The schema without turns of one of several images, since a mask beside a photo would stay as it is."""
+    pictures = [feature.pictures for feature in schema.features if feature.pictures is not None]
+    turned = [image for image in pictures if image.is_turned and len(pictures) > 1]
+    for image in turned:
+        others = ", ".join(f"`{other.name}`" for other in pictures if other is not image)
+        notes.append(
+            f"{image.name}: not turned upright, since {others} would not be (if that is a mask, "
+            f"`orientation: upright` here and `mask_of: {image.name}` there turn both)"
+        )
+    kept = {image.name: image.not_turned for image in turned}
+    features = tuple(kept.get(feature.name, feature) for feature in schema.features)
+    return replace(schema, features=features)
+
+
 def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
     """The schema of a table with images and sounds for columns of their paths, relative to its folder."""
     schema, notes = inferred.schema, list(inferred.notes)
@@ -169,7 +204,12 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
         kinds = {"image": images.SUFFIXES, "audio": sounds.SUFFIXES}
         kind = next((kind for kind, known in kinds.items() if suffixes and suffixes <= {*known}), None)
         files = [paths[0].parent.join(location(text)) for text in texts] if kind else []
-        if kind is None or not all(file.exists() for file in files):
+        missing = [file for file in files if not file.exists()]
+        if kind is None or len(missing) == len(files):
+            continue
+        if missing:
+            got = f"{len(missing):,} of the first {len(files):,} do not exist, such as {missing[0]}"
+            notes.append(f"{name}: paths of {kind} files, of which {got}: so these are texts")
             continue
         from recordspec.inferring.media import infer_media_files
 
@@ -177,4 +217,8 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
         features = tuple(medium if feature.name == name else feature for feature in schema.features)
         schema = replace(schema, features=features)
         notes += [f"{name}: paths of {kind} files, judged by the first {len(files):,}", *more]
-    return replace(inferred, schema=schema, notes=tuple(notes))
+    schema = _not_turned_apart(schema, notes)
+    # a path identifies its row, what is in the file does not
+    media = {feature.name for feature in schema.features if feature.value_type.item == "media"}
+    kept = {name: why for name, why in inferred.no_inputs.items() if name not in media}
+    return replace(inferred, schema=schema, notes=tuple(notes), no_inputs=kept)

@@ -64,6 +64,7 @@ class Evidence:
         date: the coarsest unit of dates and times.
         values: the distinct values, if they are at most `MAX_CLASSES` integers or texts.
         class_names: the names of classes whose indices these are, if known.
+        order: all the classes of ordered categories, in their order.
         media: the common format of all strings, such as `PNG image`.
         media_options: the kind and the options that decode them; None if there are none.
         sequence: whether this is a feature list of a SequenceExample.
@@ -89,6 +90,7 @@ class Evidence:
     date: DateUnit | None = None
     values: frozenset[Any] | None = None
     class_names: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     media: str = ""
     media_options: Mapping[str, Any] | None = None
     sequence: bool = False
@@ -101,6 +103,11 @@ class Evidence:
     notes: tuple[str, ...] = ()
 
     @property
+    def is_nothing(self) -> bool:
+        """Whether there are no values, or empty ones alone."""
+        return self.dtype is None and self.missing == self.rows
+
+    @property
     def share_missing(self) -> str:
         return f"missing in {self.missing:,} of {self.rows:,}"
 
@@ -111,7 +118,7 @@ class Evidence:
 
 def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feature | None]], list[str]]:
     """The features that hold the values, if any, and notes: on what is left out, lost or guessed."""
-    tallied = list(tallied)
+    tallied = _with_members(list(tallied))
     names = {evidence.name for evidence in tallied}
     features, notes = [], []
     for evidence in tallied:
@@ -119,6 +126,27 @@ def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Fe
         features.append((evidence, feature))
         notes += more
     return features, notes
+
+
+def _with_members(tallied: list[Evidence]) -> list[Evidence]:
+    """The evidence without that of objects that begin later: where all are missing or empty, Arrow has a
+    column of nothing, beside those of the members in later rows. An empty list has no item of a member."""
+    members = {
+        column.name: [one.name for one in tallied if one.name.startswith(f"{column.name}.")]
+        for column in tallied
+        if column.is_nothing
+    }
+    lists = {
+        name
+        for column in tallied
+        if column.is_nothing and "list" in column.type_name
+        for name in members[column.name]
+    }
+    return [
+        replace(one, shape=(None, *one.shape[1:])) if one.name in lists and one.shape else one
+        for one in tallied
+        if not members.get(one.name)
+    ]
 
 
 def inferred_schema(
@@ -191,7 +219,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
 def _reason(evidence: Evidence) -> str:
     """The reason why a key or a column is omitted."""
     rows = f"{evidence.rows:,} {evidence.unit}"
-    if evidence.dtype is None and evidence.missing == evidence.rows:
+    if evidence.is_nothing:
         return f"always empty, in {rows}: its type is unknown, so it is left out"
     reason = evidence.type_name
     if not evidence.name:
@@ -311,6 +339,8 @@ def _class_names(evidence: Evidence, dtype: str, guesses: list[str]) -> tuple[st
     """The names of classes, if the values are classes: of integers their digits."""
     if dtype == "int64":
         return _integer_classes(evidence, guesses)
+    if evidence.order and dtype == "string" and "" not in evidence.order:
+        return evidence.order
     values = evidence.values or frozenset()
     most = MAX_CLASSES if _CLASS_NAMES.search(evidence.name) else _MAX_UNNAMED_CLASSES
     if dtype != "string" or evidence.stored or "" in values or not 2 <= len(values) <= most:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -116,8 +117,16 @@ def _infer_encoded(
     def read(path: Location) -> ColumnBatches:
         return _csv_batches(path, delimiter, **decoding)
 
+    several_lines = 0
+
+    def read_first(path: Location) -> ColumnBatches:
+        nonlocal several_lines
+        for columns, rows in read(path):
+            several_lines += _cells_of_several_lines(columns) if delimiter == DELIMITERS[".tsv"] else 0
+            yield columns, rows
+
     table = _Table(where=str(paths[0]), in_text=True)
-    _add_files(table, paths, read, sample)
+    _add_files(table, paths, read_first, sample)
     forms = {column: cells.forms for column, cells in table.cells.items()}
     if have_words(forms):
         _add_files(_TextWords(forms), paths, read, sample)
@@ -135,10 +144,53 @@ def _infer_encoded(
     inferred = table.inferred(name)
     options += proposed.options
     notes = [f"source: {_yaml(option)}: {option.reason}" for option in options if option.reason]
-    unnamed = read_header(paths[0], delimiter, **decoding).count("")
+    header = read_header(paths[0], delimiter, **decoding)
+    unnamed = header.count("")
     more = [f'"": {unnamed:,} columns without a name, so they are left out'] if unnamed > 1 else []
-    notes += [*proposed.notes, *inferred.notes, *more]
+    notes += [*_doubts(header, several_lines), *proposed.notes, *inferred.notes, *more]
     return replace(inferred, notes=tuple(notes), options=tuple(options))
+
+
+def _doubts(header: Sequence[str], several_lines: int) -> Iterator[str]:
+    """Notes on what a file may mean otherwise than it is read."""
+    numbers = [name for name in header if _is_number(name)]
+    if numbers:
+        yield (
+            f"source: the first line names the columns, and {_listed(numbers)} is a number: of a file "
+            "without such a line the first row would be lost (put a line of names before it)"
+        )
+    spaced = [name for name in header if name != name.strip()]
+    if spaced:
+        yield (
+            f"source: {_listed(map(repr, spaced))} begins or ends with a space, as cells then do, too: it is "
+            "part of them, and a number beside a space is text (remove the spaces around the delimiter)"
+        )
+    if several_lines:
+        yield (
+            f"source: {several_lines:,} cells that begin with a quote have several lines: of a file that "
+            "does not quote, these are several rows in one cell"
+        )
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return math.isfinite(float(name))
+    except ValueError:
+        return False
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first of some names, and how many more there are."""
+    first, *others = names
+    return f"{first} (and {len(others):,} more)" if others else first
+
+
+def _cells_of_several_lines(columns: Mapping[str, Any]) -> int:
+    compute, types = arrow().compute, arrow().types
+    texts = [
+        each for each in columns.values() if types.is_string(each.type) or types.is_large_string(each.type)
+    ]
+    return sum(compute.sum(compute.match_substring(text, "\n")).as_py() or 0 for text in texts)
 
 
 def _yaml(option: ProposedOption) -> str:
