@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -75,6 +77,37 @@ def connected(*, memory: str | None = None) -> Iterator[Any]:
             connection.close()
 
 
+@contextmanager
+def interrupting(connection: Any) -> Iterator[None]:
+    """Ctrl-C interrupts the query of a connection, and raises KeyboardInterrupt.
+
+    Python raises that wherever its code runs, which is also in a finalizer that DuckDB calls, where it is
+    ignored; and DuckDB has an error of its own for it.
+    """
+    usual, is_seen = signal.getsignal(signal.SIGINT), False
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or usual is not signal.default_int_handler:
+        yield
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        nonlocal is_seen
+        is_seen = True
+        connection.interrupt()
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception:
+        if is_seen:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if is_seen:
+        raise KeyboardInterrupt
+
+
 def reader_of(result: Any) -> Any:
     """The result of a query, a `pyarrow.RecordBatchReader`."""
     read = getattr(result, "to_arrow_reader", None) or result.fetch_record_batch  # DuckDB 2; 1
@@ -102,7 +135,8 @@ def errors_of(
     try:
         yield
     except (duckdb.Error, arrow().ArrowException, OSError, RuntimeError) as error:
-        if isinstance(error, getattr(duckdb, "InterruptException", ())) or "INTERRUPT" in str(error):
+        is_told = "INTERRUPT" in str(error) or "Query interrupted" in str(error)
+        if is_told or isinstance(error, getattr(duckdb, "InterruptException", ())):
             raise KeyboardInterrupt from None
         for table in tables:
             if table.failure is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from some_records import ROWS, SCHEMA, example, write
 import recordspec as rs
 from examples import example as record_of
 from examples import file_of
+from recordspec._duckdb import connected, interrupting
 from recordspec.cli.options import NAMED_PATTERN
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.sql import named_tables, query
@@ -219,3 +222,66 @@ def test_columns_that_differ_in_case_are_told_apart_or_refused(tmp_path):
     assert str(error.value) == (
         "SQL: expected names that differ in more than case, got `A` and `a` (`export` writes both)"
     )
+
+
+def test_tables_whose_names_differ_in_case_are_told_apart_or_refused(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
+    for name, rows in {"one": [1], "two": [2, 3]}.items():
+        rs.write(schema, [{"a": n} for n in rows], tmp_path / name)
+    sources = [f"A={tmp_path}/one", f"a={tmp_path}/two", f"b={tmp_path}/one"]
+    with pytest.raises(SpecError, match="tables whose names differ in more than case, got `A` and `a`"):
+        rows_of("SELECT count(*) AS n FROM A", *sources)
+    assert rows_of("SELECT count(*) AS n FROM b", *sources) == [{"n": 1}]
+
+
+def test_a_gap_is_no_empty_line_of_csv(tmp_path):
+    """Which readers pass over."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: float32, default: 0.0}}")
+    rs.write(schema, [{"x": 1.0}, {}, {"x": 2.0}], tmp_path / "data", shuffle=None)
+    tables = named_tables([("train", str(tmp_path / "data"))])
+    out = tmp_path / "x.csv"
+
+    def save(sql: str) -> int:
+        with saving(location(out), force=False) as write, query(sql, tables) as result:
+            return write(result)
+
+    with pytest.raises(RecordError, match="x: expected a value in every record for a csv of one column"):
+        save("SELECT x FROM train")
+    assert not out.exists()
+    assert save("SELECT x, 1 AS y FROM train") == 3
+    assert [row["x"] for row in csv.DictReader(out.open())] == ["1", "", "2"]
+
+
+def test_ctrl_c_ends_a_query(tmp_path):
+    """With KeyboardInterrupt, also where Python is called by DuckDB."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    started, ended = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        started.wait()
+        while not ended.wait(0.05):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def count() -> None:
+        with connected() as connection, interrupting(connection):
+            try:
+                started.set()
+                connection.sql(sql).fetchall()
+            finally:
+                ended.set()
+                thread.join()
+
+    sql = "SELECT count(*) FROM range(20000) x(i), range(400000) y(j) WHERE i * j % 7 = 3"
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            count()
+    finally:
+        started.set()
+        ended.set()
+        signal.signal(signal.SIGINT, usual)
+
+
+def test_an_object_without_members_is_one(data):
+    assert rows_of("SELECT {} AS e FROM train LIMIT 2", data) == [{"e": {}}] * 2

@@ -502,3 +502,28 @@ def test_rows_between_many_bad_ones_are_kept(tmp_path, monkeypatch):
     assert table.to_table()["n"].to_pylist() == [row for row in range(200) if row not in bad]
     assert table.skipped == {str(tmp_path / "x"): len(bad)}
     assert sum(map(len, decoded)) < 5 * len(records)
+
+
+def test_a_column_that_a_condition_names_by_its_number_is_that_one(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: int64, c: int64}")
+    rs.write(schema, [{"a": n, "b": n % 3, "c": n % 2} for n in range(30)], tmp_path / "data", shuffle=None)
+    table = rs.scan(tmp_path / "data")
+    for one in (table, pyarrow.dataset.dataset(table.to_table())):
+        found = one.to_table(columns=["a", "c"], filter=pyarrow.compute.field(1) == 2)
+        assert (found.schema.names, found["a"].to_pylist()) == (["a", "c"], list(range(2, 30, 3)))
+        assert one.to_table(columns={"x": pyarrow.compute.field(1)})["x"].to_pylist() == [
+            n % 3 for n in range(30)
+        ]
+        assert one.filter(pyarrow.compute.field(2) == 1).to_table(columns=["a"])["a"].to_pylist() == list(
+            range(1, 30, 2)
+        )
+
+
+def test_a_table_is_grouped_by_a_label_whose_files_have_other_classes(tmp_path):
+    """Indices without a name are classes of their own."""
+    stored = rs.Schema.loads("schema: s\nfeatures: {c: int64}")
+    rs.write(stored, [{"c": n // 2} for n in range(8)], tmp_path / "data", shards=4, shuffle=None)
+    label = rs.Schema.loads("schema: s\nfeatures: {c: {kind: label, names: [a]}}")
+    table = rs.scan(f"{tmp_path}/data/*.tfrecord", label).to_table()
+    counts = table.group_by("c").aggregate([([], "count_all")])
+    assert dict(zip(*counts.to_pydict().values(), strict=True)) == {"a": 2, "1": 2, "2": 2, "3": 2}

@@ -111,7 +111,7 @@ def _write(
     """
     with ExitStack() as stack:
         writer: TableWriter | None = None
-        written, gap = records.columns, False
+        written = records.columns
         for rows in records.batches(progress):
             if final and records.columns != written:
                 expected, got = "files that do not change", "other records when they were read again"
@@ -124,18 +124,11 @@ def _write(
                 with placed_errors(rows.batch):
                     batch = record_batch(rows, written.values())
                 writer.write(batch)
-                gap |= any(column.null_count for column in batch.columns)
         if writer is None:  # then the first records of the files name the columns
             written = records.columns = records.ordered(records.first | records.columns)
-            stack.enter_context(writer_type(path, schema_of(written.values())))
-    if gap and suffix == ".csv" and len(records.columns) == 1:
-        # what is missing is an empty line, which readers pass over
-        expected, hint = (
-            "a value in every record for a csv of one column",
-            "choose two, or write jsonl or parquet",
-        )
-        problem = Problem(path=tuple(records.columns), expected=expected, got="none in some", hint=hint)
-        raise RecordError(problem)
+            writer = stack.enter_context(writer_type(path, schema_of(written.values())))
+        if records.columns == written:
+            writer.check()
     return records.columns == written
 
 

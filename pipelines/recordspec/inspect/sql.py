@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec._duckdb import connect, connected, duckdb_module, errors_of, reader_of
+from recordspec._duckdb import connect, connected, duckdb_module, errors_of, interrupting, reader_of
 from recordspec.errors import (
     Problem,
     RecordError,
@@ -103,11 +103,14 @@ def query(
     """
     columns = {name: table.schema.names for name, table in tables.items()}
     errors = partial(errors_of, sql, columns, tables.values())
-    with connected(memory=memory) as connection, errors():
+    with connected(memory=memory) as connection, interrupting(connection), errors():
+        hint = "in SQL they are one: give one another name, `b=FILES`"
+        _check_case(sql, list(tables), "tables whose names differ in more than case", hint)
         for name, table in tables.items():
             if not table.schema.names:
                 raise SpecError(State(where=name, got="has no columns", hint="its records hold nothing"))
-            _check_case(sql, table.schema.names)
+            expected = "names that differ in more than case"
+            _check_case(sql, table.schema.names, expected, "`export` writes both")
             table.progress = progress or table.progress
             connection.register(name, table)
         _check_statement(connection, sql)
@@ -116,16 +119,16 @@ def query(
         yield arrow().RecordBatchReader.from_batches(schema, _batches(errors, reader, schema))
 
 
-def _check_case(sql: str, names: Sequence[str]) -> None:
-    """Raises SpecError for a query that names one of two columns that differ in case, which are one for SQL:
-    it would get the first."""
+def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> None:
+    """Raises SpecError for a query that names one of two columns, or tables, that differ in case, which are
+    one for SQL: it would get one of them."""
     known: dict[str, str] = {}
     words = _STRINGS.sub("", sql.lower())
     for name in names:
         other = known.setdefault(name.lower(), name)
         if other != name and re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words):
-            expected, got = "names that differ in more than case", f"`{other}` and `{name}`"
-            raise SpecError(Problem(where="SQL", expected=expected, got=got, hint="`export` writes both"))
+            got = f"`{other}` and `{name}`"
+            raise SpecError(Problem(where="SQL", expected=expected, got=got, hint=hint))
 
 
 def _check_statement(connection: Any, sql: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -53,6 +54,8 @@ from recordspec.store.manifest import Manifest
 
 Values = Literal["stored", "decoded"]
 Corrupt = Literal["error", "skip"]
+# How Arrow prints a column that an expression names by its number.
+_BY_NUMBER = re.compile(r"FieldPath\(")
 
 
 class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
@@ -134,8 +137,10 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     def _names_in(self, expression: Any) -> set[str]:
         """The columns that an expression reads, which it does not tell: those without which it cannot be
-        bound, found by bisection."""
+        bound, found by bisection. One that names a column by its number reads all, which keep their place."""
         schema = self.schema
+        if _BY_NUMBER.search(str(expression)):
+            return set(self._columns)
 
         def binds_without(names: Iterable[str]) -> bool:
             left_out = set(names)
@@ -395,7 +400,8 @@ class RecordScanner:
 
     def to_table(self) -> Any:
         """All rows, a `pyarrow.Table`."""
-        return arrow().Table.from_batches(self.to_batches(), self.projected_schema)
+        table = arrow().Table.from_batches(self.to_batches(), self.projected_schema)
+        return table.unify_dictionaries()  # files may have indices of no class, which Arrow does not group
 
     def head(self, num_rows: int) -> Any:
         """The first rows, a `pyarrow.Table`."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
 from recordspec.inspect.columns import shortest
 from recordspec.locations import Location, output_file
 from recordspec.schema.arrow_values import combined, is_date, is_list
@@ -65,6 +65,9 @@ class TableWriter:
     def write(self, batch: Any) -> None:
         """Writes some rows. Raises SpecError for what the format has no form of."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises RecordError for what was written, if readers find other rows in it."""
 
     def _finish(self) -> None:
         """Writes what is left, at the end."""
@@ -161,6 +164,8 @@ def _maps(array: ArrowArray) -> ArrowArray:
 
 def _structs(array: ArrowArray) -> ArrowArray:
     fields = [array.field(place) for place in range(array.type.num_fields)]
+    if not fields:
+        return _where(present_in(array), strings_array([b"{}"] * len(array)))
     return _where(present_in(array), _objects([_ENCODE(field.name) for field in array.type], fields))
 
 
@@ -263,9 +268,21 @@ class CsvWriter(TableWriter):
 
         super().__init__(path, schema)
         self._writer = csv.CSVWriter(self._file, self._cells(_no_rows(schema)).schema)
+        self._gaps = False
 
     def write(self, batch: Any) -> None:
         self._writer.write_batch(self._cells(batch))
+        self._gaps |= any(column.null_count for column in batch.columns)
+
+    def check(self) -> None:
+        if self._gaps and len(self.schema) == 1:
+            # what is missing is an empty line, which readers pass over
+            expected, hint = (
+                "a value in every record for a csv of one column",
+                "choose two, or write jsonl or parquet",
+            )
+            path = tuple(self.schema.names)
+            raise RecordError(Problem(path=path, expected=expected, got="none in some", hint=hint))
 
     def _finish(self) -> None:
         self._writer.close()
@@ -425,6 +442,7 @@ def saving(out: Location, *, force: bool) -> Iterator[Callable[[Any], int]]:
             for batch in result:
                 writer.write(batch)
                 rows += batch.num_rows
+            writer.check()
         return rows
 
     with output_file(out, force=force) as path:
