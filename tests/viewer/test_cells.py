@@ -113,3 +113,16 @@ def test_of_very_long_values_only_the_beginning_is_looked_at(monkeypatch):
     assert cell(pa.scalar(text)) == {"is": "text", "text": text[:300], "size": 3 << 20}
     made = cell(pa.scalar(data, pa.large_binary()))
     assert made == {"is": "bytes", "form": "JPEG image", "size": 3 << 25, "hex": data[:16].hex(" ")}
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 2}])
+def test_a_row_with_nan_and_infinities_is_opened(tmp_path, layout):
+    """JSON has none: they are texts in what is stored, too."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: float32, v: {kind: var_len, dtype: float32}}")
+    rows = [{"x": float("nan"), "v": [1.5, float("-inf")]}, {"x": float("inf"), "v": []}]
+    rs.write(schema, rows, tmp_path / "data", shuffle=None, layout=layout)
+    viewed = ViewedFiles(tmp_path / "data")
+    opened = [viewed.record(None, row) for row in range(2)]
+    json.dumps(opened, allow_nan=False)
+    assert [row["stored"]["features"]["x"] for row in opened] == ["nan", "inf"]
+    assert [row["stored"]["features"].get("v", []) for row in opened] == [[1.5, "-inf"], []]

@@ -204,3 +204,18 @@ def test_a_feature_of_the_context_and_one_of_steps_with_its_name_are_told_apart(
     wheres = {key: bar[2] for _, key, of_chart, bar in charts_of(path) if of_chart == "values"}
     assert wheres["sequence/x"] is None
     assert '"x"' in wheres["features/x"]
+
+
+@pytest.mark.parametrize("low", [-(2**63), 2**52 - 300, 2**62])
+def test_bars_of_large_integers_find_the_rows_that_they_count(tmp_path, low):
+    """A float has no integers from 2^53 on."""
+    values = [low, 2**63 - 1, *[2**62 + 1] * 10, *range(2**53, 2**53 + 40), low + 700, low + 701]
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    rs.write(schema, [{"n": value} for value in values], tmp_path / "data", shuffle=None)
+    scanner = Scanner.of_rows([*(tmp_path / "data").glob("train*.tfrecord")])
+    _, whole = made(scanner)
+    (feature,) = whole["features"]
+    (chart,) = [chart for chart in feature["splits"]["train"]["charts"] if chart["of"] == "values"]
+    for text, count, where in chart["bars"]:
+        assert sum(map(len, Condition(where, scanner).batches())) == count, (text, where)
+    assert sum(count for _, count, _ in chart["bars"]) == len(values)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -377,7 +378,7 @@ class ViewedFiles:
             "cells": self._cells(made[0], 0, whole=True) if made else None,
             "problems": [] if error is None else _texts(error.problems),
             "stored": {
-                name: value
+                name: _in_json(value)
                 for name, value in viewer.shown(item, 0).items()
                 if name not in ("file", "record", "row")
             },
@@ -400,6 +401,15 @@ class ViewedFiles:
             return medium(item_at(made[0].column(0)[0], place), large=large)
         except IndexError:
             raise NotThereError(f"item {place}") from None
+
+
+def _in_json(value: Any) -> Any:
+    """A value with NaN and infinities, which JSON does not have, as text."""
+    if isinstance(value, Mapping):
+        return {name: _in_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_in_json(item) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
 
 
 def _texts(problems: tuple[Problem, ...]) -> list[str]:

@@ -302,18 +302,20 @@ def _bars(
     bins = zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
     bars = []
     for place, (low, high, count) in enumerate(bins):
-        are_between = of_integers and low % 1 == high % 1 == 0.5
-        text, test = _integers(low, high) if are_between else _floats(low, high, with_high=place == last)
+        text, test = (_integers if of_integers else _floats)(low, high, with_high=place == last)
         bars.append((text, count, condition(test)))
     return bars
 
 
-def _integers(low: float, high: float) -> tuple[str, Test]:
-    """The text of a bin of integers, whose edges lie between them, and whether a value is in it."""
-    first, stop = math.ceil(low), math.floor(high)
+def _integers(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
+    """The text of a bin of integers, whose edges lie between them, or are some that have no half, and whether
+    a value is in it. A float is not compared: it has no integers from 2^53 on."""
+    between = low % 1 == high % 1 == 0.5
+    first, stop = math.ceil(low), math.floor(high) - (high % 1 == 0 and not with_high)
     if first == stop:
         return f"{first:,}", lambda value: f"{value} = {first}"
-    return f"{first:,} to {stop:,}", lambda value: f"{value} >= {first} AND {value} <= {stop}"
+    text = f"{first:,} to {stop:,}" if between else f"{formatting.figure(low)} to {formatting.figure(high)}"
+    return text, lambda value: f"{value} >= {first} AND {value} <= {stop}"
 
 
 def _floats(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
