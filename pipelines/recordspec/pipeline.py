@@ -48,7 +48,7 @@ from recordspec.schema.options import from_python, options_of, to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import dense, without_autograph
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
-from recordspec.store.shards import check_schema
+from recordspec.store.shards import check_schema, replaced
 from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
@@ -690,11 +690,20 @@ class Pipeline:
     def open(self, split: str | Sequence[str]) -> Rows:
         """Opens a split for random access to its rows by number, without TensorFlow: see `recordspec.open`.
 
+        Raises what `recordspec.open` raises, and StoreError if the dataset was replaced since `manifest` was
+        read.
+
         Example:
             >>> len(pipeline.open("train"))
             15
         """
-        return Rows(self._paths(split), self.schema)
+        paths = self._paths(split)
+        try:
+            return Rows(paths, self.schema)
+        except StoreError:
+            if (gone := next(filter(None, map(replaced, paths)), None)) is not None:
+                raise StoreError(gone) from None
+            raise
 
     def bench(
         self,

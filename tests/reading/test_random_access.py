@@ -337,3 +337,23 @@ def test_any_number_of_shards_is_read_with_few_descriptors(tmp_path):
 
 def mappings() -> list[str]:
     return Path("/proc/self/maps").read_text().splitlines()
+
+
+def test_a_pipeline_whose_dataset_was_replaced_says_so(tmp_path):
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {id: int64}")
+    (tmp_path / "config.yaml").write_text("schema: s.yaml\ndata: data\nread: {batch: 2}")
+    before, after = (rs.Pipeline.load(tmp_path / "config.yaml") for _ in range(2))
+    before.build([{"id": 1}, {"id": 2}])
+    assert len(before.open("train")) > 0
+    after.build([{"id": 3}] * 5, force=True)
+    for read in (
+        before.open,
+        lambda split: next(before.iterate(split)),
+        lambda split: before.which(0, 0, split),
+    ):
+        with pytest.raises(StoreError, match="data` was replaced since it was opened: open it again"):
+            read("train")
+    (shard,) = (tmp_path / "data").glob("train-*.tfrecord")
+    shard.unlink()  # another fault is told as it is
+    with pytest.raises(StoreError, match="does not exist"):
+        after.open("train")
