@@ -46,8 +46,8 @@ class Image(Pictures):
         quality: the quality of images encoded as JPEG or WebP, 1 to 100. By default 95 for JPEG, lossless for
             WebP.
         convert: whether images of other modes are converted at write to the channels and the dtype: grey ones
-            and colours, palettes, alpha channels, CMYK, 16 bits (by their upper 8). By default they are
-            errors, as are files whose names have the suffix of another format.
+            and colours, palettes (to their colours), alpha channels, CMYK, 16 bits (by their upper 8). By
+            default they are errors, as are files whose names have the suffix of another format.
         background: the value, from 0 to that of white, on which `convert` draws transparent pixels where the
             shape has no alpha channel; by default such images are errors.
         orientation: how an EXIF orientation is handled: `keep` stores the image unchanged (TensorFlow's
