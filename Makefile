@@ -66,9 +66,8 @@ demo: .venv/ready
 # The demo with the newest release of each package, as pip installs it, from a copy: its installation writes the codec
 # into the package, from which others load it. Its failure is printed, and is no error.
 unpinned:
-	@rm -rf build/unpinned && mkdir -p build/unpinned
-	@git ls-files -z | xargs -0 cp --parents -t build/unpinned
-	@$(MAKE) -C build/unpinned demo || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
+	@(rm -rf build/unpinned && mkdir -p build/unpinned && git ls-files -z | xargs -0 cp --parents -t build/unpinned && \
+		$(MAKE) -C build/unpinned demo) || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
 
 # The environments in which the tests run.
 ifeq ($(HAS_IO),yes)

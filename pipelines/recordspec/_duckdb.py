@@ -81,8 +81,7 @@ def connected(*, memory: str | None = None) -> Iterator[Any]:
 def interrupting(connection: Any) -> Iterator[None]:
     """Ctrl-C interrupts the query of a connection, and raises KeyboardInterrupt.
 
-    Python raises that wherever its code runs, which is also in a finalizer that DuckDB calls, where it is
-    ignored; and DuckDB has an error of its own for it.
+    Without it, Python may raise KeyboardInterrupt in a finalizer, where it is ignored, and the query goes on.
     """
     usual, is_seen = signal.getsignal(signal.SIGINT), False
     in_main = threading.current_thread() is threading.main_thread()
@@ -98,7 +97,7 @@ def interrupting(connection: Any) -> Iterator[None]:
     signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-    except Exception:
+    except Exception:  # after an interrupt, DuckDB and Arrow raise errors of several types
         if is_seen:
             raise KeyboardInterrupt from None
         raise

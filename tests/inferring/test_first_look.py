@@ -30,7 +30,7 @@ def test_a_first_line_of_numbers_may_be_a_row(tmp_path):
     rows = "".join(f"4.{n},3.1,setosa\n6.{n},2.2,other\n" for n in range(30))
     (note,) = notes_of(tmp_path / "iris.csv", "5.1,2.7,setosa\n" + rows)
     assert note.startswith(
-        "the first line names the columns, and 5.1 (and 1 more) is a number: of a file without"
+        "names of columns are numbers, 5.1 (and 1 more): if the file has no header, its first row"
     )
     assert notes_of(tmp_path / "named.csv", "length,width,species\n" + rows) == []
 
@@ -38,14 +38,14 @@ def test_a_first_line_of_numbers_may_be_a_row(tmp_path):
 def test_a_space_beside_a_delimiter_is_told(tmp_path):
     rows = "".join(f"{n}, {n * 7 % 90}, a\n" for n in range(60))
     note, *_ = notes_of(tmp_path / "spaces.csv", "age, hours, y\n" + rows)
-    assert note.startswith("' hours' (and 1 more) begins or ends with a space, as cells then do, too")
+    assert note.startswith("names of columns have spaces around them, ' hours' (and 1 more): spaces are kept")
     assert notes_of(tmp_path / "plain.csv", ("age, hours, y\n" + rows).replace(", ", ",")) == []
 
 
 def test_a_quote_that_joins_lines_of_a_tsv_is_told(tmp_path):
     text = 'text\tlabel\none\tx\n"two\ty\nthree"\tx\nfour\ty\n'
     (note,) = notes_of(tmp_path / "rows.tsv", text)
-    assert note.startswith("1 cells that begin with a quote have several lines")
+    assert note.startswith("cells of several lines: 1, which begin with a quote")
     assert notes_of(tmp_path / "same.tsv", text.replace('"', "")) == []
 
 
@@ -55,7 +55,7 @@ def test_columns_that_folders_name_are_not_lost_without_a_word(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1, 2]}), folder / "part-0.parquet")
     (note,) = notes_of(f"{tmp_path}/sales/*/*/*.parquet")
     assert note.startswith(
-        "country, year: told by the names of folders, which are not read (pyarrow.dataset."
+        "the columns in the names of folders are not read, country, year (pyarrow.dataset."
     )
 
 
@@ -70,7 +70,7 @@ def test_images_of_a_table_are_inputs_and_missing_ones_are_named(tmp_path):
     (note,) = notes_of(tmp_path / "rows.csv")
     assert (
         note
-        == f"paths of image files, of which 1 of the first 5 do not exist, such as {tmp_path}/3.png: so these are texts"
+        == f"text, since of its paths of image files 1 of the first 5 do not exist, such as {tmp_path}/3.png"
     )
 
 
@@ -83,7 +83,7 @@ def test_boxes_of_crowds_are_told(tmp_path):
         document = {"images": images, "annotations": some, "categories": [{"id": 1, "name": "car"}]}
         (tmp_path / "instances.json").write_text(json.dumps(document))
         told = [note for note in rs.infer(tmp_path / "instances.json").notes if "crowds" in note]
-        expected = "boxes: 2 are those of crowds, as the column `iscrowd` of the source tells"
+        expected = "boxes: 2 are crowds, which the column `iscrowd` of the source marks"
         assert told == ([expected] if crowds else [])
 
 
@@ -95,7 +95,9 @@ def test_a_training_split_of_another_name_is_told(tmp_path):
         for note in rs.infer([tmp_path / "training.csv", tmp_path / "testing.csv"]).notes
         if "splits" in note
     ]
-    assert told == ["splits: `training` is not `train`, of which `fit.encode` learns: none is proposed"]
+    assert told == [
+        "splits: no `fit.encode` is proposed, which learns from a split named `train`, not `training`"
+    ]
 
 
 # the oldest Polars gives Arrow no order

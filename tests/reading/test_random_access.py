@@ -354,6 +354,6 @@ def test_a_pipeline_whose_dataset_was_replaced_says_so(tmp_path):
         with pytest.raises(StoreError, match="data` was replaced since it was opened: open it again"):
             read("train")
     (shard,) = (tmp_path / "data").glob("train-*.tfrecord")
-    shard.unlink()  # another fault is told as it is
+    shard.unlink()  # a missing shard is reported as such
     with pytest.raises(StoreError, match="does not exist"):
         after.open("train")

@@ -114,7 +114,7 @@ def infer_files(
 
 
 def _notes_of_names(files: InputFiles) -> Iterator[str]:
-    """Notes on what names of folders and of files tell, and what is not read."""
+    """Notes on columns in the names of folders, and on names of splits."""
     columns = dict.fromkeys(
         part.partition("=")[0]
         for path in files.paths[:_MOST_NAMED]
@@ -123,9 +123,9 @@ def _notes_of_names(files: InputFiles) -> Iterator[str]:
     )
     if columns and files.source in TABLES.values():
         way = 'pyarrow.dataset.dataset(folder, partitioning="hive").to_table() has them'
-        yield f"source: {', '.join(columns)}: told by the names of folders, which are not read ({way})"
+        yield f"source: the columns in the names of folders are not read, {', '.join(columns)} ({way})"
     if "training" in files.splits and "train" not in files.splits:
-        yield "splits: `training` is not `train`, of which `fit.encode` learns: none is proposed"
+        yield "splits: no `fit.encode` is proposed, which learns from a split named `train`, not `training`"
 
 
 def _infer_files(
@@ -209,7 +209,7 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
             continue
         if missing:
             got = f"{len(missing):,} of the first {len(files):,} do not exist, such as {missing[0]}"
-            notes.append(f"{name}: paths of {kind} files, of which {got}: so these are texts")
+            notes.append(f"{name}: text, since of its paths of {kind} files {got}")
             continue
         from recordspec.inferring.media import infer_media_files
 

@@ -238,7 +238,7 @@ def infer_annotated(files: InputFiles, name: str, sample: int | None) -> Inferre
         notes.append("boxes: some exceed their image, which `clip: true` of the source clips")
     crowds = sum(bool(one.get("iscrowd")) for _, image in pairs for one in image.objects)
     if crowds:
-        notes.append(f"boxes: {crowds:,} are those of crowds, as the column `iscrowd` of the source tells")
+        notes.append(f"boxes: {crowds:,} are crowds, which the column `iscrowd` of the source marks")
     boxes = Box(name="boxes", format="rel_yxyx")
     made = (medium, boxes, Label(name="labels", names=classes, shape=(None,)))
     empty = sum(not image.objects for _, image in pairs)

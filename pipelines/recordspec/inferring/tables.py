@@ -152,23 +152,23 @@ def _infer_encoded(
 
 
 def _doubts(header: Sequence[str], several_lines: int) -> Iterator[str]:
-    """Notes on what a file may mean otherwise than it is read."""
+    """Notes on a header, or on quotes, that may mean something else."""
     numbers = [name for name in header if _is_number(name)]
     if numbers:
         yield (
-            f"source: the first line names the columns, and {_listed(numbers)} is a number: of a file "
-            "without such a line the first row would be lost (put a line of names before it)"
+            f"source: names of columns are numbers, {_listed(numbers)}: if the file has no header, its first "
+            "row is lost (put a line of names before it)"
         )
     spaced = [name for name in header if name != name.strip()]
     if spaced:
         yield (
-            f"source: {_listed(map(repr, spaced))} begins or ends with a space, as cells then do, too: it is "
-            "part of them, and a number beside a space is text (remove the spaces around the delimiter)"
+            f"source: names of columns have spaces around them, {_listed(map(repr, spaced))}: spaces are "
+            "kept, and a number beside a space is text (remove the spaces around the delimiter)"
         )
     if several_lines:
         yield (
-            f"source: {several_lines:,} cells that begin with a quote have several lines: of a file that "
-            "does not quote, these are several rows in one cell"
+            f"source: cells of several lines: {several_lines:,}, which begin with a quote (if the file does "
+            "not quote its cells, each has several rows)"
         )
 
 

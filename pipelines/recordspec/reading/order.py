@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import CodeType
@@ -17,7 +18,7 @@ from recordspec.schema.tensors import Tensor
 if TYPE_CHECKING:
     from recordspec.reading.options import Read
 
-# Of the orders of a seed: another one if a release changes what a seed, a buffer or a bucket reads.
+# Increased when a release changes the order of rows for the same seed, buffer or bucket.
 ORDER_VERSION = 1
 # Any number but 0, which means a random seed to tf.data.
 _SEED = 87654321
@@ -164,28 +165,33 @@ def order_of(
 def _fingerprint(function: Any) -> str:
     """The name of a function, and a hash of its code and of the numbers and texts that it refers to."""
     if isinstance(function, partial):
-        return f"{_fingerprint(function.func)} {function.args} {function.keywords}"
+        given = dict(enumerate(function.args)) | function.keywords
+        return f"{_fingerprint(function.func)} of {_plain(given)}"
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = getattr(function, "__code__", None)
     if code is None:  # an object that is called, or a function that is not Python
         return str(name)
     referred = {each: function.__globals__.get(each) for each in code.co_names}
-    referred |= {
-        each: cell.cell_contents
-        for each, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
-    }
-    plain = {each: value for each, value in referred.items() if isinstance(value, bool | int | float | str)}
-    said = "\n".join([*_said_by(code), repr(plain), repr(function.__defaults__)])
+    for each, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # an empty cell
+            referred[each] = cell.cell_contents
+    defaults = dict(enumerate(function.__defaults__ or ())) | (function.__kwdefaults__ or {})
+    said = "\n".join([*_instructions(code), _plain(referred), _plain(defaults)])
     return f"{name} {hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
-def _said_by(code: CodeType) -> Iterator[str]:
+def _plain(values: Mapping[Any, Any]) -> str:
+    """The numbers and texts among values: the text of another object may have its address."""
+    return repr({name: one for name, one in values.items() if isinstance(one, bool | int | float | str)})
+
+
+def _instructions(code: CodeType) -> Iterator[str]:
     """The instructions of a function and its constants, with those of the functions in it."""
     yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _said_by(constant)
-        else:  # the order of a set is another one in each process
+            yield from _instructions(constant)
+        else:  # each process orders a set in its own way
             yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
 
 

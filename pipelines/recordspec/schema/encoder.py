@@ -236,7 +236,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
 
 
 def _moved(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
-    """The values of a feature; of a mask and of coordinates, as they are over images that are encoded."""
+    """The values of a feature: masks and coordinates are turned as their images are when they are encoded."""
     values, image = columns.get(feature.name), schema.images.get(feature.name)
     if feature.masked_image is None or image is None or values is None or image.name not in columns:
         return _turned(schema, feature, columns)
@@ -246,10 +246,9 @@ def _moved(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> 
             continue  # refused later
         if feature.name not in schema.steps:
             masks[row] = feature._moved_with(row, masks[row], image, picture)
-        else:
-            pairs = zip(_listed(masks[row]), _listed(picture), strict=False)
-            rest = _listed(masks[row])[len(_listed(picture)) :]
-            masks[row] = [*(feature._moved_with(row, *pair[:1], image, *pair[1:]) for pair in pairs), *rest]
+        elif len(steps := _listed(masks[row])) == len(pictures := _listed(picture)):
+            pairs = zip(steps, pictures, strict=True)
+            masks[row] = [feature._moved_with(row, mask, image, one) for mask, one in pairs]
     return masks
 
 

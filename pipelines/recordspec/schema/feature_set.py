@@ -390,14 +390,18 @@ def _check_names(schema: FeatureSet) -> Iterator[Problem]:
             owners.setdefault(output, feature.name)
 
 
-def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
-    """The images in which the coordinates of a feature may be: of the record, or of the same step."""
-    pictures = [
+def _pictures(schema: FeatureSet) -> list[Pictures]:
+    """The images that are no masks."""
+    return [
         feature.pictures
         for feature in schema.names.values()
         if feature.pictures is not None and feature.masked_image is None
     ]
-    return [image for image in pictures if name in schema.steps or image.name not in schema.steps]
+
+
+def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
+    """The images in which the coordinates of a feature may be: of the record, or of the same step."""
+    return [image for image in _pictures(schema) if name in schema.steps or image.name not in schema.steps]
 
 
 def _check_over_images(schema: FeatureSet, section: Section, feature: Feature) -> Iterator[Problem]:
@@ -420,12 +424,7 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
             got += ", which each step has" if other.pictures is not None else f", a {other.kind}"
         yield Problem(path=path, expected=expected, got=got, hint=nearest(feature.image, known))
     elif feature.image is None and len(known) != 1:
-        images = [
-            other.pictures
-            for other in schema.names.values()
-            if other.pictures is not None and other.masked_image is None
-        ]
-        changed = [image for image in images if image.resizing is not None or image.is_turned]
+        changed = [image for image in _pictures(schema) if image.resizing is not None or image.is_turned]
         for image in changed[:1]:
             how = "resized" if image.resizing is not None else "turned upright"
             hint = f"`{image.name}` is {how}, and the coordinates in it follow"
@@ -433,7 +432,7 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
 
 
 def _check_mask(schema: FeatureSet, section: Section, feature: Feature) -> Iterator[Problem]:
-    """Yields the problems of a mask that cannot lie over its image."""
+    """Yields the problems of a mask whose image is missing, or has other options."""
     in_steps = feature.name in schema.steps
     known = {
         image.name: image

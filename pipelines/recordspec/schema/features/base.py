@@ -250,7 +250,7 @@ class Feature(abc.ABC):
 
     @property
     def masked_image(self) -> str | None:
-        """The name of the image whose pixels this feature tells the classes of; None if it is no mask.
+        """The name of the image whose pixels this mask classifies; None if the feature is no mask.
 
         Example:
             >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").masked_image
@@ -259,13 +259,13 @@ class Feature(abc.ABC):
         return None
 
     def _mask_problems(self, image: Pictures) -> Iterator[Problem]:
-        """Yields the problems of a mask that does not have the pixels of its image."""
+        """Yields the problems of a mask whose options do not agree with those of its image."""
         return iter(())
 
     def _moved_with(self, row: int, value: Any, image: Pictures, picture: Any) -> Any:
-        """The value of a mask in a row, as it is over the image of the row when that is encoded.
+        """The value of a mask in a row, turned as the image of the row is when it is encoded.
 
-        Raises BadValue for a value that has other pixels.
+        Raises BadValue if the mask and the image have different sizes.
         """
         return value
 

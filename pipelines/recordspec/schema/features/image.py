@@ -57,9 +57,9 @@ class Image(Pictures):
             default.
         resize: the height and width to which images are resized when they are read, or a mapping
             such as `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
-        mask_of: the image whose pixels this one, of one channel, tells the classes of. Of a file with a
-            palette the indices are stored, of one bit 0 and 1. It is turned, resized (to the nearest pixel,
-            with a `pad` that says the class of what `aspect: pad` adds) and augmented with that image.
+        mask_of: the image whose pixels this mask classifies. A mask has one channel: the indices of a file
+            with a palette are stored, and 0 and 1 of a file with one bit. It is turned, resized to the
+            nearest pixel, and augmented with its image; `pad` is the class of what `aspect: pad` adds.
     """
 
     kind: ClassVar[str] = "image"
