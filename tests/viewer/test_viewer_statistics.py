@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import recordspec as rs
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.scan_columns import columns_of
 from recordspec.inspect.sql import Condition
+from recordspec.inspect.stats.values import bin_edges
 from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.statistics import Side, compared, drawn, statistics
 
@@ -210,6 +212,7 @@ def test_a_feature_of_the_context_and_one_of_steps_with_its_name_are_told_apart(
 def test_bars_of_large_integers_find_the_rows_that_they_count(tmp_path, low):
     """A float has no integers from 2^53 on."""
     values = [low, 2**63 - 1, *[2**62 + 1] * 10, *range(2**53, 2**53 + 40), low + 700, low + 701]
+    values += [math.ceil(edge) for edge in bin_edges(low, 2**63 - 1, integers=True)[1:-1]]
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
     rs.write(schema, [{"n": value} for value in values], tmp_path / "data", shuffle=None)
     scanner = Scanner.of_rows([*(tmp_path / "data").glob("train*.tfrecord")])
