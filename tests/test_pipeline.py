@@ -142,3 +142,14 @@ def test_a_build_is_refused_and_forced(pipeline):
     assert pipeline.build(ROWS[:50], force=True).rows("train") < 50
     assert {*os.listdir(pipeline.data)} == before
     assert pipeline.manifest.rows("train") + pipeline.manifest.rows("test") == 50
+
+
+def test_splits_that_differ_in_case_alone_are_noted(tmp_path):
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {x: int64}\n")
+    (tmp_path / "c.yaml").write_text("schema: s.yaml\ndata: data\nwrite: {splits: {column: part}}\n")
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    for parts in (("train", "Train", "test"), ("train", "test")):
+        manifest = pipeline.build([{"x": 1, "part": part} for part in parts], force=True)
+        assert sorted(manifest.splits) == sorted(parts)
+        expected = ["splits: 2 whose names differ in case alone, `Train` and `train`"]
+        assert pipeline.notes == (expected if len(parts) == 3 else [])

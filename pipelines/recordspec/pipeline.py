@@ -48,6 +48,7 @@ from recordspec.schema.options import from_python, options_of, to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import dense, without_autograph
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
+from recordspec.store.shard_names import notes_on_case
 from recordspec.store.shards import check_schema, replaced
 from recordspec.wire.arrays import Ints
 
@@ -175,7 +176,9 @@ class Pipeline:
             from recordspec.writing import write as on_this_machine
 
             write = on_this_machine.write
-        return write(self.schema, rows, self.data, **section, **options)
+        manifest = write(self.schema, rows, self.data, **section, **options)
+        self.notes += notes_on_case(manifest.splits)
+        return manifest
 
     def plan(
         self,

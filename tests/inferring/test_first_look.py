@@ -14,6 +14,7 @@ from PIL import Image
 from pyarrow import parquet
 
 import recordspec as rs
+from recordspec.wire.framing import framed
 
 
 def notes_of(path: Path | str, text: str = "") -> list[str]:
@@ -98,6 +99,40 @@ def test_a_training_split_of_another_name_is_told(tmp_path):
     assert told == [
         "splits: no `fit.encode` is proposed, which learns from a split named `train`, not `training`"
     ]
+
+
+def test_photos_of_formats_without_a_feature_are_counted(tmp_path):
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(tmp_path / "a.png")
+    for name in ("b.avif", "c.HEIC", "d.avif", "Thumbs.db"):
+        (tmp_path / name).write_bytes(b"")
+    (note,) = [note for note in rs.infer(tmp_path).notes if "left out" in note]
+    assert note.startswith("files that are no images, left out: 2 of .avif, 1 of .")
+    assert "1 of .HEIC" in note
+
+
+def test_a_split_of_tfds_without_labels_is_left_out(tmp_path):
+    """TFDS stores a missing label as -1, which no class has; a build of it would end at its first row."""
+    schema = rs.Schema.loads("schema: t\nfeatures: {label: int64}\n")
+    stored = {"train": 1, "test": -1}
+    for split, label in stored.items():
+        file = tmp_path / f"sst-{split}.tfrecord-00000-of-00001"
+        file.write_bytes(framed(schema.encode({"label": label})) * 3)
+    base = "tensorflow_datasets.core.features"
+    label = {"pythonClassName": f"{base}.class_label_feature.ClassLabel", "classLabel": {"numClasses": "2"}}
+    top = {
+        "pythonClassName": f"{base}.features_dict.FeaturesDict",
+        "featuresDict": {"features": {"label": label}},
+    }
+    (tmp_path / "features.json").write_text(json.dumps(top))
+    (tmp_path / "label.labels.txt").write_text("no\nyes\n")
+    splits = [{"name": split, "shardLengths": ["3"], "numBytes": "1"} for split in stored]
+    info = {"name": "sst", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(info))
+    found = rs.infer(tmp_path)
+    assert found.notes == ("splits: the config leaves out `test`, whose labels are -1, that is, missing",)
+    found.save(tmp_path / "c.yaml", schema=tmp_path / "s.yaml")
+    built = rs.Pipeline.load(tmp_path / "c.yaml").build()
+    assert {split: built.rows(split) for split in built.splits} == {"train": 3}
 
 
 # the oldest Polars gives Arrow no order

@@ -608,7 +608,7 @@ def test_the_splits_of_a_dataset_are_those_of_its_manifest(tmp_path):
     assert [built.rows(split) for split in ("fit", "other")] == [given.rows("fit"), given.rows("other")]
 
 
-def test_folders_that_every_class_has_are_noted(tmp_path):
+def test_folders_in_those_of_the_classes_are_noted(tmp_path):
     media(tmp_path, *(f"{old}/{pet}/1.png" for old in ("train_old", "valid_new") for pet in ("cat", "dog")))
     found = rs.infer(tmp_path)
     assert found.schema.names["label"].names == ("train_old", "valid_new")
@@ -617,7 +617,10 @@ def test_folders_that_every_class_has_are_noted(tmp_path):
         "(if these are the classes, give the other folders names of splits, such as `train` and `test`)",
     )
     media(tmp_path, "third/1.png")
-    assert rs.infer(tmp_path).notes == ()
+    assert rs.infer(tmp_path).notes == (
+        "label: the folders at the top name the classes, these in them are ignored: "
+        "`train_old/cat`, `train_old/dog`, `valid_new/cat`, `valid_new/dog`",
+    )
 
 
 def test_a_class_that_is_named_as_a_split_is_noted(tmp_path):

@@ -19,6 +19,7 @@ from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, is_path, location
 from recordspec.progress import Progress
 from recordspec.schema.features import Feature
+from recordspec.schema.features.label import Label
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
@@ -109,8 +110,29 @@ def infer_files(
 ) -> InferredConfig:
     """Like `infer`."""
     inferred = _infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
-    notes = (*inferred.notes, *_notes_of_names(files))
-    return with_config(replace(inferred, notes=notes), files)
+    notes = [*inferred.notes, *_notes_of_names(files)]
+    if files.features is not None:
+        unlabelled = set(_unlabelled(files, inferred.schema))
+        labelled = {split: paths for split, paths in files.splits.items() if split not in unlabelled}
+        if unlabelled and labelled:
+            files = replace(files, splits=labelled)
+            names = ", ".join(f"`{split}`" for split in sorted(unlabelled))
+            notes.append(f"splits: the config leaves out {names}, whose labels are -1, that is, missing")
+    return with_config(replace(inferred, notes=tuple(notes)), files)
+
+
+def _unlabelled(files: InputFiles, schema: Schema) -> Iterator[str]:
+    """The splits of a TFDS dataset whose first rows all have the label -1, by which TFDS says: missing."""
+    from recordspec.inspect.scan import FIRST, Scanner
+    from recordspec.inspect.stats.profile import flat_values
+
+    keys = {label.stored for label in schema.features if isinstance(label, Label)}
+    for split, paths in files.splits.items():
+        for batch in Scanner.of_rows(paths[:1]).first(FIRST) if keys else ():
+            labels = flat_values(batch.decode(keys=keys))
+            if any(kind == "int64" and (flat == -1).all() for (_, kind), flat in labels):
+                yield split
+            break
 
 
 def _notes_of_names(files: InputFiles) -> Iterator[str]:

@@ -306,10 +306,7 @@ def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
     notes |= dict.fromkeys(_left_beside(files, folders[0]))
     notes |= dict.fromkeys(_partial_classes(files.splits, folders, classes))
     notes |= dict.fromkeys(_classes_that_look_alike(classes))
-    if len(folders) == 1 and (ignored := _folders_of_all(folders[0])):
-        hint = "if these are the classes, give the other folders names of splits, such as `train` and `test`"
-        what = "label: every class has folders of the same names, which are ignored"
-        notes[f"{what}: {ignored} ({hint})"] = None
+    notes |= dict.fromkeys(_folders_in_classes(folders))
     if len(classes) == 1:
         notes[f"label: one class, `{classes[0]}`, the only folder: infer that folder if it is none"] = None
     return replace(inferred, notes=(*inferred.notes, *notes))
@@ -330,14 +327,21 @@ def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
             yield f"folders without images or sounds beside {beside}, left out: {_named(others)}"
 
 
-def _folders_of_all(media: MediaFolder) -> str:
-    """The names of folders that every class has, if there are several classes; or ""."""
-    folders: dict[str, set[str]] = {}
-    for file in media.files:
-        parts = relative(file, media.paths[0]).parts
-        folders.setdefault(parts[0], set()).update(parts[1:-1][:1])
-    common = set.intersection(*folders.values()) if len(folders) > 1 else set()
-    return _named(sorted(common))
+def _folders_in_classes(folders: Sequence[MediaFolder]) -> Iterator[str]:
+    """A note on folders in those of the classes, whose names no feature has."""
+    inner: dict[str, set[str]] = {}
+    for folder in folders:
+        for file in folder.files:
+            parts = relative(file, folder.paths[0]).parts
+            inner.setdefault(parts[0], set()).update(parts[1:-1][:1])
+    common = set.intersection(*inner.values()) if len(inner) > 1 else set()
+    if common and len(folders) == 1:
+        hint = "if these are the classes, give the other folders names of splits, such as `train` and `test`"
+        what = "label: every class has folders of the same names, which are ignored"
+        yield f"{what}: {_named(sorted(common))} ({hint})"
+    elif any(inner.values()):
+        below = sorted(f"{outer}/{name}" for outer, names in inner.items() for name in names)
+        yield f"label: the folders at the top name the classes, these in them are ignored: {_named(below)}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -59,6 +59,16 @@ def parse_name(file: str) -> ShardName | None:
     return ShardName(split=match["split"], index=int(match["index"]), count=int(match["count"]))
 
 
+def notes_on_case(splits: Iterable[str]) -> Iterator[str]:
+    """Notes on splits whose names differ in case alone, as those of a column may."""
+    alike: dict[str, list[str]] = {}
+    for split in splits:
+        alike.setdefault(split.casefold(), []).append(f"`{split}`")
+    for names in alike.values():
+        if len(names) > 1:
+            yield f"splits: {len(names)} whose names differ in case alone, {' and '.join(names)}"
+
+
 def version_of(files: Iterable[str]) -> int:
     """The number N of `-vN` in the names of a dataset's shards, the largest; 1 if there is none."""
     names = filter(None, map(parse_name, files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,9 @@ from recordspec.schema.media import images, sounds
 from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, Columns, FileSource, identity_of, size_ranges
+
+# Suffixes of other files that a note names.
+_MOST_SUFFIXES = 5
 
 
 class MediaFolder(FileSource):
@@ -56,8 +60,10 @@ class MediaFolder(FileSource):
         files = [file for file in below if file.suffix.lower() in self.SUFFIXES]
         others = [file for file in below if file.suffix.lower() not in self.SUFFIXES]
         if others:
+            suffixes = Counter(file.suffix or "no suffix" for file in others).most_common(_MOST_SUFFIXES)
+            shown = ", ".join(f"{count:,} of {suffix}" for suffix, count in suffixes)
             first = relative(others[0], folder)
-            self.notes.append(f"files with no {self.WHAT}'s suffix, left out: {len(others)}, such as {first}")
+            self.notes.append(f"files that are no {self.WHAT}s, left out: {shown}, such as {first}")
         if links:
             first = relative(links[0], folder)
             self.notes.append(f"links to folders, not followed: {len(links)}, such as {first}")
