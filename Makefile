@@ -53,7 +53,7 @@ WITHOUT_TENSORFLOW := PYTHONPATH=$(CURDIR)/tests/without_tensorflow
 PASSED := build/passed-without-tensorflow.txt
 # With each commit another third of the tests runs on TensorFlow 2.16, and other crash points are tried.
 COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
-# With THIRD, services and pages run a third of their tests with the mark `long`.
+# With THIRD, frameworks, services and pages run a third of their tests with the mark `long`.
 LONG := $(if $(THIRD),--third=$(COMMITS) --third-of=long)
 # Before a release, Hypothesis tries all examples.
 WHOLE := --hypothesis-profile all
@@ -94,7 +94,7 @@ test-all: $(LATEST)/ready $(SERVERS) lint types
 	$(MAKE) test-io-all test-frameworks crash test-services test-docs test-wheel fuzz
 
 test-frameworks: $(FRAMEWORKS)/ready
-	$(FRAMEWORKS)/bin/python -m pytest -n 2 --dist worksteal tests/frameworks \
+	$(FRAMEWORKS)/bin/python -m pytest $(LONG) -n 2 --dist worksteal tests/frameworks \
 		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
 
 # Clusters and training jobs, in separate processes. They wait much: `make -j 2` runs Spark beside the others.
@@ -104,7 +104,7 @@ test-clusters: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) $(LONG) -m services --ignore tests/spark
 
 test-spark: $(LATEST)/ready $(SERVERS)
-	$(LATEST)/bin/python $(SPARK)
+	$(LATEST)/bin/python $(SPARK) $(LONG)
 
 # TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: what these versions can change, a third of all
 # other tests, and the services of TensorFlow.
@@ -115,7 +115,7 @@ test-io-third: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m '$(TESTS) and not newest' --third=$(COMMITS)
 
 test-io-services: $(IO)/ready
-	$(IO)/bin/python $(PYTEST) -m 'services and not newest' tests/reading
+	$(IO)/bin/python $(PYTEST) $(LONG) -m 'services and not newest' tests/reading
 
 test-io-all: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) $(WHOLE) -m 'not newest' --ignore tests/spark

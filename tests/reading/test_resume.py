@@ -89,6 +89,7 @@ def undisturbed(data, tmp_path_factory) -> list:
     return weights
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "at", "every", "left"),
     [

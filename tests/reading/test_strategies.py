@@ -172,6 +172,7 @@ print(json.dumps([weights.numpy().tolist(), epochs]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "shards", "dropped"), [(97, 1, False), (97, 3, True), (96, 2, False)], ids=str
 )
@@ -216,6 +217,7 @@ print(json.dumps([weights.numpy().tolist(), batches]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["rows", pytest.param("{blocks: 7}", marks=pytest.mark.newest)])
 def test_a_training_of_two_processes_goes_on_as_one_and_as_three(tmp_path, layout):
     config = CONFIG.replace("{buffer: 40, seed: 3}", "{global: true, seed: 3}")
@@ -258,6 +260,7 @@ print(json.dumps([weight.tolist() for weight in model.get_weights()]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("tf_keras") is None, reason="tf_keras is not installed")
 def test_tf_keras_fits_in_two_processes(tmp_path):
     build(tmp_path, 97, 1, CONFIG + FIT)
@@ -266,6 +269,7 @@ def test_tf_keras_fits_in_two_processes(tmp_path):
     assert np.isfinite(json.loads(one)[0]).all()
 
 
+@pytest.mark.long
 def test_the_page_on_many_workers_runs(tmp_path):
     blocks = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     files = dict(blocks)

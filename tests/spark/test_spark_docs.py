@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.services, pytest.mark.newest]
 PAGE = (ROOT / "docs/spark.md").read_text()
 
 
+@pytest.mark.long
 def test_the_page_on_spark_runs(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run(PAGE, tmp_path)
