@@ -226,6 +226,25 @@ def test_commands_read_it(theirs, tmp_path, monkeypatch):
         assert {split: manifest.rows(split) for split in manifest.splits} == {"train": 22, "test": 8}
 
 
+def test_rows_are_added_to_a_copy_in_the_splits_that_they_name(theirs, tmp_path, monkeypatch):
+    """No hash gave the rows their splits, so that none says the split of another row."""
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.dump("s.yaml")
+    assert run("reshard", "theirs", "of_files", "--schema", "s.yaml").returncode == 0
+    rs.adopt(SCHEMA, theirs)
+    assert run("reshard", "theirs", "of_adopted").returncode == 0
+    assert run("repair", "theirs", "--out", "repaired").returncode == 0
+    more = {"x": np.zeros((3, 2)), "label": ["iris"] * 3, "part": ["test", "train", "test"]}
+    for copy in ("of_adopted", "of_files", "repaired"):
+        with pytest.raises(StoreError, match=f"{copy}: splits: expected one split, or a column"):
+            rs.write(SCHEMA, more, copy, append=True, shuffle=None, split={"train": 1, "test": 1})
+        options = {"append": True, "shuffle": None}
+        rs.write(SCHEMA, {**more, "part": ["-"] * 3}, copy, split="test", ignore=["part"], **options)
+        made = rs.write(SCHEMA, more, copy, split={"column": "part"}, **options)
+        assert {split: made.rows(split) for split in made.splits} == {"train": 23, "test": 13}, copy
+        assert run("verify", copy).returncode == 0
+
+
 FOREIGN = (
     "`{folder}` has shards of another writer, which are not deleted:"
     " `recordspec adopt --force` writes its manifest again; build into another folder"

@@ -50,14 +50,18 @@ class ExistingDataset:
         # a dataset of format 1 does not say so, nor after another command has written its manifest again
         if options.splits_by_content:
             division.setdefault("copies", "together")
-        pairs = {
+        pairs: dict[str, tuple[object, object]] = {
             "schema": (manifest.fingerprint, schema.fingerprint),
             "key": (list(manifest.key), list(options.keys)),
             "compression": (manifest.compression, options.compression),
             "layout": (manifest.block, options.block),
             "shuffle": (manifest.shuffle_seed, options.shuffle and options.shuffle.seed),
-            "splits": (division, options.division),
         }
+        if manifest.division:
+            pairs["splits"] = (division, options.division)
+        elif len(options.weights or ()) > 1:  # the names of files gave the rows their splits, and no hash
+            expected = "one split, or a column of splits, since files named those of the dataset"
+            yield Problem(path=("splits",), expected=expected, got=json.dumps(options.division["splits"]))
         for name, (old, new) in pairs.items():
             if old != new:
                 expected = f"{json.dumps(old)}, as the dataset has it"
@@ -66,7 +70,8 @@ class ExistingDataset:
                 yield Problem(path=(name,), expected=expected, got=json.dumps(new), hint=hint)
         rows, keyed = sum(map(manifest.rows, manifest.splits)), key_hashes.rows(self.keys)
         if options.unique and not self.keys.exists():
-            yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none")
+            hint = "a repair leaves it out if rows were lost; a new build writes it"
+            yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none", hint=hint)
         elif options.unique and keyed != rows:
             expected = f"the keys of {rows:,} rows in `{KEYS_FILE}`"
             yield Problem(path=("key",), expected=expected, got=f"{keyed:,}")
@@ -122,4 +127,5 @@ class ExistingDataset:
                 if split in self.manifest.label_counts or split not in old
             },
             rejected=self.manifest.rejected + manifest.rejected,
+            division=self.manifest.division and manifest.division,
         )

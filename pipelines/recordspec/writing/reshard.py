@@ -221,7 +221,7 @@ class StoredRecords:
         were rejected before goes to the folder."""
         old = self.manifest
         if old is None:
-            return made
+            return replace(made, division={})  # the names of the files gave their rows a split
         ExistingDataset(folder=self.folder, manifest=old).put_rejects_into(folder)
         whole = [split for split in made.splits if made.rows(split) == old.rows(split)]
         return replace(
