@@ -38,9 +38,8 @@ def datasets(tmp_path_factory) -> dict[tuple[int, str], rs.Rows]:
 def check(batch: dict) -> np.ndarray:
     """The values are those of their rows."""
     wanted = np.repeat(batch["a"], batch["a"] % 3)
-    values, lengths = batch["b"]
-    assert lengths.tolist() == (batch["a"] % 3).tolist()
-    assert values.tolist() == batch["c"].values.tolist() == wanted.tolist()
+    assert batch["b"].lengths.tolist() == (batch["a"] % 3).tolist()
+    assert batch["b"].values.tolist() == batch["c"].values.tolist() == wanted.tolist()
     assert batch["c"].shape[0] == len(batch["a"])
     assert batch["c"].indices[:, 0].tolist() == np.repeat(np.arange(len(batch["a"])), batch["a"] % 3).tolist()
     return batch["a"]

@@ -77,9 +77,9 @@ def test_batches_are_rows(data):
     assert rows[3:3]["id"].tolist() == rows[[]]["id"].tolist() == []
     assert rows[np.int64(4)]["id"] == order[4]
     assert [row["id"] for row in rows.__getitems__([7, 2])] == [order[7], order[2]]
-    values, lengths = rows[picked]["tags"]
-    assert lengths.tolist() == [order[number] % 4 for number in picked]
-    assert len(values) == lengths.sum()
+    tags = rows[picked]["tags"]
+    assert list(map(len, tags)) == tags.lengths.tolist() == [order[number] % 4 for number in picked]
+    assert len(tags.values) == tags.lengths.sum()
     batch = rows[picked]
     batch["id"][0] = 3  # and it is not the file that is changed
     assert rows[picked]["id"][0] == order[5]

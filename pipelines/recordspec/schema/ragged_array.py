@@ -17,7 +17,7 @@ from recordspec.wire.columns import Sequence as Steps
 
 @dataclass(frozen=True, eq=False)
 class RaggedArray:
-    """Rows of different lengths, one after another: `values, lengths = array` takes it apart.
+    """Rows of different lengths, one after another.
 
     Attributes:
         values: the items of all rows, `[m, ...]`; rows of items that are lists themselves are a RaggedArray.
@@ -28,8 +28,8 @@ class RaggedArray:
     Example:
         >>> import numpy as np
         >>> array = rs.RaggedArray(np.array([1, 2, 3]), np.array([2, 0, 1]))
-        >>> array[0].tolist(), array[1].tolist(), array[2].tolist()
-        ([1, 2], [], [3])
+        >>> [row.tolist() for row in array]
+        [[1, 2], [], [3]]
     """
 
     values: Any
@@ -37,7 +37,7 @@ class RaggedArray:
     dense_rows: bool = False
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self.values, self.lengths))
+        return (self._row(start, stop) for start, stop in pairwise(offsets(self.lengths).tolist()))
 
     def __len__(self) -> int:
         return len(self.lengths)
