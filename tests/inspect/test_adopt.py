@@ -442,7 +442,7 @@ def test_files_that_change_later(theirs):
     with pytest.raises(StoreError) as error:
         rs.reshard(theirs, theirs.parent / "resharded")
     assert str(error.value) == (
-        f"{path}: expected 600 bytes, as the manifest says, got 540 (build the dataset again)"
+        f"{path}: expected 600 bytes, as the manifest says, got 540 (`recordspec adopt --force` adopts it again)"
     )
     path.unlink()
     problems = [str(problem) for file in verify(theirs) for problem in file.problems]

@@ -262,6 +262,25 @@ def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog
     assert caplog.messages == [f"{whole}: {EMPTY}", f"{tmp_path}/b.tfrecord and 1 more: {EMPTY}"]
 
 
+@pytest.mark.parametrize(
+    "arguments", [["count"], ["head"], ["info"], ["stats"], ["query", "SELECT count(*) FROM train"]], ids=str
+)
+def test_a_shard_of_another_size_than_its_manifest_says_is_noted(arguments, tmp_path, command, caplog):
+    """A shard that is cut between two records looks whole."""
+    schema = rs.Schema.loads(SCHEMA)
+    rs.write(schema, [{"id": 1}] * 4, tmp_path / "data", shards=2)
+    assert command(*arguments, tmp_path / "data")[0] == 0
+    assert caplog.messages == []
+    shard = sorted((tmp_path / "data").glob("*.tfrecord"))[0]
+    size = shard.stat().st_size
+    os.truncate(shard, size // 2)
+    assert command(*arguments, tmp_path / "data")[0] == 0
+    note = f"{shard}: not the {size} bytes of the manifest (`recordspec verify` finds what changed)"
+    assert caplog.messages == [note]
+    assert [*expand(tmp_path / "data")] == sorted((tmp_path / "data").glob("*.tfrecord"))
+    assert caplog.messages == [note]  # not where reading refuses it
+
+
 def test_files_are_found_by_path_pattern_and_folder(tmp_path):
     names = ["a-00000-of-00002.tfrecord", "a-00001-of-00002.tfrecord", "notes.txt"]
     for name in names:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recordspec.errors import system_errors
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.expand import Files, expand_dataset, note_sizes
 from recordspec.store.index import Indices
 from recordspec.store.manifest import Manifest
 from recordspec.wire import compression, file_types, tfrecord
@@ -30,7 +30,9 @@ def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
 
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
-    return count_paths(*expand_dataset(files), progress)
+    paths, manifests = expand_dataset(files)
+    note_sizes(paths, manifests)
+    return count_paths(paths, manifests, progress)
 
 
 def count_paths(

@@ -18,7 +18,7 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, see
 from recordspec.executors import Task, executor, threaded_map
 from recordspec.locations import Location
-from recordspec.store.expand import ALL, Files, expand_dataset, splits_of
+from recordspec.store.expand import ALL, Files, expand_dataset, note_sizes, splits_of
 from recordspec.store.index import Indices, find_records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import begins_with_block, stored_schema
@@ -456,6 +456,7 @@ class Scanner:
 
     def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
         self.paths, self.manifests = expand_dataset(files)
+        note_sizes(self.paths, self.manifests)
         self._given, self._unpack = schema, unpack
         self._counts: dict[Location, int] = {}
         self._have_blocks: dict[Location, bool] = {}

@@ -181,6 +181,22 @@ def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) 
         log.warning("%s", show_text(text))
 
 
+def note_sizes(paths: Iterable[Location], manifests: Mapping[Location, Manifest]) -> None:
+    """Logs files whose size is not that in their manifest: reading refuses them, a scan has other rows."""
+    sizes = {
+        folder / shard.file: shard.bytes for folder, one in manifests.items() for shard in one.all_shards
+    }
+    others = [
+        path
+        for path in paths
+        if (status := _status(path)) and status.st_size != sizes.get(path, status.st_size)
+    ]
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        got = f"not the {sizes[others[0]]:,} bytes of the manifest (`recordspec verify` finds what changed)"
+        log.warning("%s", show_text(f"{others[0]}{more}: {got}"))
+
+
 def _status(path: Location) -> os.stat_result | None:
     try:
         return path.peek()

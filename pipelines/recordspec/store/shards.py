@@ -201,7 +201,8 @@ def check_size(path: Location, shard: Shard, size: int) -> None:
     """Raises StoreError for a file that has not the size in the manifest."""
     if size != shard.bytes:
         expected = f"{shard.bytes:,} bytes, as the manifest says"
-        hint = "build the dataset again"
+        adopted = bool(shard.frames_sha256)
+        hint = "`recordspec adopt --force` adopts it again" if adopted else "build the dataset again"
         raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
 
 
