@@ -72,6 +72,7 @@ def kill_worker() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stage", "act"),
     [
