@@ -23,6 +23,7 @@ from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.transaction import Transaction, reserve
+from recordspec.writing import tasks
 from recordspec.writing.sources.csv import Csv
 
 NONE = Manifest(schema=None, fingerprint=None, record="example", compression="none", splits={})
@@ -117,7 +118,8 @@ def test_a_dataset_stands_there_at_every_moment_of_a_swap(tmp_path, monkeypatch)
         monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
     publish(tmp_path / "data", force=True)
     names = [name for name, _ in seen]
-    assert names[:3] == ["rename", "exchange", "rename"]  # staged, swapped, the old one set aside
+    # staged, without temporary files, swapped, the old one set aside
+    assert names[:4] == ["rename", "rename", "exchange", "rename"]
     assert all(there for _, there in seen)
 
 
@@ -154,6 +156,42 @@ def test_where_there_are_no_locks_a_writer_that_lives_is_left_alone(tmp_path, mo
     (other.partial / "owner.json").write_text(json.dumps({**owner, "pid": 1 << 30}))
     publish(tmp_path / "data")
     assert os.listdir(tmp_path) == ["data"]
+
+
+def left_elsewhere(folder: Path, monkeypatch) -> Transaction:
+    """A build that ended on another host before its end."""
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "elsewhere")
+        left = Transaction(folder / "data").__enter__()
+    (left.work / JOURNAL).touch()
+    return left
+
+
+def test_a_build_of_another_host_is_resumed_where_its_lock_is_free(tmp_path, monkeypatch):
+    left = left_elsewhere(tmp_path, monkeypatch)
+    written = f"`{tmp_path}/data` is being written by process {os.getpid()} on elsewhere: if it is gone, "
+    remove = f"remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
+    with pytest.raises(rs.StoreError) as caught:
+        publish(tmp_path / "data", resume=True)
+    assert str(caught.value) == f"{written}{remove}"
+    os.close(left._lock)
+    with pytest.raises(rs.StoreError) as caught:
+        publish(tmp_path / "data")  # it would discard what may still be written
+    assert str(caught.value) == f"{written}resume=True, or --resume, continues its build; or {remove}"
+    with Transaction(tmp_path / "data", resume=True) as resumed:
+        assert (resumed.work / JOURNAL).exists()
+        owner = json.loads((resumed.partial / "owner.json").read_text())
+        assert owner == {"pid": os.getpid(), "host": socket.gethostname()}
+        resumed.commit(NONE, None)
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_where_there_are_no_locks_a_build_of_another_host_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    left = left_elsewhere(tmp_path, monkeypatch)
+    with pytest.raises(rs.StoreError, match="on elsewhere: if it is gone, remove"):
+        publish(tmp_path / "data", resume=True)
+    assert (left.work / JOURNAL).exists()
 
 
 def test_a_lock_on_a_folder_that_was_replaced_meanwhile_is_none(tmp_path, monkeypatch):
@@ -308,23 +346,79 @@ def test_ctrl_c_after_the_dataset_is_in_place_says_so(tmp_path, monkeypatch, fil
     assert sorted(os.listdir(tmp_path)) == ["data", "rows.csv"]
 
 
-@pytest.mark.parametrize("files", [False, True])
-def test_where_publishing_fails_no_rows_are_said_to_be_safe(tmp_path, monkeypatch, files):
-    """What a build is resumed from is removed before."""
+def fail_to_publish(patch, number: int = errno.EIO) -> None:
     real = Path.rename
 
     def failing(path, target):
-        if Path(target).name == "data":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if (path.name, Path(target).name) == (".data.partial", "data"):
+            raise OSError(number, os.strerror(number))
         return real(path, target)
 
-    monkeypatch.setattr(Path, "rename", failing)
+    patch.setattr(Path, "rename", failing)
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_where_publishing_fails_rows_that_were_not_kept_are_not_said_to_be_safe(tmp_path, monkeypatch, files):
+    """Rows of Python cannot be read again; those of one part are read again as fast."""
+    fail_to_publish(monkeypatch)
     with pytest.raises(rs.StoreError) as caught:
         build(tmp_path, files)
     assert str(caught.value) == (
         f"{tmp_path}/data: cannot write: input/output error, after 2 rows (nothing was published)"
     )
     assert os.listdir(tmp_path) == ["rows.csv"]
+
+
+@pytest.mark.parametrize("how", [{}, {"force": True}], ids=str)
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EACCES])
+def test_where_publishing_fails_what_is_finished_stays_for_resume(tmp_path, monkeypatch, how, number):
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("id\n1\n2\n")
+    if how:
+        publish(tmp_path / "data")
+        monkeypatch.setattr(transactions, "exchange", lambda one, other: False)
+    rows = Csv(path="[ab].csv").open(tmp_path)
+    with monkeypatch.context() as patch:
+        fail_to_publish(patch, number)
+        with pytest.raises(rs.StoreError) as caught:
+            rs.write(SCHEMA, rows, tmp_path / "data", **how)
+    reason = os.strerror(number)
+    assert str(caught.value) == (
+        f"{tmp_path}/data: cannot write: {reason[:1].lower()}{reason[1:]}, after 4 rows (nothing was "
+        "published; 4 rows are safe: resume=True, or --resume, continues from there)"
+    )
+    assert sorted(os.listdir(tmp_path)) == [".data.partial", "a.csv", "b.csv", *(["data"] if how else [])]
+    monkeypatch.setattr(tasks, "ShardWriter", None)  # no shard is written again
+    made = rs.write(SCHEMA, rows, tmp_path / "data", resume=True, **how)
+    monkeypatch.undo()
+    again = rs.write(SCHEMA, rows, tmp_path / "other")
+    assert [shard.sha256 for shard in made.all_shards] == [shard.sha256 for shard in again.all_shards]
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "b.csv", "data", "other"]
+
+
+def test_a_mount_point_is_refused_before_rows_are_read(tmp_path, monkeypatch):
+    data = tmp_path / "my data"
+    data.mkdir()
+    escaped = str(data).replace(" ", r"\040")
+    (tmp_path / "mounts").write_text(
+        f"22 27 0:21 / / rw - ext4 a rw\n23 22 0:21 /x {escaped} rw - ext4 a rw\n"
+    )
+    monkeypatch.setattr(transactions, "_MOUNTS", tmp_path / "mounts")
+
+    def rows():
+        raise AssertionError("rows are read")
+        yield
+
+    for how in ({}, {"force": True}):
+        with pytest.raises(rs.StoreError) as caught:
+            rs.write(SCHEMA, rows(), data, **how)
+        assert str(caught.value) == (
+            f"`{data}` is a mount point, as a container's volume is, and cannot be replaced: "
+            "build into a folder in it, or mount the folder above it"
+        )
+    rs.write(SCHEMA, [{"id": 1}], data / "ids")
+    with pytest.raises(rs.StoreError, match="is a mount point"):
+        publish(data, append=True)
 
 
 def test_a_disk_that_fails_while_files_are_repaired_is_named(tmp_path, monkeypatch):

@@ -65,6 +65,9 @@ OWNER = "owner.json"
 # linux/fcntl.h and linux/fs.h: relative to the current folder; swap the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
 _REMOVALS = 10
+# The mounts of this process; os.path.ismount takes a subvolume for a mount, and a bind mount for none.
+_MOUNTS = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # in it, of spaces and backslashes
 # Some file systems of clusters know no locks; there the owner's name must do.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
@@ -193,14 +196,28 @@ class Transaction:
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is not None:
                 atomic_write(self.partial / name, text.encode(), self.work / name)
-        _remove_work(self.work)
-        sync_folder(self.partial)
-        self._check_target()  # again: the build took its time
-        if self.target.exists():
-            self._swap()
-        else:
-            self._publish()
+        with self._without_work():
+            sync_folder(self.partial)
+            self._check_target()  # again: the build took its time
+            if self.target.exists():
+                self._swap()
+            else:
+                self._publish()
         return manifest
+
+    @contextlib.contextmanager
+    def _without_work(self) -> Iterator[None]:
+        """Removes the temporary files if the block publishes the folder; otherwise a build is resumed from
+        them."""
+        aside, lock = reserve(self.partial)
+        try:
+            self.work.rename(aside / _WORK)
+            yield
+        finally:
+            if self._is_at(self.partial) and (aside / _WORK).exists():
+                (aside / _WORK).rename(self.work)
+            shutil.rmtree(aside, ignore_errors=True)  # what stays, the next writer clears
+            os.close(lock)
 
     def refresh(self) -> bool:
         """Looks again at a dataset that another writer has changed; False if shards cannot be added to it."""
@@ -252,10 +269,9 @@ class Transaction:
             self._old.rename(self.target)
 
     def _check_target(self) -> None:
+        self._check_movable()
         if self.appends:
             _check_is_dataset(self.target, self.name, appends=True)
-        if self._force:
-            self._check_movable()
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
             return
         if not self._force:
@@ -268,6 +284,12 @@ class Transaction:
         try:
             target, parent = self.target.stat(), self.target.parent.stat()
         except FileNotFoundError:
+            return
+        if _is_mount_point(self.target):
+            hint = "build into a folder in it, or mount the folder above it"
+            got = "is a mount point, as a container's volume is, and cannot be replaced"
+            raise StoreError(State(where=self.name, got=got, hint=hint))
+        if not self._force:
             return
         if parent.st_mode & stat.S_ISVTX and os.geteuid() not in (0, target.st_uid, parent.st_uid):
             hint = f"it belongs to another user, and {self.target.parent} has the sticky bit"
@@ -330,15 +352,25 @@ class Transaction:
             self.partial.rename(self._old)
 
     def _take_over(self) -> int:
-        """Locks the partial folder of a writer that has died. Raises StoreError if it still runs."""
+        """Locks the partial folder of a writer that has died. Raises StoreError if it may still run.
+
+        A lock of another host may not be seen here: only `resume` goes by it, for a job that was started
+        again elsewhere.
+        """
         pid, host = owner(self.partial)
-        lock = locked(self.partial, pid) if host == socket.gethostname() else None
+        is_here = host == socket.gethostname()
+        lock = None
+        if is_here or (self._resume and self.resumable):
+            lock = locked(self.partial, runs=not is_here or _runs(pid))
         if lock is None:
             raise self._written_by(pid, host)
         return lock
 
     def _written_by(self, pid: int, host: str) -> StoreError:
-        hint = f"if it is gone, remove {self.partial}; {see('explanation/publishing')}"
+        gone = f"remove {self.partial}"
+        if host != socket.gethostname() and self.resumable and not self._resume:
+            gone = f"resume=True, or --resume, continues its build; or {gone}"
+        hint = f"if it is gone, {gone}; {see('explanation/publishing')}"
         got = f"is being written by process {pid} on {host}"
         return StoreError(State(where=self.name, got=got, hint=hint))
 
@@ -487,7 +519,7 @@ def abandoned(partial: Path) -> Iterator[tuple[Path, int]]:
     for path in partial.parent.iterdir():
         if match := name.fullmatch(path.name):
             with contextlib.suppress(OSError):  # of another user
-                lock = locked(path, int(match[1]))
+                lock = locked(path, runs=_runs(int(match[1])))
                 if lock is not None:
                     yield path, lock
 
@@ -497,10 +529,11 @@ def _host() -> str:
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
-def locked(folder: Path, owner: int | None = None) -> int | None:
+def locked(folder: Path, *, runs: bool = False) -> int | None:
     """Locks a folder until this process ends; None if another process holds the lock, or removed the folder.
 
-    On a file system without locks, process `owner` holds it as long as it runs.
+    Args:
+        runs: whether its owner may run: on a file system without locks, it holds the lock then.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -516,16 +549,26 @@ def locked(folder: Path, owner: int | None = None) -> int | None:
         if error.errno not in _NO_LOCKS:
             os.close(handle)
             raise
-        free = not _runs(owner)
+        free = not runs
     if not free:
         os.close(handle)
         return None
     return handle
 
 
-def _runs(process: int | None) -> bool:
+def _is_mount_point(folder: Path) -> bool:
+    """Whether a file system, or another folder (a bind mount), is mounted at a folder."""
+    try:
+        mounts = _MOUNTS.read_bytes().splitlines()
+    except OSError:  # no Linux
+        return os.path.ismount(folder)
+    points = (_OCTAL.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4]) for line in mounts)
+    return os.fsencode(folder) in points
+
+
+def _runs(process: int) -> bool:
     """Whether it is another process of this machine, and runs."""
-    if process is None or process == os.getpid():
+    if process == os.getpid():
         return False
     try:
         os.kill(process, 0)

@@ -141,7 +141,7 @@ class Build:
             transaction.keep = False  # the next build will be of other rows, or another one
             return
         status.published = transaction.published
-        # without a journal all is written, and publishing it failed
+        # without a journal nothing tells what is done
         status.safe = self.checkpoint.safe if transaction.resumable else None
         transaction.keep = bool(status.safe)
 
