@@ -5,6 +5,8 @@ are removed, the least recently used first. A `.part` is being downloaded by the
 
 A `.stamp` beside a copy has the size, the times and the inode of the file whose hash was right; its own mtime
 is the last use. A copy that differs from its stamp is hashed again before it is read.
+
+`.lock` has the bytes of all copies, and is empty while a process changes them: if it dies, they are counted.
 """
 
 from __future__ import annotations
@@ -187,6 +189,9 @@ class StagingFolder:
 
     def __init__(self, folder: Path, size: int) -> None:
         self.folder, self.size = LocalPath(folder), size
+        # Both while the folder is locked; counting the files of the folder for each copy would be quadratic.
+        self._used: int | None = None  # the bytes of all copies; None if they must be counted
+        self._unused: deque[tuple[int, int, LocalPath]] = deque()  # those of `_scan`, as far as it was used
         with system_errors("write", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -258,6 +263,7 @@ class StagingFolder:
             if is_right and is_there:
                 stamp.dump(path)
             elif is_there:
+                self._used = None
                 _unlink(path)
         if is_right:
             return None
@@ -270,7 +276,14 @@ class StagingFolder:
         handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
+            text = os.pread(handle, _MOST_BYTES, 0)
+            self._used = int(text) if text.isdigit() else None
+            os.truncate(handle, 0)
+            try:
+                yield
+            finally:
+                if self._used is not None:
+                    os.pwrite(handle, str(self._used).encode(), 0)
         finally:
             os.close(handle)
 
@@ -284,43 +297,65 @@ class StagingFolder:
         except BlockingIOError:
             os.close(handle)
             return None
+        if os.fstat(handle).st_size:  # what a process that died has left
+            self._used = None
         os.truncate(handle, 0)
         if not self._make_room(size, part.name):
             part.unlink()
             os.close(handle)
             return None
-        os.truncate(handle, size)  # others count it
+        self._add(size)
+        os.truncate(handle, size)  # others that count find it
         return handle
+
+    def _add(self, size: int, sign: int = 1) -> None:
+        """Counts a copy, or with `sign` -1 one that is gone."""
+        if self._used is not None:
+            self._used += sign * on_disk(size)
 
     def _make_room(self, size: int, part: str) -> bool:
         """Removes copies until there is room for these bytes of `part`; False if the copies in use leave
         none."""
-        copies, size = self._copies(part), on_disk(size)
-        used = sum(size for _, size, _ in copies)
-        for _, taken, copy in copies:
-            if used + size <= self.size:
-                break
-            if _removed(copy):
-                used -= taken
-        return used + size <= self.size
+        if self._used is None:
+            self._scan(part)
+        removals = self._removals(part)
+        while self._used is not None and self._used + on_disk(size) > self.size:
+            if next(removals, None) is None:
+                return False
+        return True
 
     def _free(self, size: int) -> bool:
         """Removes copies of about these bytes, for a disk that is full; False if all are in use."""
         freed = 0
         with self._locked():
-            for _, taken, copy in self._copies():
-                if freed < size and _removed(copy):
-                    freed += taken
+            for taken in self._removals():
+                freed += taken
+                if freed >= size:
+                    break
         return freed > 0
+
+    def _removals(self, part: str = "") -> Iterator[int]:
+        """Removes the copies that nobody uses but `part`, the least recently used first, one for each step;
+        yields the bytes of each. A step of 0 bytes has counted all copies."""
+        for counted in (False, True):
+            if counted:
+                self._scan(part)
+                yield 0
+            while self._unused:
+                used, taken, copy = self._unused.popleft()
+                if _last_use(copy) == used and _removed(copy):
+                    if self._used is not None:
+                        self._used -= taken
+                    yield taken
 
     def _full(self, wanted: StagedObject, error: OSError) -> StoreError:
         free = shutil.disk_usage(self.folder).free
         hint = f"`staging.size` is {self.size:,} bytes, {free:,} are free, and no copy is unused"
         return StoreError(system_problem(f"copy it to {self.folder}", error, str(wanted.remote), hint))
 
-    def _copies(self, part: str = "") -> list[tuple[int, int, LocalPath]]:
-        """The time of the last use, the size on the disk and the path of each copy but `part`, the least
-        recently used first."""
+    def _scan(self, part: str) -> None:
+        """Counts the bytes of all copies but `part`, and finds the time of the last use, the size on the disk
+        and the path of each, the least recently used first."""
         entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
         files = {entry.name: entry.stat() for entry in entries if entry.name != part}
         copies = []
@@ -331,7 +366,8 @@ class StagingFolder:
                 continue
             used = files.get(f"{name}{_STAMP}", seen).st_mtime_ns
             copies.append((used, on_disk(seen.st_size), self.folder / name))
-        return sorted(copies)
+        self._used = sum(size for _, size, _ in copies)
+        self._unused = deque(sorted(copies))
 
     def _downloaded(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> Lease | None:
         """The copy of an object; None if the disk was full, and unused copies have been removed.
@@ -375,6 +411,7 @@ class StagingFolder:
         except BaseException:
             with suppress(OSError), self._locked():
                 part.unlink()
+                self._add(wanted.bytes, -1)
             os.close(handle)
             raise
 
@@ -409,6 +446,17 @@ def _unlink(path: LocalPath) -> None:
     """Removes a copy and its stamp."""
     path.unlink()
     _stamp_of(path).unlink(missing_ok=True)
+
+
+def _last_use(path: LocalPath) -> int | None:
+    """The time of the last use of a copy; None if it is gone."""
+    try:
+        used = path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+    with suppress(FileNotFoundError):
+        used = _stamp_of(path).stat().st_mtime_ns
+    return used
 
 
 def _removed(path: LocalPath) -> bool:
