@@ -11,7 +11,8 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path, PosixPath, PurePath
@@ -26,12 +27,13 @@ from recordspec.errors import (
     system_errors,
     system_problem,
 )
-from recordspec.remote import PLACE, RemotePath, is_listed, is_url, shown_url
+from recordspec.remote import PLACE, ObjectStat, RemotePath, is_listed, is_url, shown_url
 
 # The start of a URL, even if pathlib has collapsed its slashes: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _PIECE = 1 << 20
+_MANY = 100  # objects that are listed with their folder, of which a request lists a thousand
 _LONGEST_STEM = 60  # characters of a temporary file's name, of 4 bytes at most each
 _SPECIAL = (
     (stat.S_ISFIFO, "a pipe"),
@@ -309,6 +311,20 @@ def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
             folders[folder] = os.path.realpath(folder)
         once.setdefault(os.path.join(folders[folder], name), path)
     return tuple(once.values())
+
+
+def statuses(paths: Sequence[Location]) -> list[os.stat_result | ObjectStat]:
+    """The status of each file; of many objects of a folder, from its listing. Raises StoreError."""
+    remote = [path for path in paths if isinstance(path, RemotePath) and not path.is_http]
+    folders = [folder for folder, count in Counter(path.parent for path in remote).items() if count >= _MANY]
+    listed: dict[Location, ObjectStat] = {
+        path: status for folder in folders for path, status in folder.entries()
+    }
+    found: list[os.stat_result | ObjectStat] = []
+    for path in paths:
+        with system_errors("read", path):
+            found.append(listed.get(path) or path.stat())
+    return found
 
 
 def open_file(path: AnyPath) -> io.BufferedReader:

@@ -621,6 +621,8 @@ class _RangeReader(io.RawIOBase):
         return self._place
 
     def readinto(self, view: Any) -> int:
+        if self._place >= self._size:  # what is held may be read again
+            return 0
         end = self._start + len(self._held)
         if not self._start <= self._place < end:
             goes_on = self._place == end

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 import recordspec as rs
+from recordspec import locations
 from recordspec.remote import RemotePath
 from recordspec.store import remote_transaction
 from recordspec.store.expand import expand
@@ -161,3 +164,15 @@ def test_readers_see_whole_datasets_while_one_is_replaced(bucket, tmp_path):
     reader.join()
     assert wrong == []
     assert seen == set(range(40, 47))
+
+
+def test_resharding_asks_once_for_each_shard(bucket, server, tmp_path, monkeypatch):
+    """It asked six times for each, twice for its keys, and for other files again and again."""
+    monkeypatch.setattr(locations, "_MANY", 10)
+    made = rs.write(SCHEMA, rows(0, 40), bucket / "data", shards=20, key="id")
+    with server.proxy.failing():
+        again = rs.reshard(bucket / "data", tmp_path / "data", shards=2)
+    assert again.rows("train") == 40
+    log = [(method, unquote(path).rpartition("/")[2]) for method, path in server.proxy.log]
+    assert Counter(one for one in log if one[1] in made.files) == {("GET", name): 1 for name in made.files}
+    assert sum(server.proxy.requests.values()) < 2 * 20 + 20

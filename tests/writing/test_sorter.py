@@ -93,3 +93,22 @@ def test_records_that_a_run_lacks_are_an_error(tmp_path):
     (tmp_path / run.name).write_bytes(b"12345")
     with pytest.raises(OSError, match="Input/output error"):
         run.put(tmp_path, np.array([0]), np.zeros(10, np.uint8), np.array([0]))
+
+
+@pytest.mark.parametrize(("size", "chunks"), [(30, 2), (700, 100), (2500, 300)])
+def test_small_runs_in_the_order_of_the_source_share_chunks(tmp_path, size, chunks):
+    """Each had a chunk of its own: 10,000 runs took 10,000 times 10,000 places."""
+    runs = []
+    for number in range(100):
+        index = np.zeros((6, 4), "<u8")
+        index[sorter.ORDER] = np.arange(4) + 4 * number
+        index[sorter.END] = np.arange(1, 5) * size // 4
+        index[sorter.START] = index[sorter.END] - size // 4
+        (tmp_path / f"{number}.index").write_bytes(index.tobytes())
+        runs.append(sorter.SortedRun(name=str(number), counts={"train": 4}, bytes=size))
+    readers = [sorter.RunReader(tmp_path, run, "train") for run in runs]
+    bounds = sorter._bounds_by_size(readers, 1000)
+    assert len(bounds) == pytest.approx(chunks, rel=0.6)
+    assert bounds.tolist() == sorted(set(bounds.tolist()))
+    starts = np.array([0, *bounds, 400]).astype(int)
+    assert (np.diff(starts) * (size // 4)).max() < 1000 + size // 4

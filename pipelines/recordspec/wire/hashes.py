@@ -175,9 +175,9 @@ class HashedFile:
         self._update(view[:count])
         return count
 
-    def seek(self, place: int, /) -> int:
-        """Back only: what is read again is not hashed again."""
-        self._at = self._file.seek(place)
+    def seek(self, place: int, whence: int = 0, /) -> int:
+        """Back only, before the next read: what is read again is not hashed again."""
+        self._at = self._file.seek(place, whence)
         return self._at
 
     def tell(self) -> int:

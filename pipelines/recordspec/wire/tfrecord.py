@@ -11,6 +11,7 @@ The first two check every CRC, and read many records at a time, without a copy o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -327,9 +328,9 @@ class FrameReader:
         self, path: Location, file: Readable, compression: Compression, within: RecordRange | None, size: int
     ) -> None:
         self._path, self._size = path, size
-        if within is not None:
-            file.seek(within.start)
-        self.limit = path.stat().st_size if compression == "none" else None
+        # of the open file: to ask for the path is a request, where it is an object
+        self.limit = file.seek(0, os.SEEK_END) if compression == "none" else None
+        file.seek(0 if within is None else within.start)
         self._end = self.limit if within is None else within.stop
         self.number, self.offset = (0, 0) if within is None else (within.number, within.start)
         self._ahead = min(size, _FIRST)

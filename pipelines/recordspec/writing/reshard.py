@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import Location, open_file
+from recordspec.errors import Problem, RecordError, SpecError, system_errors
+from recordspec.locations import Location, open_file, statuses
 from recordspec.remote import RemotePath
 from recordspec.schema.blocks import records_of_block
 from recordspec.schema.options import from_python
@@ -25,6 +25,7 @@ from recordspec.store.shard_names import splits_by_name
 from recordspec.store.shards import block_in, check_size, listed_shards, stored_schema
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.arrays import ArrowArray, buffer_of, views_of
+from recordspec.wire.compression import Compression
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
@@ -82,7 +83,9 @@ def reshard(
         15
     """
     paths = expand(files)
-    identity_of(paths)  # before any is opened: a pipe would be waited for
+    for path in paths:  # before any is opened: a pipe would be waited for
+        with system_errors("read", path):
+            path.check_regular()
     _check_one_dataset(paths)
     old = manifest_of(paths)
     schema = _checked_schema(schema, stored_schema(paths[0].parent, old))
@@ -124,7 +127,7 @@ def _options(source: StoredRecords, schema: Schema | None, changed: Mapping[str,
         raise SpecError(Problem(expected=f"one of {', '.join(known)}", got=f"`{unknown[0]}`"))
     old = source.manifest
     kept: dict[str, Any] = {
-        "compression": file_types.compression_of(source.paths[0]),
+        "compression": source.compression_of(source.paths[0]),
         "splits": dict.fromkeys(source.splits, 1.0),
     }
     # the rows of a dataset have their splits: copies stay where they are
@@ -162,10 +165,8 @@ class StoredRecords:
             shards = listed_shards(paths, manifest)
             self._splits = [splits[shard.file] for shard in shards]
             self.rows = sum(shard.rows for shard in shards)
-            for path, shard in zip(paths, shards, strict=True):
-                check_size(
-                    path, shard, path.stat().st_size
-                )  # one that is cut between two records looks whole
+            for path, shard, status in zip(paths, shards, statuses(paths), strict=True):
+                check_size(path, shard, status.st_size)  # one that is cut between two records looks whole
             if manifest.rejected:
                 open_file(self.folder / manifest.name_of(REJECTS_FILE)).close()  # which is copied in the end
 
@@ -193,7 +194,7 @@ class StoredRecords:
         """Whether a record holds many rows."""
         return self.block is not None
 
-    @property
+    @cached_property
     def keys(self) -> Location | None:
         """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
         if self.manifest is None or self.manifest.keys_sha256 is None:
@@ -202,6 +203,10 @@ class StoredRecords:
         rows = sum(map(self.manifest.rows, self.manifest.splits))
         return path if path.exists() and key_hashes.rows(path) == rows else None
 
+    def compression_of(self, path: Location) -> Compression:
+        """The compression of a file."""
+        return file_types.compression_of(path) if self.manifest is None else self.manifest.compression
+
     def identity(self) -> Any:
         return identity_of(self.paths)
 
@@ -209,8 +214,9 @@ class StoredRecords:
         """Ranges of records of the files, in order."""
         check = schema if self.checked else None
         starts = {} if self.manifest is None else self.manifest.starts()
-        for path, split in zip(self.paths, self._splits, strict=True):
-            whole = self.in_blocks or file_types.compression_of(path) != "none"
+        sizes = [status.st_size for status in statuses(self.paths)]
+        for path, split, size in zip(self.paths, self._splits, sizes, strict=True):
+            whole = self.in_blocks or size <= base.PART_BYTES or self.compression_of(path) != "none"
             ranges = [None] if whole else tfrecord.record_ranges(path, base.PART_BYTES)
             for records in ranges:
                 first = starts.get(path.name, 0)

@@ -12,6 +12,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO
@@ -89,7 +90,8 @@ class SortedRun:
 
     def index(self, folder: Path) -> Words:
         """The index of all rows, uint64 `[6, rows]`, on disk."""
-        return np.memmap(folder / self.index_name, _WORD, "r", shape=(_LINES, self.rows))
+        # text: of a path, NumPy resolves each folder
+        return np.memmap(str(folder / self.index_name), _WORD, "r", shape=(_LINES, self.rows))
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop`; the schema is theirs."""
@@ -366,7 +368,7 @@ class RunReader:
             return np.zeros((_LINES, 0), _WORD)
         return self._run.index(self._folder)[:, self.first : self.first + self.rows]
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """The bytes of the split's records."""
         index = self.index
@@ -435,14 +437,24 @@ class SortedSplit:
 
 
 def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
-    """Bounds of chunks where rows keep the order of the source, in which most runs follow each other."""
-    bounds: list[Words] = [np.zeros(0, np.uint64)]
+    """Bounds of chunks where rows keep the order of the source, in which most runs follow each other: many
+    small runs are one chunk."""
+    starts: list[Words] = [np.zeros(0, np.uint64)]
+    sizes: list[Ints] = [np.zeros(0, np.int64)]
     for reader in readers:
         if reader.rows:
-            chunks = max(1, -(-reader.bytes // chunk))
-            places = np.arange(chunks) * reader.rows // chunks
-            bounds.append(np.asarray(reader.index[ORDER][places]))
-    return np.sort(np.concatenate(bounds))
+            pieces = max(1, -(-reader.bytes // chunk))
+            starts.append(np.asarray(reader.index[ORDER][np.arange(pieces) * reader.rows // pieces]))
+            sizes.append(np.full(pieces, reader.bytes // pieces))
+    first, size = np.concatenate(starts), np.concatenate(sizes)
+    order = np.argsort(first)
+    bounds, held = [], chunk
+    for start, more in zip(first[order], size[order].tolist(), strict=True):
+        if held + more > chunk:
+            bounds.append(start)
+            held = 0
+        held += more
+    return np.array(bounds, np.uint64)
 
 
 def read_rows(

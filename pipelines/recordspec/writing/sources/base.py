@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, nearest, system_errors
-from recordspec.locations import AnyPath, Location, LocationText, below, location
+from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.locations import AnyPath, Location, LocationText, below, location, statuses
 from recordspec.schema import values
 from recordspec.schema.arrow_values import combined
 from recordspec.schema.encoder import part_of
@@ -248,12 +248,11 @@ def name_of(source: object) -> str:
 
 def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
     """The paths, sizes and times of files, which show whether they changed. Raises StoreError."""
+    paths = tuple(paths)
     stamps = []
-    for path in paths:
-        with system_errors("read", path):
-            stat = path.stat()
+    for path, status in zip(paths, statuses(paths), strict=True):
         path.check_regular()
-        stamps.append([str(path.absolute()), stat.st_size, stat.st_mtime_ns])
+        stamps.append([str(path.absolute()), status.st_size, status.st_mtime_ns])
     return stamps
 
 
