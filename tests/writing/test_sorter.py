@@ -7,6 +7,7 @@ import pytest
 from test_writing_build import SCHEMA, files, plain, rows
 
 import recordspec as rs
+from memory import peak_of
 from recordspec.writing import plan, sorter
 
 pytestmark = pytest.mark.slow
@@ -112,3 +113,15 @@ def test_small_runs_in_the_order_of_the_source_share_chunks(tmp_path, size, chun
     assert bounds.tolist() == sorted(set(bounds.tolist()))
     starts = np.array([0, *bounds, 400]).astype(int)
     assert (np.diff(starts) * (size // 4)).max() < 1000 + size // 4
+
+
+def test_the_search_for_keys_of_a_dataset_needs_the_memory_of_its_budget(tmp_path):
+    """Parts of the keys were kept while all of them were sorted: twice as much."""
+    rows = 2 << 20
+    words = np.arange(2 * rows, dtype="<u8") * np.uint64(0x9E3779B97F4A7C15)
+    words.tofile(tmp_path / "keys.bin")
+    setup = "from recordspec.locations import LocalPath as P\nfrom recordspec.writing.sorter import *"
+    code = "print(find_duplicate_keys(P(), (), 1 << 40, P('keys.bin')))"
+    found, used = peak_of(code, setup, tmp_path)
+    assert found == "None"
+    assert used < sorter._DUPLICATES_BYTES * rows + (48 << 20)  # and the rows that are read at once

@@ -516,13 +516,27 @@ def find_duplicate_keys(
     """
     total = sum(sum(run.counts.values()) for run in runs) + (0 if known is None else key_hashes.rows(known))
     for ends in key_hashes.ranges(-(-total * _DUPLICATES_BYTES // budget)):
-        indices = [_in_range(folder, run, *ends) for run in runs]
-        if known is not None:
-            hashed, rows = key_hashes.in_range(known, *ends)
-            indices.append(np.vstack([hashed.T, rows + np.uint64(EXISTING)]))
-        if pair := _first_equal(np.concatenate([np.zeros((3, 0), np.uint64), *indices], axis=1)):
+        if pair := _first_equal(_hashed_in_range(folder, runs, known, *ends)):
             return pair
     return None
+
+
+def _hashed_in_range(
+    folder: Path, runs: tuple[Run, ...], known: Location | None, low: np.uint64, high: np.uint64
+) -> Words:
+    """The hashes and the numbers of all rows whose hash begins in a range, uint64 `[3, n]`. Of its parts
+    nothing is left in memory when they are sorted."""
+    indices = [np.zeros((3, 0), np.uint64), *(_in_range(folder, run, low, high) for run in runs)]
+    if known is not None:
+        indices.append(_known_in_range(known, low, high))
+    return np.concatenate(indices, axis=1)
+
+
+def _known_in_range(known: Location, low: np.uint64, high: np.uint64) -> Words:
+    """The same of a file of keys."""
+    hashed, rows = key_hashes.in_range(known, low, high)
+    rows += np.uint64(EXISTING)
+    return np.vstack([hashed.T, rows])
 
 
 def _in_range(folder: Path, run: Run, low: np.uint64, high: np.uint64) -> Words:
