@@ -6,8 +6,10 @@ Every file that must be complete is written by `atomic_file` or `atomic_write`; 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
+import logging
 import os
 import re
 import stat
@@ -15,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path, PosixPath, PurePath
 from typing import IO, Annotated, Any
 
@@ -26,13 +29,18 @@ from recordspec.errors import (
     exists,
     system_errors,
     system_problem,
+    system_reason,
 )
 from recordspec.remote import PLACE, ObjectStat, RemotePath, is_listed, is_url, shown_url
+
+log = logging.getLogger("recordspec")
 
 # The start of a URL, even if pathlib has collapsed its slashes: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _PIECE = 1 << 20
+# The errors of file systems, such as some of FUSE, that cannot flush a file or a folder.
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _MANY = 100  # objects that are listed with their folder, of which a request lists a thousand
 _LONGEST_STEM = 60  # characters of a temporary file's name, of 4 bytes at most each
 _SPECIAL = (
@@ -382,7 +390,24 @@ def _check_mode(path: AnyPath, mode: int) -> None:
 def sync(file: IO[Any]) -> None:
     """Flushes an open file to the disk, so that it survives a loss of power."""
     file.flush()
-    os.fsync(file.fileno())
+    sync_handle(file.fileno())
+
+
+def sync_handle(handle: int, *, data_only: bool = False) -> None:
+    """The same for the handle of a file or a folder, or only for the data of a file. A file system that
+    cannot do that is noted, once."""
+    flush = getattr(os, "fdatasync", os.fsync) if data_only else os.fsync  # macOS has no fdatasync
+    try:
+        flush(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+        _note_no_sync(system_reason(error))
+
+
+@cache
+def _note_no_sync(reason: str) -> None:
+    log.warning("the file system cannot flush files (%s): a loss of power may undo what is written", reason)
 
 
 def sync_file(path: Path) -> None:
@@ -396,7 +421,7 @@ def sync_folder(folder: Path) -> None:
     """Flushes the names in a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        sync_handle(handle)
     finally:
         os.close(handle)
 

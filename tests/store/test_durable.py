@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 import recordspec as rs
+from recordspec import locations
 from recordspec.inspect.repair import repair
 from recordspec.locations import atomic_write, output_file
+from recordspec.store import shard_file
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.sidecars import add_sidecars
 from recordspec.writing.sources.csv import Csv
@@ -192,3 +195,31 @@ def test_a_link_stays_and_a_device_is_written(tmp_path):
     assert (tmp_path / "link").readlink() == Path("x")
     assert (tmp_path / "x").read_bytes() == b"new"
     assert (tmp_path / "null").readlink() == Path("/dev/null")
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_that_cannot_flush_is_noted_once(csv, monkeypatch, caplog, number):
+    def unsupported(handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", unsupported)
+    monkeypatch.setattr(os, "fdatasync", unsupported)
+    monkeypatch.setattr(shard_file, "_FLUSHED", 100)
+    locations._note_no_sync.cache_clear()
+    build(csv)
+    assert (csv / "data/manifest.json").exists()
+    reason = os.strerror(number)
+    note = (
+        f"the file system cannot flush files ({reason[0].lower()}{reason[1:]}): "
+        "a loss of power may undo what is written"
+    )
+    assert [text for text in caplog.messages if "flush" in text] == [note]
+
+
+def test_a_disk_that_fails_to_flush_is_an_error(csv, monkeypatch):
+    def failing(handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(rs.StoreError, match="input/output error"):
+        build(csv)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import naming, sync
+from recordspec.locations import naming, sync, sync_handle
 from recordspec.store.index import IndexWriter
 from recordspec.store.manifest import Shard
 from recordspec.wire.arrays import Ints
@@ -22,10 +21,6 @@ _AHEAD = 16 << 20
 # Sent to the disk as it grows, so that it is not all left for the end: 200 MB took 0.26 s so, 0.29 s with
 # 16 MiB, 0.34 s with 32 MiB, and 0.46 s without.
 _FLUSHED = 8 << 20
-
-
-# macOS has none
-_flush = getattr(os, "fdatasync", os.fsync)
 
 
 class ShardFile:
@@ -118,7 +113,7 @@ class ShardFile:
     def _finish(self) -> None:
         with naming(self._path):
             self._put(self._compressor.flush())
-            os.fsync(self._file.fileno())
+            sync_handle(self._file.fileno())
         self._sha256 = self._hash.hexdigest()
 
     def _put(self, data: memoryview | bytes) -> None:
@@ -128,5 +123,5 @@ class ShardFile:
         while view:  # a write without a buffer may take less than it is given
             view = view[self._file.write(view) :]
         if self._bytes - self._flushed >= _FLUSHED:
-            _flush(self._file.fileno())
+            sync_handle(self._file.fileno(), data_only=True)
             self._flushed = self._bytes

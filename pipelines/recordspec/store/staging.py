@@ -37,7 +37,7 @@ from recordspec.errors import (
     system_problem,
     system_reason,
 )
-from recordspec.locations import LocalPath, read_bytes
+from recordspec.locations import LocalPath, read_bytes, sync_handle
 from recordspec.remote import RemotePath
 
 log = logging.getLogger("recordspec")
@@ -399,7 +399,7 @@ class StagingFolder:
                     )
                     raise StoreError(State(where=str(wanted.remote), got=got)) from None
                 if problem is None:
-                    os.fsync(handle)
+                    sync_handle(handle)
                     # the lock belongs to the open file: it goes with the file to its name
                     with self._locked():
                         part.rename(path)
