@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from recordspec.inspect import index as module_of_command
 from recordspec.inspect.index import index
 from recordspec.inspect.scan import Scanner
 from recordspec.locations import location
+from recordspec.progress import Progress
 from recordspec.store import index as module
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
@@ -217,3 +219,14 @@ def test_an_index_that_cannot_be_written_is_said_in_a_line(file):
         index(file, "dali")
     assert str(caught.value) == f"{target}: cannot write: is a directory"
     assert sorted(file.parent.iterdir()) == [file, target]
+
+
+def test_progress_is_of_the_records(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    rs.write(schema, [{"id": number} for number in range(10)], tmp_path / "data", shards=2)
+    shutil.copy(next((tmp_path / "data").glob("train-*")), tmp_path / "alone.tfrecord")
+    told: list[int] = []
+    progress = Progress(show=False)
+    progress.advance = lambda rows, size=0: told.append(rows)
+    index([str(tmp_path / "data"), str(tmp_path / "alone.tfrecord")], progress=progress)
+    assert told == [5, 5, 5]

@@ -18,10 +18,12 @@ import recordspec as rs
 from frames_by_hand import frame
 from recordspec import StoreError
 from recordspec.inspect import repair as repairs
+from recordspec.inspect.index import index
 from recordspec.inspect.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.sidecars import add_sidecars
 from recordspec.store.transaction import Transaction, reserve
 from recordspec.writing import tasks
 from recordspec.writing.sources.csv import Csv
@@ -685,3 +687,62 @@ def test_a_lock_that_is_refused_leaves_no_open_file(tmp_path):
     assert transactions.locked(tmp_path) is None
     assert len(os.listdir("/proc/self/fd")) == len(before)
     os.close(handle)
+
+
+def commands(data: Path) -> dict:
+    """The commands that write into the folder of a dataset."""
+    return {
+        "index": lambda: index([str(data)]),
+        "describe": lambda: add_sidecars(data, {"labels.txt": "a\n"}),
+        "adopt": lambda: rs.adopt(SCHEMA, str(data / "train-*"), force=True),
+    }
+
+
+@pytest.mark.parametrize("name", ["index", "describe", "adopt"])
+def test_a_command_that_writes_into_a_dataset_locks_it(tmp_path, name):
+    data = tmp_path / "data"
+    rs.write(SCHEMA, [{"id": 1}], data)
+    if name == "adopt":
+        (data / "manifest.json").unlink()
+        rs.adopt(SCHEMA, str(data / "train-*"))
+    command = commands(data)[name]
+    before = {path.name: path.read_bytes() for path in data.iterdir()}
+    with transactions.changing(data), pytest.raises(StoreError) as caught:
+        command()
+    assert str(caught.value) == (
+        f"`{data}` is being written by process {os.getpid()} on {socket.gethostname()}: "
+        f"if it is gone, remove {tmp_path}/.data.partial; see `recordspec docs explanation/publishing`"
+    )
+    assert {path.name: path.read_bytes() for path in data.iterdir()} == before
+    command()
+    assert os.listdir(tmp_path) == ["data"]
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_a_command_that_writes_into_a_dataset_leaves_an_unfinished_build_alone(tmp_path, resumable):
+    rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
+    left = Transaction(tmp_path / "data", force=True).__enter__()
+    if resumable:
+        (left.work / JOURNAL).touch()
+    os.close(left._lock)
+    index([str(tmp_path / "data")])
+    assert sorted(os.listdir(tmp_path)) == [*([".data.partial"] if resumable else []), "data"]
+
+
+def test_a_dataset_that_is_replaced_before_it_is_locked_is_not_changed(tmp_path):
+    old = rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
+    rs.write(SCHEMA, [{"id": 2}], tmp_path / "data", force=True)
+    with pytest.raises(StoreError) as caught, transactions.changing(tmp_path / "data", old):
+        raise AssertionError("it is changed")
+    assert str(caught.value) == f"`{tmp_path}/data` was changed by another writer: try again"
+
+
+def test_a_dataset_in_a_folder_that_nobody_writes_to_has_an_index(unprivileged):
+    folder, as_nobody = unprivileged
+    with as_nobody():
+        rs.write(SCHEMA, [{"id": 1}], folder / "data")
+    folder.chmod(0o555)
+    with as_nobody():
+        (written,) = index([str(folder / "data")])
+    assert written.records == 1
+    folder.chmod(0o777)

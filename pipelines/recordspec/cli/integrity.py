@@ -233,8 +233,11 @@ def index(files: tuple[str, ...], form: Any, jobs: int | None, as_json: bool) ->
     offset, and its size including its length and CRCs.
     """
     from recordspec.inspect.index import index as index_files
+    from recordspec.progress import Progress
 
-    print_rows(map(vars, index_files(files, form, jobs)), as_json)
+    with Progress() as progress:
+        written = index_files(files, form, jobs, progress)
+    print_rows(map(vars, written), as_json)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

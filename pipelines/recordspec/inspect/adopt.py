@@ -46,7 +46,7 @@ from recordspec.store.manifest import (
 )
 from recordspec.store.shard_names import is_split_name, splits_by_name
 from recordspec.store.shards import rows_of_block
-from recordspec.store.transaction import Transaction
+from recordspec.store.transaction import Transaction, changing
 from recordspec.wire.arrays import Bytes, Ints, flat_of
 from recordspec.wire.blocks import StoredBlocks
 from recordspec.wire.compression import Compression
@@ -490,7 +490,7 @@ def _publish_beside(
     if isinstance(home, RemotePath):
         return _publish_objects(manifest, indices, schema, home)
     folder = Path(str(home))
-    with system_errors("write", home, _ELSEWHERE):
+    with system_errors("write", home, _ELSEWHERE), changing(folder):
         old = manifest_in(home)
         files = (SCHEMA_FILE, INDEX_FILE)
         suffix = next(

@@ -12,9 +12,11 @@ import numpy as np
 from recordspec.errors import Problem, SpecError, one_of, system_errors
 from recordspec.inspect.scan import run
 from recordspec.locations import Location, atomic_write, output_file
+from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand_dataset
 from recordspec.store.index import check_uncompressed, indexed, of_file, of_shard
 from recordspec.store.manifest import FILE, INDEX_FILE, INDEX_SUFFIXES, Manifest, Shard, manifest_in
+from recordspec.store.transaction import changing
 from recordspec.wire.tfrecord import record_ends
 
 Format = Literal["recordspec", "tfrecord", "dali"]
@@ -31,7 +33,12 @@ class Written:
     records: int
 
 
-def index(files: Files, form: Format = "recordspec", jobs: int | None = None) -> list[Written]:
+def index(
+    files: Files,
+    form: Format = "recordspec",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[Written]:
     """Writes an index of each file, and replaces the one there.
 
     Of the form `recordspec`, it is `index.bin` beside the manifest for all the shards of a dataset, and
@@ -41,6 +48,7 @@ def index(files: Files, form: Format = "recordspec", jobs: int | None = None) ->
 
     Args:
         jobs: the number of processes; None for one per processor if there is much to read.
+        progress: receives the number of records that are indexed.
 
     Raises SpecError for another form, RecordError if a file is compressed, or a length is wrong, and
     StoreError where there is no file, or the index cannot be written.
@@ -51,26 +59,41 @@ def index(files: Files, form: Format = "recordspec", jobs: int | None = None) ->
     for path in paths:
         check_uncompressed(path)
     known: dict[Location, Written] = {}
+    progress = progress or Progress(show=False)
+    progress.begin("indexing", None)
     for folder in dict.fromkeys(path.parent for path in paths) if form == "recordspec" else ():
         manifest = manifests.get(folder) or manifest_in(folder)
         if manifest is not None and folder.peek() is not None:  # on this machine, where it can be changed
             shards = manifest.by_file()
             listed = [path for path in paths if path.parent == folder and path.name in shards]
             if listed:
-                _index_dataset(folder, manifest, jobs)
+                _index_dataset(folder, manifest, jobs, progress)
             known |= {path: _of_shard(path, manifest, shards[path.name]) for path in listed}
     alone = [(path, form) for path in paths if path not in known]
     written = run(_index_beside, alone, [path for path, _ in alone], jobs, "index")
-    return [known[path] if path in known else next(written) for path in paths]
+    done = []
+    for path in paths:
+        if path in known:
+            done.append(known[path])
+            continue
+        done.append(next(written))
+        progress.advance(done[-1].records)
+    return done
 
 
-def _index_dataset(folder: Location, manifest: Manifest, jobs: int | None) -> None:
+def _index_dataset(folder: Location, manifest: Manifest, jobs: int | None, progress: Progress) -> None:
     """Writes the index of all shards of a dataset, and then its manifest, which names it."""
     tasks = [(folder, shard) for shard in manifest.all_shards]
     files = [folder / shard.file for shard in manifest.all_shards]
-    parts = run(_part, tasks, files, jobs, "index")
-    with system_errors("write", folder):
-        known = indexed(manifest, Path(str(folder)), lambda shard: next(parts))
+
+    def part(shard: Shard) -> bytes:
+        data = next(parts)
+        progress.advance(shard.records)
+        return data
+
+    with system_errors("write", folder), changing(Path(str(folder)), manifest):
+        parts = run(_part, tasks, files, jobs, "index")
+        known = indexed(manifest, Path(str(folder)), part)
         atomic_write(Path(str(folder / FILE)), known.dump().encode())
 
 

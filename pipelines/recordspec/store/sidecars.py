@@ -10,6 +10,7 @@ from pathlib import Path
 from recordspec.errors import Problem, StoreError, system_errors
 from recordspec.locations import atomic_write
 from recordspec.store.manifest import FILE, Manifest
+from recordspec.store.transaction import changing
 from recordspec.wire.hashes import sha256_of
 
 
@@ -33,7 +34,7 @@ def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
     if problems:
         raise StoreError(problems)
     files[FILE] = replace(manifest, beside={**manifest.beside, **hashes}).dump().encode()
-    with system_errors("write", folder):
+    with system_errors("write", folder), changing(folder, manifest):
         for name, data in files.items():
             atomic_write(folder / name, data)
 

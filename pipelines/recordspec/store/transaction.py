@@ -312,6 +312,10 @@ class Transaction:
             self._discard()
             os.close(self._lock)
             self._lock = None
+        self._create()
+
+    def _create(self) -> None:
+        """Creates the partial folder, locked. Raises StoreError if another writer was quicker."""
         fresh, self._lock = reserve(self.partial)
         try:
             mask = os.umask(0)
@@ -326,6 +330,22 @@ class Transaction:
             if isinstance(error, OSError) and self.partial.exists():  # another writer was quicker
                 raise self._written_by(*owner(self.partial)) from error
             raise
+
+    def hold(self) -> None:
+        """Locks the dataset without a build of it; an unfinished one is left as it is. Without the permission
+        to write beside the folder there is no lock, and no build.
+
+        Raises StoreError if another process writes it.
+        """
+        try:
+            self._clear_abandoned()
+            if self.partial.exists():
+                self._lock, self.keep = self._take_over(), self.resumable
+            else:
+                self._create()
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
 
     def _discard(self) -> None:
         """Removes the partial folder, and its owner last."""
@@ -373,6 +393,25 @@ class Transaction:
         hint = f"if it is gone, {gone}; {see('explanation/publishing')}"
         got = f"is being written by process {pid} on {host}"
         return StoreError(State(where=self.name, got=got, hint=hint))
+
+
+@contextlib.contextmanager
+def changing(folder: Path, manifest: Manifest | None = None) -> Iterator[None]:
+    """Locks a dataset for a command that writes into its folder, as a build of it is locked.
+
+    Args:
+        manifest: the manifest that the command has read before, if any.
+
+    Raises StoreError if another process writes the dataset, or has changed it since.
+    """
+    writer = Transaction(folder)
+    try:
+        writer.hold()
+        if manifest is not None and Manifest.load(folder) != manifest:
+            raise StoreError(State(where=str(folder), got="was changed by another writer", hint="try again"))
+        yield
+    finally:
+        writer.__exit__()
 
 
 def _link(old: Path, new: Path) -> None:
