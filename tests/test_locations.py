@@ -550,6 +550,7 @@ CALLS = {
         SCHEMA, source_of([{"a": 1}]), url, Write(splits={"train": 1}), Execution()
     ),
     "writing.write:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
+    "writing.plan:free_space:directory": lambda call, data, url: call(url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.reshard:reshard:directory": lambda call, data, url: call(data, url),
     "writing.reshard:reshard:files": lambda call, data, url: call(url, "out"),
@@ -601,6 +602,7 @@ WRITE_CALLS = {
 IDLE_CALLS = {
     *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:planned_build:directory"),
     *("store.expand:path_list:files", "writing.estimate:estimate:directory"),
+    "writing.plan:free_space:directory",
     *("inspect.show:RecordViewer.__init__:files", "inspect.scan:Scanner.__init__:files"),
     *("inspect.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
 }
@@ -1084,6 +1086,7 @@ OPENERS = {
     "viewer/offline.py: folder.joinpath(name).read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",
+    "store/transaction.py: _MOUNTS.read_bytes": "the same",
     "schema/media/images.py: library.open": "bytes in memory",
     "schema/media/images.py: pillow('images').open": "bytes in memory",
     "schema/features/video.py: pillow('frames').open": "bytes in memory",

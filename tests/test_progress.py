@@ -1,4 +1,4 @@
-"""Progress on a terminal and in the kernel of a notebook; without either nothing is shown."""
+"""Progress on a terminal and in the kernel of a notebook; without either, a line now and then."""
 
 from __future__ import annotations
 
@@ -39,11 +39,45 @@ def test_a_terminal_has_a_line_of_each_stage():
     assert re.search(r"copying .* 1,000 rows .* rows/s", text)
 
 
-def test_nothing_is_shown_elsewhere(capsys):
+def test_short_work_shows_nothing_elsewhere(capsys):
     with Progress() as bar:
         bar.begin("encoding", 3)
         bar.advance(3)
     assert capsys.readouterr() == ("", "")
+
+
+def test_long_work_has_a_line_each_half_minute_elsewhere(capsys, clock):
+    def work(seconds: int) -> None:
+        for _ in range(seconds):
+            clock[0] += 1
+            bar.advance(100, 1_000_000)
+
+    with Progress() as bar:
+        bar.begin("encoding", 10_000)
+        work(29)
+        assert capsys.readouterr() == ("", "")
+        work(41)
+        bar.begin("writing shards", None)
+        work(40)
+    assert capsys.readouterr() == (
+        "",
+        "encoding: 3,000 rows, 100 rows/s, 1 MB/s, 0:01:10 left\n"
+        "encoding: 6,000 rows, 100 rows/s, 1 MB/s, 0:00:40 left\n"
+        "writing shards: 2,000 rows, 100 rows/s, 1 MB/s\n",
+    )
+    with Progress(show=False) as bar:
+        bar.begin("encoding", None)
+        work(100)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_work_goes_on_where_nobody_reads_its_lines(clock):
+    stream = io.StringIO()
+    with Progress(stream=stream) as bar:
+        bar.begin("encoding", None)
+        stream.close()
+        clock[0] += 31
+        bar.advance(1)
 
 
 class Kernel:

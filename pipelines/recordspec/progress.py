@@ -1,9 +1,11 @@
-"""Shows the progress of long work on a terminal, or in a notebook: rows, rows/s, MB/s, time left."""
+"""Shows the progress of long work: rows, rows/s, MB/s, time left. A bar on a terminal and in a notebook, a
+line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -14,10 +16,18 @@ _ROWS_AT_ONCE, _SECONDS_AT_ONCE = 256, 0.25
 # In a notebook: when the bar appears, and how often it changes, in seconds. Each change is a message to the
 # browser, and short work needs no bar.
 _FIRST_SHOWN, _SHOWN_EACH = 0.5, 0.25
+# Elsewhere, as in the log of a job: seconds between lines.
+_LINE_EACH = 30.0
 
 
 class Progress:
-    """A context manager that shows a progress bar on a terminal, or in a notebook; elsewhere nothing."""
+    """A context manager that shows a progress bar on a terminal, or in a notebook; elsewhere a line at most
+    each 30 s.
+
+    Args:
+        show: whether anything is shown; by default, if there is a place for it.
+        stream: the place; by default stderr.
+    """
 
     def __init__(self, *, show: bool | None = None, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -25,10 +35,12 @@ class Progress:
         terminal = self._stream is not None and self._stream.isatty()
         self._in_notebook = stream is None and not terminal and _in_notebook()
         self._show = terminal or self._in_notebook if show is None else show
+        self._has_lines = not self._show and show is None and self._stream is not None
+        self._stage: tuple[str, int | None, float] = ("", None, 0.0)  # its name, rows and begin
         self._bar: Any = None
         self._rows = self._bytes = 0
         self._task: Any = None
-        self._due = 0.0
+        self._due = time.monotonic() + _LINE_EACH if self._has_lines else 0.0
 
     def __enter__(self) -> Progress:
         if self._show:
@@ -43,6 +55,8 @@ class Progress:
 
     def begin(self, stage: str, rows: int | None) -> None:
         """Begins a stage of the work; `rows` is None if their number is unknown."""
+        if self._has_lines:
+            self._stage, self._rows, self._bytes = (stage, rows, time.monotonic()), 0, 0
         if self._bar is not None:
             self._update()
             self._bytes = 0
@@ -50,10 +64,14 @@ class Progress:
 
     def advance(self, rows: int, size: int = 0) -> None:
         """Adds rows, and bytes of records, that are done."""
-        if self._bar is None:
+        if self._bar is None and not self._has_lines:
             return
         self._rows += rows
         self._bytes += size
+        if self._has_lines:
+            if time.monotonic() >= self._due:
+                self._print_line()
+            return
         if self._rows >= _ROWS_AT_ONCE or time.monotonic() >= self._due:
             self._update()
 
@@ -61,6 +79,12 @@ class Progress:
         if self._task is not None:
             self._bar.update(self._task, advance=self._rows, bytes=self._bytes)
         self._rows, self._due = 0, time.monotonic() + _SECONDS_AT_ONCE
+
+    def _print_line(self) -> None:
+        self._due = time.monotonic() + _LINE_EACH
+        stage = _Stage(*self._stage, rows=self._rows, bytes=self._bytes)
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            print(f"{stage.name}: {stage.text}", file=self._stream, flush=True)
 
 
 def _in_notebook() -> bool:
@@ -71,7 +95,7 @@ def _in_notebook() -> bool:
 
 @dataclass
 class _Stage:
-    """A stage of the work, in a notebook.
+    """A stage of the work, in a notebook or in lines.
 
     Attributes:
         name: of the stage.

@@ -12,6 +12,7 @@ import yaml
 
 import recordspec as rs
 from recordspec.inferring.infer import infer as inferred
+from recordspec.progress import Progress
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
 from shell import run_here as run
@@ -362,3 +363,14 @@ def test_views_of_strings_are_strings():
         }
     )
     assert rs.infer(views).schema == rs.infer(plain).schema
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_progress_is_of_the_rows_that_are_read(tmp_path, name):
+    text = "a,b\n1,2\n3,4\n" if name.endswith("csv") else '{"a": 1}\n{"a": 3}\n'
+    (tmp_path / name).write_text(text)
+    told: list[int] = []
+    progress = Progress(show=False)
+    progress.advance = lambda rows, size=0: told.append(rows)
+    rs.infer(str(tmp_path / name), progress=progress)
+    assert told == [2]

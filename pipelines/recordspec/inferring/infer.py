@@ -162,7 +162,7 @@ def _infer_files(
         schema = schema if name is None else replace(schema, name=name)
         return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=rows)
     if files.source in TABLES.values():
-        return _with_media(infer_table(paths, named, sample), paths)
+        return _with_media(infer_table(paths, named, sample, progress), paths)
     if files.source in {*DETECTION, *FOLDERS}:
         from recordspec.inferring.media import infer_annotated, infer_folders
 

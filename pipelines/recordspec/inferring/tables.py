@@ -22,6 +22,7 @@ from recordspec.inferring.rules import (
     inferred_schema,
 )
 from recordspec.locations import Location
+from recordspec.progress import Progress
 from recordspec.schema.inferred import Inferred, ProposedOption
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import holds
@@ -52,37 +53,39 @@ _UNSEEN = {"\u00a0": "a space that does not break a line", "\u00ad": "a soft hyp
 _BATCH_ROWS = 1 << 16
 
 
-def infer_table(paths: Sequence[Location], name: str, sample: int | None = None) -> Inferred:
+def infer_table(
+    paths: Sequence[Location], name: str, sample: int | None = None, progress: Progress | None = None
+) -> Inferred:
     """A schema for the first `sample` rows of each of these CSV, JSONL or Parquet files, or for all.
 
     Raises RecordError for a file that cannot be read, or has no values; SpecError for two columns of one
     name, and for files of different columns; MissingExtra without pyarrow.
     """
-    suffix = table_suffix(paths[0])
+    suffix, progress = table_suffix(paths[0]), progress or Progress(show=False)
     if suffix in DELIMITERS:
-        return _infer_csv(paths, name, sample)
+        return _infer_csv(paths, name, sample, progress)
     table = _Table(where=str(paths[0]), by_length=suffix in LINES)
     for path in paths:
         if suffix == ".parquet":
             table.add_class_names(class_names_of(path))
-    _add_files(table, paths, _batches, sample)
+    _add_files(table, paths, _batches, sample, progress)
     return table.inferred(name)
 
 
-def _infer_csv(paths: Sequence[Location], name: str, sample: int | None) -> Inferred:
+def _infer_csv(paths: Sequence[Location], name: str, sample: int | None, progress: Progress) -> Inferred:
     """A schema for CSV files, in UTF-8 or in another encoding that is likely."""
     if paths[0].read_start(2) in _UTF16:
         reason = "by the first bytes of the file"
         encoding = ProposedOption(name="encoding", value="utf-16", reason=reason)
-        return _infer_encoded(paths, name, sample, encoding)
+        return _infer_encoded(paths, name, sample, progress, encoding)
     try:
-        return _infer_encoded(paths, name, sample)
+        return _infer_encoded(paths, name, sample, progress)
     except RecordError as error:
         proposed = _likely_encoding(error.problems[0])
         if proposed is None:
             raise
         try:
-            return _infer_encoded(paths, name, sample, proposed)
+            return _infer_encoded(paths, name, sample, progress, proposed)
         except RecordError:
             raise error from None
 
@@ -105,7 +108,11 @@ def _likely_encoding(problem: Problem) -> ProposedOption | None:
 
 
 def _infer_encoded(
-    paths: Sequence[Location], name: str, sample: int | None, encoding: ProposedOption | None = None
+    paths: Sequence[Location],
+    name: str,
+    sample: int | None,
+    progress: Progress,
+    encoding: ProposedOption | None = None,
 ) -> Inferred:
     """A schema for CSV files in this encoding, or in UTF-8."""
     options = [] if encoding is None else [encoding]
@@ -126,10 +133,10 @@ def _infer_encoded(
             yield columns, rows
 
     table = _Table(where=str(paths[0]), in_text=True)
-    _add_files(table, paths, read_first, sample)
+    _add_files(table, paths, read_first, sample, progress)
     forms = {column: cells.forms for column, cells in table.cells.items()}
     if have_words(forms):
-        _add_files(_TextWords(forms), paths, read, sample)
+        _add_files(_TextWords(forms), paths, read, sample, progress)
     proposed = propose(forms)
     if proposed.options:
 
@@ -138,7 +145,7 @@ def _infer_encoded(
                 yield {column: proposed.plain(column, values) for column, values in columns.items()}, rows
 
         table = _Table(where=str(paths[0]), in_text=True)
-        _add_files(table, paths, read_plain, sample)
+        _add_files(table, paths, read_plain, sample, progress)
     for column in proposed.explained:
         table.cells[column].notations.clear()
     inferred = table.inferred(name)
@@ -217,8 +224,10 @@ def _add_files(
     paths: Sequence[Location],
     read: Callable[[Location], ColumnBatches],
     sample: int | None,
+    progress: Progress,
 ) -> None:
     """Adds the first `sample` rows of each file, or all."""
+    progress.begin("reading", None)
     first: Mapping[str, Any] = {}
     for path in paths:
         rows = 0
@@ -229,6 +238,7 @@ def _add_files(
             taken = count if sample is None else min(count, sample - rows)
             table.add(columns, taken)
             rows += taken
+            progress.advance(taken)
             if rows == sample:
                 break
 

@@ -66,7 +66,8 @@ def write(
         append: whether the rows are added to the dataset at `directory`, in new shards; its
             options must be the same. A key that already exists is an error.
         resume: whether to continue an interrupted build of the same rows, which must come from files.
-        progress: whether to show progress on stderr; by default on a terminal, and in a notebook.
+        progress: whether to show progress on stderr, or in a notebook: a bar, or a line each 30 s without a
+            terminal.
         options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
             compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
             `"quarantine"`, `{"max_invalid": "20%"}`).
