@@ -5,13 +5,16 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_writing_build import SCHEMA, files, plain, rows
 
 import recordspec as rs
 from recordspec._tf import tf
+from recordspec.schema.options import format_bytes
 from recordspec.wire.tfrecord import scan
+from recordspec.writing import plan, reshard
 
 pytestmark = pytest.mark.slow
 
@@ -84,3 +87,30 @@ def test_an_option_of_a_build_alone_is_refused(tmp_path):
     rs.write(SCHEMA, plain(rows(2)), tmp_path / "old")
     with pytest.raises(rs.SpecError, match="expected one of shards, compression, layout, shuffle, got `key`"):
         rs.reshard(tmp_path / "old", tmp_path / "new", key="id")
+
+
+@pytest.mark.parametrize(
+    ("options", "times"), [({}, 2), ({"compression": "gzip"}, 1), ({"layout": {"blocks": 10}}, 1)], ids=str
+)
+def test_a_disk_without_room_is_refused_before_the_first_row(tmp_path, monkeypatch, options, times):
+    """Records are gathered in runs, and written again as shards; smaller ones may have room."""
+    old = rs.write(SCHEMA, plain(rows(20_000)), tmp_path / "old")
+    size = sum(shard.bytes for shard in old.all_shards)
+    free = [times * size - 1]
+    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+    with monkeypatch.context() as patch:
+        patch.setattr(reshard, "build_locally", None)
+        with pytest.raises(rs.StoreError) as caught:
+            rs.reshard(tmp_path / "old", tmp_path / "new/data", **options)
+    needed, left = format_bytes(times * size), format_bytes(times * size - 1)
+    expected = f"{needed} free for the records and the shards"
+    assert str(caught.value) == f"{tmp_path}/new/data: expected {expected}, got {left}"
+    assert os.listdir(tmp_path) == ["old"]
+    free[0] += 1
+    assert rs.reshard(tmp_path / "old", tmp_path / "new/data", **options).rows("train") == 20_000
+
+
+def test_of_compressed_records_the_need_is_unknown(tmp_path, monkeypatch):
+    rs.write(SCHEMA, plain(rows(20)), tmp_path / "old", compression="gzip")
+    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    assert rs.reshard(tmp_path / "old", tmp_path / "new").rows("train") == 20

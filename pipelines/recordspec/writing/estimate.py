@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +16,9 @@ from recordspec.remote import RemotePath
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.store.remote_transaction import transaction
 from recordspec.writing.local import build_locally
 from recordspec.writing.options import Execution, Quarantine, Write
-from recordspec.writing.plan import allowance
+from recordspec.writing.plan import allowance, free_space
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources.base import Columns, Source
 from recordspec.writing.sources.rows import DictRows
@@ -77,8 +75,7 @@ def estimate(
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
-    folder = transaction(directory).target  # raises before the samples, which take their time
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = free_space(directory)  # raises before the samples, which take their time
     run_options = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**run_options)
     ignore, split = options.pop("ignore", ()), options.pop("split", "train")
@@ -112,7 +109,7 @@ def estimate(
         about=about,
         sampled=sampled,
         disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
-        disk_free=shutil.disk_usage(there).free,
+        disk_free=free,
         memory=allowance(execution.memory, execution.jobs),
     )
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from recordspec.errors import system_errors
+from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
 from recordspec.schema.schema import Schema
+from recordspec.store.remote_transaction import transaction
 from recordspec.store.transaction import Transaction
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.options import Write
@@ -32,6 +37,13 @@ def budget(memory: str | None, jobs: int) -> int:
     Raises SpecError.
     """
     return max(_SMALLEST_BUDGET, (allowance(memory, jobs) - _processes(jobs) * _PROCESS) // jobs)
+
+
+def free_space(directory: str | os.PathLike[str] | RemotePath) -> int:
+    """The free bytes of the disk on which a dataset is built. Raises StoreError."""
+    with system_errors("write", directory):
+        folder = transaction(directory).target
+        return shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
 
 
 def _processes(jobs: int) -> int:

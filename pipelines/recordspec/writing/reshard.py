@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, system_errors
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_errors
 from recordspec.locations import Location, open_file, statuses
 from recordspec.remote import RemotePath
 from recordspec.schema.blocks import records_of_block
-from recordspec.schema.options import from_python
+from recordspec.schema.options import format_bytes, from_python
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand
@@ -35,7 +35,7 @@ from recordspec.writing.encoder import PART_BITS, Advance, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.local import build_locally
 from recordspec.writing.options import Blocks, Execution, Key, ReshardOptions, Write
-from recordspec.writing.plan import BuildPlan
+from recordspec.writing.plan import BuildPlan, free_space
 from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
@@ -93,11 +93,30 @@ def reshard(
     made = _options(source, schema, options)
     # blocks that become blocks again were rows of the schema already
     source.checked = made.block is not None and not source.in_blocks
+    if not resume:
+        _check_space(source, made, directory)
     # a dataset without rows was built on purpose
     execution = Execution(
         jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress
     )
     return build_locally(schema, source, directory, made, execution, encode=copy_part, revise=source.revised)
+
+
+def _check_space(source: StoredRecords, made: Write, directory: str | os.PathLike[str] | RemotePath) -> None:
+    """Raises StoreError if the disk has no room for the records as they are gathered, and for their shards;
+    the size of compressed records and of blocks is unknown."""
+    if source.in_blocks or source.compression_of(source.paths[0]) != "none":
+        return
+    times = 2 if made.compression == "none" and made.block is None else 1
+    free = free_space(directory)
+    # a file system that compresses allocates less than the size; an object has no blocks
+    sizes = (
+        min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
+        for status in statuses(source.paths)
+    )
+    if (needed := times * sum(sizes)) > free:
+        expected = f"{format_bytes(needed)} free for the records and the shards"
+        raise StoreError(Problem(where=str(directory), expected=expected, got=format_bytes(free)))
 
 
 def _check_one_dataset(paths: tuple[Location, ...]) -> None:
