@@ -126,3 +126,10 @@ def test_a_row_with_nan_and_infinities_is_opened(tmp_path, layout):
     json.dumps(opened, allow_nan=False)
     assert [row["stored"]["features"]["x"] for row in opened] == ["nan", "inf"]
     assert [row["stored"]["features"].get("v", []) for row in opened] == [[1.5, "-inf"], []]
+
+
+def test_numbers_are_written_without_a_call_of_arrow_for_each(monkeypatch):
+    """A cast takes 170 us: 3.5 s for a page of 20,000 numbers."""
+    values = pa.scalar(np.float32([0.1, 1e-45, 16777216, -0.3]).tolist(), pa.list_(pa.float32()))
+    monkeypatch.setattr("pyarrow.compute.cast", None)
+    assert cell(values)["some"] == [0.1, 1e-45, 16777216.0, -0.3]

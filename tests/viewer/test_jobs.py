@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from types import SimpleNamespace
 
@@ -95,3 +96,67 @@ def test_the_last_results_are_kept():
     for key in range(5):
         waited(made.of(key, lambda *_: 0))
     assert made.of(0, lambda *_: 0) is not first
+
+
+def asked_by_a_client_that_leaves(job):
+    """The request of a client that has left, in the context of its own thread."""
+    context = contextvars.copy_context()
+    context.run(jobs.CLIENT_HAS_LEFT.set, lambda: True)
+    context.run(job.wait, lambda: False)
+
+
+@pytest.mark.parametrize("are_brief", [True, False])
+def test_a_brief_job_ends_when_its_last_client_leaves(are_brief):
+    made, go_on, interrupted = Jobs(are_brief=are_brief), threading.Event(), []
+
+    def work(progress, publish):
+        progress.interrupt = lambda: interrupted.append(1)
+        publish("begun")
+        go_on.wait(60)
+        progress.advance(1)
+        return "whole"
+
+    job = made.of("page", work)
+    job.wait(lambda: job.version == 1)
+    asked_by_a_client_that_leaves(job)
+    go_on.set()
+    wait_until(lambda: job.is_done)
+    assert (job.is_lost, interrupted) == (are_brief, [1] * are_brief)
+
+
+def test_a_job_for_which_another_client_waits_goes_on():
+    made, go_on, both = Jobs(are_brief=True), threading.Event(), []
+
+    def work(progress, publish):
+        go_on.wait(60)
+        progress.advance(1)
+        return "whole"
+
+    job = made.of("page", work)
+    other = threading.Thread(target=lambda: both.append(job.wait(lambda: bool(both.append("waits")))))
+    other.start()
+    wait_until(lambda: both)
+    asked_by_a_client_that_leaves(job)
+    go_on.set()
+    other.join()
+    assert both[-1] == "whole"
+
+
+def test_few_jobs_run_at_a_time_and_those_that_wait_can_be_cancelled():
+    made, go_on, begun = Jobs(most=100, are_brief=True), threading.Event(), []
+
+    def job(key):
+        return made.of(key, lambda progress, publish: (begun.append(key), go_on.wait(60)))
+
+    working = [job(key) for key in range(2)]
+    wait_until(lambda: len(begun) == 2)
+    turned = [job(key) for key in range(2, 40)]
+    for each in turned:
+        asked_by_a_client_that_leaves(each)
+    wait_until(lambda: all(each.is_lost for each in turned))
+    last = job("last")
+    wait_until(lambda: last.described()["stage"] == "waiting for other work")
+    go_on.set()
+    for each in (*working, last):
+        waited(each)
+    assert (sorted(begun[:2]), begun[2:]) == ([0, 1], ["last"])

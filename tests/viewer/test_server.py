@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import signal
 import subprocess
 import sys
+import threading
 from urllib.parse import urlsplit
 
 import pytest
 
 import recordspec as rs
 from recordspec.viewer.files import ViewedFiles
+from recordspec.viewer.jobs import CLIENT_HAS_LEFT
 from recordspec.viewer.selection import Choice
+from recordspec.viewer.server import Routes
+from waiting import wait_until
 
 SCHEMA = """
 schema: s
@@ -227,3 +232,37 @@ def test_files_that_change_are_opened_anew_when_the_page_is_loaded(tmp_path):
     rs.write(schema, {"n": [1, 2, 3]}, tmp_path / "d", force=True)
     assert viewed.described()["total"] == 3
     assert len(viewed.page(None, Choice(), 0, 100)["rows"]) == 3
+
+
+def test_what_works_for_a_request_is_told_that_its_client_leaves():
+    told, working = [], threading.Event()
+
+    class Viewed:
+        def described(self):
+            working.set()
+            wait_until(CLIENT_HAS_LEFT.get())
+            told.append(True)
+            return {}
+
+    messages = [{"type": "http.request", "body": b""}, {"type": "http.disconnect"}]
+
+    async def receive():
+        if len(messages) == 1:
+            await asyncio.to_thread(working.wait)
+        return messages.pop(0)
+
+    async def send(message):
+        pass
+
+    path = "/api/files"
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "root_path": "",
+        "query_string": b"",
+        "headers": [],
+    }
+    asyncio.run(Routes(Viewed()).application(scope, receive, send))
+    assert told == [True]
+    assert not CLIENT_HAS_LEFT.get()()

@@ -21,12 +21,10 @@ from recordspec.wire.arrays import (
     is_list,
     items_of,
     list_array,
-    numbers_array,
     offsets,
     present_in,
     spread,
     storage_of,
-    to_numpy,
     values_array,
 )
 from recordspec.wire.record_batch import RecordBatch
@@ -139,9 +137,7 @@ def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ArrowArray]:
 
 def shortest(numbers: npt.NDArray[np.float32]) -> list[float]:
     """float32 `[n]` as floats of as few digits as make the difference: 0.1, not 0.10000000149011612."""
-    compute = arrow().compute
-    digits = compute.cast(numbers_array(numbers), "string")
-    return list(to_numpy(compute.cast(digits, "float64")).tolist())
+    return [float(str(number)) for number in numbers]  # Arrow's cast takes 170 us for one, this 1 us for each
 
 
 def is_list_type(kind: Any) -> bool:

@@ -245,6 +245,10 @@ class Condition:
         if type_ != "BOOLEAN":
             raise _no_condition(f"`{self._where}`, which is {type_}", "a comparison is true or false")
 
+    def interrupt(self) -> None:
+        """Ends a call of DuckDB, from another thread: `matches` raises KeyboardInterrupt."""
+        self._connection.interrupt()
+
     def batches(self) -> Iterator[RowBatch]:
         """Yields the rows for which the condition is true; where it is NULL, it is not.
 

@@ -80,7 +80,7 @@ class ViewedFiles:
         self.scanner = Scanner.of_rows(self._files, self._schema)
         self.splits = list(dict.fromkeys(self.scanner.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
-        self._jobs, self._pages = Jobs(), Jobs(most=4)
+        self._jobs, self._searches, self._pages = Jobs(), Jobs(are_brief=True), Jobs(most=4, are_brief=True)
         self._recent: tuple[str | None, list[PlacedRows]] = (None, [])
         for name in ("columns", "_reader", "_viewers", "_boxes"):
             self.__dict__.pop(name, None)
@@ -231,7 +231,7 @@ class ViewedFiles:
                     row["cells"][place] = self._boxes[name].of_batch(cells)
         numbers = [row["row"] for row in batch["rows"]]
         if None not in numbers:
-            stored, kept = self._read(self.numbered(batch["split"]).at(numbers, progress))
+            stored, kept = self._read(self.numbered(batch["split"]).at(numbers, progress), progress)
             self._recent = (batch["split"], kept)
             for row, of_row in zip(batch["rows"], stored, strict=True):
                 row["stored"] = of_row
@@ -260,7 +260,7 @@ class ViewedFiles:
         if not choice:
             job = self._pages.of(
                 ("page", split, first, count),
-                lambda progress, _: self._read(rows.page(first, count, progress)),
+                lambda progress, _: self._read(rows.page(first, count, progress), progress),
             )
             return {
                 "first": first,
@@ -285,20 +285,21 @@ class ViewedFiles:
         numbers = tuple(selection.numbers(first, count))
         if numbers:
             reading = self._pages.of(
-                ("rows", split, numbers), lambda progress, _: self._read(rows.at(numbers, progress))
+                ("rows", split, numbers),
+                lambda progress, _: self._read(rows.at(numbers, progress), progress),
             )
             answer["rows"] = self._remembered(split, reading.wait(lambda: False))
             answer["done"] = answer["done"] and reading.is_whole
         return answer
 
-    def _read(self, page: list[PlacedRows]) -> ReadRows:
+    def _read(self, page: list[PlacedRows], progress: JobProgress) -> ReadRows:
         """Rows as cells, and themselves, unless they are large."""
         size = sum(rows.item.bytes for rows in page if isinstance(rows.item, RowBatch))
         kept = [
             replace(rows, item=rows.item.kept()) if isinstance(rows.item, RowBatch) else rows
             for rows in (page if size <= _MOST_RECENT else ())
         ]
-        return list(self._shown(page)), kept
+        return list(self._shown(page, progress)), kept
 
     def _remembered(self, split: str | None, read: ReadRows | None) -> list[dict[str, Any]]:
         """The cells of rows, which are remembered, since the page asks for their images next."""
@@ -324,9 +325,9 @@ class ViewedFiles:
             selection.find(progress)
             return selection
 
-        return self._jobs.of((split, choice), select)
+        return self._searches.of((split, choice), select)
 
-    def _shown(self, page: list[PlacedRows]) -> Iterator[dict[str, Any]]:
+    def _shown(self, page: list[PlacedRows], progress: JobProgress) -> Iterator[dict[str, Any]]:
         for rows in page:
             if isinstance(rows.item, UnreadableRecord):
                 yield {"row": rows.first, "problems": _texts(rows.item.problems)}
@@ -335,13 +336,14 @@ class ViewedFiles:
             number = rows.first
             for batch in made:
                 for index in range(len(batch)):
+                    progress.advance(0)  # is the page still wanted?
                     yield {"row": number, "cells": self._cells(batch, index)}
                     number += 1
             if error is not None:
                 yield {"row": number, "problems": _texts(error.problems)}
                 left = rows.part(number + 1, rows.first + len(rows))
                 if number + 1 < rows.first + len(rows):
-                    yield from self._shown([left])
+                    yield from self._shown([left], progress)
 
     def _cells(self, batch: Any, index: int, *, whole: bool = False) -> list[Any]:
         row = {name: batch.column(place)[index] for place, name in enumerate(self.columns)}

@@ -1,4 +1,7 @@
-"""Jobs: work in the background, whose progress pages poll; a job that is no longer polled is cancelled."""
+"""Jobs: work in the background, whose progress pages poll; a job that is no longer polled is cancelled.
+
+So few run at a time: a page that is turned over many times waits for the last one, not for all.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 from recordspec.progress import Progress
 
 # Seconds that a request waits for a change, and after which a job without requests is cancelled.
 _PATIENCE, _FORGOTTEN = 0.7, 10.0
-# Results that are kept.
-_MOST = 8
+# Results that are kept, and jobs that run at a time.
+_MOST, _AT_WORK = 8, 2
+# Whether the client has left to whom the current thread answers.
+CLIENT_HAS_LEFT: ContextVar[Callable[[], bool]] = ContextVar("CLIENT_HAS_LEFT", default=lambda: False)
 
 T = TypeVar("T")
 
@@ -28,12 +34,14 @@ class JobProgress(Progress):
     Attributes:
         stage: the name of what is done.
         rows, total: the number of rows that are done, and of all; None if that is not known.
+        interrupt: ends a call that does not report its progress.
     """
 
     def __init__(self) -> None:
         super().__init__(show=False)
         self.stage, self.rows = "", 0
         self.total: int | None = None
+        self.interrupt: Callable[[], None] = lambda: None
         self._asked = time.monotonic()
 
     def begin(self, stage: str, rows: int | None) -> None:
@@ -49,12 +57,20 @@ class JobProgress(Progress):
         """Records a request."""
         self._asked = time.monotonic()
 
+    def cancel(self) -> None:
+        """Ends the thread at its next report, unless a request comes before."""
+        self._asked = -_FORGOTTEN
+        self.interrupt()
+
 
 class Job(Generic[T]):
     """A function that runs in a thread of its own.
 
     Args:
         work: receives the progress, and a function that it may call with a first part of what it returns.
+        places: of jobs that run at a time; the job waits for one.
+        is_brief: whether it is cancelled when the client of its last request leaves. Others go on for a
+            while: the client may come back.
 
     Attributes:
         value: what it returned, or the last part; None without any.
@@ -63,23 +79,35 @@ class Job(Generic[T]):
         is_whole: whether it returned.
     """
 
-    def __init__(self, work: Callable[[JobProgress, Callable[[T], None]], T]) -> None:
+    def __init__(
+        self,
+        work: Callable[[JobProgress, Callable[[T], None]], T],
+        places: threading.Semaphore,
+        *,
+        is_brief: bool,
+    ) -> None:
         self.progress, self.version = JobProgress(), 0
         self.is_done = self.is_whole = False
         self.value: T | None = None
         self._error: Exception | None = None
         self._changed = threading.Condition()
-        self._work = work
+        self._work, self._places = work, places
+        self._is_brief, self._waiting = is_brief, 0
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         error = None
         try:
-            self._publish(self._work(self.progress, self._publish))
+            while not self._places.acquire(timeout=0.05):
+                self.progress.begin("waiting for other work", None)
+            try:
+                self._publish(self._work(self.progress, self._publish))
+            finally:
+                self._places.release()
             self.is_whole = True
         except Exception as failure:  # which is raised for those who wait
             error = failure
-        except _Cancelled:
+        except (_Cancelled, KeyboardInterrupt):  # DuckDB was interrupted
             pass
         with self._changed:
             self._error, self.is_done = error, True
@@ -96,15 +124,19 @@ class Job(Generic[T]):
         return self.is_done and not self.is_whole
 
     def wait(self, until: Callable[[], bool]) -> T | None:
-        """Waits for a while, for its end or until something is true, and returns the value so far.
+        """Returns the value so far, after a while, at its end, when something is true, or the client leaves.
 
         Raises what the work raised.
         """
         self.progress.ask()
-        end = time.monotonic() + _PATIENCE
+        end, has_left = time.monotonic() + _PATIENCE, CLIENT_HAS_LEFT.get()
         with self._changed:
-            while not self.is_done and not until() and (left := end - time.monotonic()) > 0:
+            self._waiting += 1
+            while not (self.is_done or until() or has_left()) and (left := end - time.monotonic()) > 0:
                 self._changed.wait(min(left, 0.05))
+            self._waiting -= 1
+            if has_left() and self._is_brief and not self._waiting:
+                self.progress.cancel()
         if self._error is not None:
             raise self._error
         return self.value
@@ -126,10 +158,12 @@ class Jobs:
 
     Args:
         most: the number of results that are kept.
+        are_brief: whether a job is cancelled when the client of its last request leaves.
     """
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
+    def __init__(self, most: int = _MOST, *, are_brief: bool = False) -> None:
+        self._most, self._are_brief = most, are_brief
+        self._places = threading.Semaphore(_AT_WORK)
         self._jobs: OrderedDict[Hashable, Job[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -138,7 +172,7 @@ class Jobs:
         with self._lock:
             job = self._jobs.get(key)
             if job is None or job.is_lost:
-                job = self._jobs[key] = Job(work)
+                job = self._jobs[key] = Job(work, self._places, is_brief=self._are_brief)
             self._jobs.move_to_end(key)
             lost = [known for known, other in self._jobs.items() if other.is_lost and known != key]
             ended = [known for known, other in self._jobs.items() if other.is_done and known != key]

@@ -98,6 +98,8 @@ class Selection:
 
     def _find(self, progress: JobProgress) -> None:
         progress.begin("searching", self._rows.total)
+        if self._condition is not None:
+            progress.interrupt = self._condition.interrupt
         size = 0
         for group in _together(self._rows.following(0, progress)):
             for numbers, keys in self._of_group(group):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -15,6 +17,7 @@ from urllib.parse import parse_qs
 
 from recordspec.errors import RecordspecError, missing_package, system_errors
 from recordspec.viewer.files import MOST_ROWS, NotThereError, ViewedFiles
+from recordspec.viewer.jobs import CLIENT_HAS_LEFT
 from recordspec.viewer.selection import Choice
 
 if TYPE_CHECKING:
@@ -95,10 +98,11 @@ class Routes:
 
     def __init__(self, viewed: ViewedFiles) -> None:
         try:
-            from starlette import applications, responses, routing
+            from starlette import applications, concurrency, responses, routing
         except ImportError as error:
             raise missing_package("starlette", "the viewer", "recordspec[view]", error) from None
         self._viewed, self._responses = viewed, responses
+        self._in_thread = concurrency.run_in_threadpool
         answers = {
             "/": lambda _: self._part("index.html"),
             "/page/{name:path}": lambda request: self._part(request.path_params["name"]),
@@ -120,10 +124,19 @@ class Routes:
         """Answers with JSON; 404 for what is not there, 400 for what no page asks.
 
         What is wrong with the data, or with a condition, is an answer, too: browsers would log another status
-        as a fault of the page.
+        as a fault of the page. What waits for the answer is told when the client leaves.
         """
 
-        def answer(request: Request) -> Any:
+        async def answer(request: Request) -> Any:
+            left = threading.Event()
+            CLIENT_HAS_LEFT.set(left.is_set)  # of this task, and of its thread
+            leaving = asyncio.create_task(_wait_until_left(request, left))
+            try:
+                return await self._in_thread(in_thread, request)
+            finally:
+                leaving.cancel()
+
+        def in_thread(request: Request) -> Any:
             try:
                 made = make(request)
                 is_response = isinstance(made, self._responses.Response)
@@ -184,6 +197,12 @@ class Routes:
         else:
             made = self._viewed.medium(asked.get("split"), row, _text(asked, "column"), place, large=large)
         return self._responses.Response(made.data, media_type=made.type)
+
+
+async def _wait_until_left(request: Request, left: threading.Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    left.set()
 
 
 def _number(asked: Any, name: str, default: int | None = None) -> int:
