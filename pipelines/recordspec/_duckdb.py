@@ -51,6 +51,40 @@ def duckdb_module() -> Any:
     return duckdb
 
 
+def readable(table: Any) -> Any:
+    """A `RecordTable` as one that DuckDB reads."""
+    if not table.schema.names:  # of records that hold nothing, or of none: SQL has no table without a column
+        table = table.with_places(["record"])
+    return table.without_dictionaries() if is_first_version() else table
+
+
+def register(connection: Any, name: str, table: Any) -> None:
+    """Gives a `RecordTable`, which is `readable`, its name in SQL.
+
+    DuckDB 1 lets Arrow compare floats, for which NaN is in no range: rows with NaN are in neither `x > 0` nor
+    `NOT x > 0`, and in no join. What an expression makes of them, it compares itself.
+    """
+    if not is_first_version():
+        connection.register(name, table)
+        return
+    is_float, floats = arrow().types.is_floating, dict[str, str]()
+    for field in table.schema:
+        if is_float(field.type):
+            floats.setdefault(field.name.lower(), quoted(field.name))
+    same = ", ".join(f"-(-{each}) AS {each}" for each in floats.values())
+    connection.from_arrow(table).project(f"* REPLACE ({same})" if floats else "*").create_view(name)
+
+
+def is_first_version() -> bool:
+    """Whether DuckDB is 1.x."""
+    return str(duckdb_module().__version__).startswith("1.")
+
+
+def quoted(name: str) -> str:
+    """A name in SQL, of any characters."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def connect(folder: str = "", *, memory: str | None = None, threads: int | None = None) -> Any:
     """A connection that reads no files. What does not fit into memory is kept in `folder`, if there is one.
 

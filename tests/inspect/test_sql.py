@@ -20,7 +20,8 @@ from examples import file_of
 from recordspec._duckdb import connected, interrupting
 from recordspec.cli.options import NAMED_PATTERN
 from recordspec.errors import RecordError, SpecError, StoreError
-from recordspec.inspect.sql import named_tables, query
+from recordspec.inspect.scan import Scanner
+from recordspec.inspect.sql import Condition, named_tables, query
 from recordspec.inspect.table_writers import json_lines, saving
 from recordspec.locations import location
 
@@ -286,3 +287,60 @@ def test_ctrl_c_ends_a_query(tmp_path):
 @pytest.mark.newest  # DuckDB 1.4 has none
 def test_an_object_without_members_is_one(data):
     assert rows_of("SELECT {} AS e FROM train LIMIT 2", data) == [{"e": {}}] * 2
+
+
+NAN_ROWS = [(row, (1.0, float("nan"), 2.0, None)[row % 4]) for row in range(16)]
+
+
+def test_nan_is_the_largest_number_in_every_comparison(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {r: int64, x: {dtype: float32, default: 0.0, with_missing: true}}"
+    )
+    rs.write(schema, [{"r": row, "x": x} for row, x in NAN_ROWS], tmp_path / "d", shuffle=None)
+    known = {row: float("inf") if x != x else x for row, x in NAN_ROWS if x is not None}
+    conditions = {
+        "x > 1.5": lambda x: x > 1.5,
+        "NOT x > 1.5": lambda x: not x > 1.5,
+        "x BETWEEN 1.5 AND 'nan'::FLOAT": lambda x: x >= 1.5,
+        "x <= 1": lambda x: x <= 1,
+    }
+    for condition, is_true in conditions.items():
+        rows = rows_of(f"SELECT r FROM train WHERE {condition} ORDER BY r", tmp_path / "d")
+        assert [row["r"] for row in rows] == [row for row, x in known.items() if is_true(x)], condition
+    pairs = sum(one == other for one in known.values() for other in known.values())
+    assert rows_of("SELECT count(*) AS n FROM train a JOIN train b USING (x)", tmp_path / "d") == [
+        {"n": pairs}
+    ]
+
+
+@pytest.mark.parametrize("condition", ["true", "r > 0"])
+def test_lists_without_a_label_are_empty(tmp_path, condition):
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {r: int64, w: {kind: label, names: [p, q], shape: [null]}}"
+    )
+    rs.write(schema, [{"r": row, "w": []} for row in range(2)], tmp_path / "d", shuffle=None)
+    rows = rows_of(f"SELECT * FROM train WHERE {condition}", tmp_path / "d")
+    assert rows == [{"r": row, "w": []} for row in range(2) if condition == "true" or row]
+    scanner = Scanner.of_rows(tmp_path / "d")
+    assert sum(map(len, Condition(f"len(w) = 0 AND {condition}", scanner).batches())) == len(rows)
+
+
+def test_files_without_rows_and_rows_without_features_are_counted(tmp_path):
+    write(tmp_path / "none.tfrecord")
+    write(tmp_path / "hollow.tfrecord", example(), example(), example())
+    for name, rows in {"none": 0, "hollow": 3}.items():
+        assert rows_of("SELECT count(*) AS n FROM records", tmp_path / f"{name}.tfrecord") == [{"n": rows}]
+
+
+def test_a_pivot_is_a_query(data):
+    counted = rows_of(
+        "PIVOT (SELECT id % 3 AS m, side FROM d) ON m USING count(*) ORDER BY side", f"d={data}"
+    )
+    assert counted == [
+        {"side": side}
+        | {str(m): sum(row["id"] % 3 == m and row["side"] == n for row in ROWS) for m in range(3)}
+        for n, side in enumerate(["left", "right"])
+    ]
+    for sql in ("CREATE TABLE x AS PIVOT d ON side", "PIVOT d ON side; SELECT 1"):
+        with pytest.raises(SpecError, match="SQL: expected one query, got "):
+            rows_of(sql, f"d={data}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from recordspec._duckdb import connected, errors_of
+from recordspec._duckdb import connected, errors_of, readable, register
 from recordspec.errors import Problem, SpecError, nearest
 from recordspec.inspect.scan_columns import CONTENT, KEY
 from recordspec.inspect.sql import named_tables
@@ -124,12 +124,14 @@ def _found(
     progress: Progress | None,
 ) -> Iterator[Leak]:
     """Reads the rows once, and again if some are there twice. Without columns, the content is compared."""
-    named = {f"t{number}": table.placed(columns, _PLACES) for number, table in enumerate(tables.values())}
+    named = {
+        f"t{number}": readable(table.placed(columns, _PLACES)) for number, table in enumerate(tables.values())
+    }
     errors = partial(errors_of, "", {name: table.schema.names for name, table in named.items()})
     with connected(memory=memory) as connection, errors(named.values()):
         for name, table in named.items():
             table.progress = progress or table.progress
-            connection.register(name, table)
+            register(connection, name, table)
         # named by their place: for DuckDB, upper and lower case are the same
         values = [f"value{number}" for number in range(len(columns))]
         # a struct: of NaN, DuckDB 1.4 would look for an equal one by Arrow's rules, by which there is none

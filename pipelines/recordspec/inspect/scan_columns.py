@@ -12,7 +12,15 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError
-from recordspec.inspect.columns import ColumnType, are_single, first_row, keys_of, type_of, values_by_kind
+from recordspec.inspect.columns import (
+    ColumnType,
+    are_single,
+    first_row,
+    is_list_type,
+    keys_of,
+    type_of,
+    values_by_kind,
+)
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey
 from recordspec.inspect.scan import FIRST, FileRange, RowBatch, Scanner, check_readable, decoded
 from recordspec.inspect.scan import scan as scan_file
@@ -226,6 +234,57 @@ class PlaceColumn:
             return numbers_array(rows.batch.numbers)
         text = rows.split if self.place == "split" else str(rows.batch.path)
         return arrow().repeat(arrow().scalar(text, self.type), len(rows.batch))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextColumn:
+    """A column of lists of labels as lists of text: DuckDB 1 fails where a batch has no label."""
+
+    of: ScanColumn
+
+    @property
+    def name(self) -> str:
+        return self.of.name
+
+    @property
+    def type(self) -> Any:
+        return _without_dictionaries(self.of.type)
+
+    @property
+    def features(self) -> tuple[TableColumn, ...]:
+        return self.of.features
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.of.keys
+
+    @property
+    def of_whole_rows(self) -> bool:
+        return self.of.of_whole_rows
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        return self.of.array(rows).cast(self.type)
+
+
+def _without_dictionaries(type_: Any) -> Any:
+    pyarrow = arrow()
+    if pyarrow.types.is_dictionary(type_):
+        return type_.value_type
+    if pyarrow.types.is_fixed_size_list(type_):
+        return pyarrow.list_(_without_dictionaries(type_.value_type), type_.list_size)
+    if is_list_type(type_):
+        return pyarrow.large_list(_without_dictionaries(type_.value_type))
+    if pyarrow.types.is_struct(type_):
+        return pyarrow.struct([(field.name, _without_dictionaries(field.type)) for field in type_])
+    return type_
+
+
+def without_dictionaries(columns: Mapping[str, ScanColumn]) -> dict[str, ScanColumn]:
+    """The columns, in which lists of labels are lists of text."""
+    return {
+        name: TextColumn(of=column) if "dictionary" in str(column.type) else column
+        for name, column in columns.items()
+    }
 
 
 class RowDecoder:

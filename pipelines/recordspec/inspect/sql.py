@@ -13,16 +13,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec._duckdb import connect, connected, duckdb_module, errors_of, interrupting, reader_of
+from recordspec._duckdb import (
+    connect,
+    connected,
+    duckdb_module,
+    errors_of,
+    interrupting,
+    is_first_version,
+    readable,
+    reader_of,
+    register,
+)
 from recordspec.errors import (
     Problem,
     RecordError,
     RecordspecError,
     SpecError,
-    State,
 )
 from recordspec.inspect.scan import RowBatch, Scanner
-from recordspec.inspect.scan_columns import KEY, PLACES, ColumnReader, ScanColumn, all_columns
+from recordspec.inspect.scan_columns import (
+    KEY,
+    PLACES,
+    ColumnReader,
+    ScanColumn,
+    all_columns,
+    without_dictionaries,
+)
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import ALL
@@ -101,18 +117,17 @@ def query(
         StoreError: the memory, or the disk, is full.
         MissingExtra: without DuckDB.
     """
+    tables = {name: readable(table) for name, table in tables.items()}
     columns = {name: table.schema.names for name, table in tables.items()}
     errors = partial(errors_of, sql, columns, tables.values())
     with connected(memory=memory) as connection, interrupting(connection), errors():
         hint = "in SQL they are one: give one another name, `b=FILES`"
         _check_case(sql, list(tables), "tables whose names differ in more than case", hint)
         for name, table in tables.items():
-            if not table.schema.names:
-                raise SpecError(State(where=name, got="has no columns", hint="its records hold nothing"))
             expected = "names that differ in more than case"
             _check_case(sql, table.schema.names, expected, "`export` writes both")
             table.progress = progress or table.progress
-            connection.register(name, table)
+            register(connection, name, table)
         _check_statement(connection, sql)
         reader = reader_of(connection.sql(sql))
         schema = _distinct(reader.schema)
@@ -133,10 +148,14 @@ def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> Non
 
 def _check_statement(connection: Any, sql: str) -> None:
     """Raises SpecError for what is not one query."""
-    statements = connection.extract_statements(sql)
     kinds = duckdb_module().StatementType
+    # PIVOT is a query that makes a type of its columns first: in DuckDB 1 by a statement without a text, in
+    # DuckDB 2 as a part of one with several
+    statements = [one for one in connection.extract_statements(sql) if one.type != kinds.CREATE or one.query]
+    makes = re.search(r"\bcreate\b", _STRINGS.sub("", sql.lower()))
     # DESCRIBE, SUMMARIZE and SHOW are queries, too
-    wrong = [one for one in statements if one.type not in (kinds.SELECT, kinds.EXPLAIN)]
+    queries = (kinds.SELECT, kinds.EXPLAIN, *([] if makes else [kinds.MULTI]))
+    wrong = [one for one in statements if one.type not in queries]
     if len(statements) != 1 or wrong:
         got = str(wrong[0].type).rpartition(".")[2].rstrip("'>") if wrong else f"{len(statements)} statements"
         raise SpecError(Problem(where="SQL", expected="one query", got=got.partition(":")[0]))
@@ -174,13 +193,17 @@ class Condition:
         # one thread: a call takes 0.8 ms of CPU instead of 1.0, and the rows stay in their order
         self._connection = connect(threads=1)
         names = self._names()
-        columns = all_columns(scanner)
+        columns = self._columns()
         if not all(_meant(name, columns) for name in names):
-            columns = all_columns(scanner, stored=True)
+            columns = self._columns(stored=True)
         needed = list(dict.fromkeys(column for name in names for column in _meant(name, columns)))
         self._check(needed, columns)
         needed = needed or [*columns][-1:]  # a table without columns has no number of rows
         self._reader = ColumnReader([columns[name] for name in needed], scanner)
+
+    def _columns(self, *, stored: bool = False) -> dict[str, ScanColumn]:
+        columns = all_columns(self._scanner, stored=stored)
+        return without_dictionaries(columns) if is_first_version() else columns
 
     def _names(self) -> list[str]:
         """The names in the condition, of columns and of others. Raises SpecError for what is no condition."""

@@ -45,6 +45,7 @@ from recordspec.inspect.scan_columns import (
     columns_of,
     places_of_rows,
     schema_of,
+    without_dictionaries,
 )
 from recordspec.locations import Location
 from recordspec.progress import Progress
@@ -229,6 +230,10 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         """The same table, of which these columns of text are bytes."""
         binary = (*self._arguments["binary"], *columns)
         return type(self)(self._arguments | {"binary": binary}, self._condition)
+
+    def without_dictionaries(self) -> RecordTable:
+        """The same table, whose labels are text."""
+        return self._with(_columns=without_dictionaries(self._columns))
 
     @property
     def key(self) -> tuple[str, ...]:

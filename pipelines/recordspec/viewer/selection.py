@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
+from recordspec._duckdb import quoted
 from recordspec.errors import Problem, SpecError
 from recordspec.inspect.columns import is_list_type
 from recordspec.inspect.scan import RowBatch, Scanner, UnreadableRecord
@@ -195,7 +196,7 @@ def _condition(choice: Choice, scanner: Scanner, columns: Mapping[str, ScanColum
         parts.append(f"({choice.where}\n)")
     if choice.text:
         text = choice.text.replace("'", "''")
-        tests = [_contains(_quoted(name), column.type, text) for name, column in columns.items()]
+        tests = [_contains(quoted(name), column.type, text) for name, column in columns.items()]
         parts.append(f"({' OR '.join(f'coalesce({test}, false)' for test in tests if test) or 'false'})")
     return Condition(" AND ".join(parts), scanner) if parts else None
 
@@ -214,7 +215,7 @@ def _contains(value: str, kind: Any, text: str) -> str | None:
         is_number = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
         return None if test is None or is_number else f"len([{item} FOR {item} IN {value} IF {test}]) > 0"
     if types.is_struct(kind):
-        tests = [_contains(f"{value}.{_quoted(field.name)}", field.type, text) for field in kind]
+        tests = [_contains(f"{value}.{quoted(field.name)}", field.type, text) for field in kind]
         return " OR ".join(f"coalesce({test}, false)" for test in tests if test) or None
     if types.is_floating(kind) and _NUMBER.fullmatch(text):
         return f"({value} = {text} OR CAST({value} AS VARCHAR) = '{text}')"  # as of 0.1, and of 12
@@ -223,10 +224,6 @@ def _contains(value: str, kind: Any, text: str) -> str | None:
     if types.is_large_string(kind) or types.is_string(kind) or types.is_dictionary(kind):
         return f"contains(lower(CAST({value} AS VARCHAR)), lower('{text}'))"
     return None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _order_of(column: Any) -> Any:
