@@ -22,11 +22,21 @@ from recordspec.errors import (
     one_of,
 )
 
+# What is expected instead of a list that is compared with one value.
+COMPARISON_WITH_LIST = "a comparison with a list"
 # Rows of a record batch of a result.
 _BATCH = 1 << 12
 _MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
 _MISSING_TABLE = re.compile(r"Table with name (.+?) does not exist")
 _MISSING_FUNCTION = re.compile(r'Function with name "?(.+?)"? does not exist')
+# A name that is unknown, or a sign at which SQL cannot be parsed.
+_UNKNOWN = re.compile(
+    r'(?:Referenced (?:column|table)|Catalog|at or near) "(.+?)"|Table with name (.+?) does not exist'
+)
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_OF_LIST = re.compile(r"cast \(\w+ -> .*\[\]\)|values of type .*\[\] and|type \w+ and type .*\[\]")
+_SIZE = re.compile(r"\d+(\.\d+)? ?[kmgt]i?b", re.IGNORECASE)
 _CANDIDATES = re.compile(r'"((?:[^"]|"")+)"')
 # What had another form before conditions were SQL.
 _OTHER_FORMS = {
@@ -90,6 +100,8 @@ def connect(folder: str = "", *, memory: str | None = None, threads: int | None 
 
     Raises SpecError for another memory than a size such as `2GiB`, MissingExtra without DuckDB.
     """
+    if memory is not None and not _SIZE.fullmatch(memory.strip()):
+        raise SpecError(Problem(path=("memory",), expected="a size such as 2GiB", got=f"`{memory}`"))
     # not as parameters of SQL, for which DuckDB 1.4 imports pandas
     config = {"temp_directory": folder, "memory_limit": memory, "threads": threads}
     config = {name: value for name, value in config.items() if value is not None}
@@ -188,16 +200,18 @@ def _translated(
 ) -> RecordspecError:
     kind, _, message = text.partition(" Error: ")
     message = message or text
+    if name := takes_quotes(
+        message, sql, [*columns, *(name for names in columns.values() for name in names)]
+    ):
+        hint = "a name with other characters than letters, digits and _ takes double quotes"
+        return SpecError(Problem(where=where, expected=quoted(name), got=f"`{name}`", hint=hint))
+    if _OF_LIST.search(message):
+        hint = "`1 IN x` is true of a list `x` that has a 1, and `len(x)` is its length"
+        return SpecError(
+            Problem(where=where, expected=COMPARISON_WITH_LIST, got=_first_line(message), hint=hint)
+        )
     if column := _MISSING_COLUMN.search(message):
-        known = {name for names in columns.values() for name in names}
-        line = message.partition("Candidate bindings:")[2].partition("\n")[0]
-        candidates = [f"`{name}`" for name in _CANDIDATES.findall(line) if name in known]
-        hint = nearest(column[1], sorted(known))
-        if f'"{column[1]}"' in sql:
-            hint += "; " * bool(hint) + f"a text takes single quotes: '{column[1]}'"
-        elif not hint and candidates:
-            hint = f"the nearest: {', '.join(candidates)}"
-        return SpecError(Problem(where=where, expected=a_column, got=f"`{column[1]}`", hint=hint))
+        return _missing_column(column, message, sql, columns, where, a_column)
     if table := _MISSING_TABLE.search(message):
         hint = nearest(table[1], columns)
         return SpecError(Problem(where=where, expected=one_of(list(columns)), got=f"`{table[1]}`", hint=hint))
@@ -208,11 +222,51 @@ def _translated(
         return SpecError(
             Problem(where=where, expected="a function of DuckDB", got=f"`{function[1]}`", hint=hint)
         )
-    lines = [line for line in message.splitlines() if line.strip()]
     if kind == "Permission":
         expected = f"SQL over {one_of(list(columns))} alone"
-        return SpecError(Problem(where=where, expected=expected, got=lines[0].partition(" - ")[0]))
+        return SpecError(
+            Problem(where=where, expected=expected, got=_first_line(message).partition(" - ")[0])
+        )
     if kind == "Out of Memory":
         more = "; --memory gives it more, and what it keeps on disk needs a place there" * (where == "SQL")
-        return StoreError(State(where=where, got="needs more memory", hint=f"{lines[0]}{more}"))
-    return SpecError(Problem(where=where, expected="", got=lines[0]))
+        return StoreError(State(where=where, got="needs more memory", hint=f"{_first_line(message)}{more}"))
+    return SpecError(Problem(where=where, expected="", got=_first_line(message)))
+
+
+def _missing_column(
+    column: re.Match[str],
+    message: str,
+    sql: str,
+    columns: Mapping[str, Sequence[str]],
+    where: str,
+    a_column: str,
+) -> SpecError:
+    known = {name for names in columns.values() for name in names}
+    line = message.partition("Candidate bindings:")[2].partition("\n")[0]
+    candidates = [f"`{name}`" for name in _CANDIDATES.findall(line) if name in known]
+    hint = nearest(column[1], sorted(known))
+    if column[1] == "key":
+        hint = "it is a column of datasets that have a key"
+    if f'"{column[1]}"' in sql:
+        hint += "; " * bool(hint) + f"a text takes single quotes: '{column[1]}'"
+    elif not hint and candidates:
+        hint = f"the nearest: {', '.join(candidates)}"
+    return SpecError(Problem(where=where, expected=a_column, got=f"`{column[1]}`", hint=hint))
+
+
+def takes_quotes(message: str, sql: str, names: Iterable[str]) -> str:
+    """The name that SQL has without the double quotes that it takes, if an error is of a part of it; else an
+    empty text."""
+    bare = _QUOTED.sub("''", sql.lower())
+    if (unknown := _UNKNOWN.search(message)) is None:
+        return ""
+    part = (unknown[1] or unknown[2]).strip('"').lower()
+    for name in sorted(names, key=len, reverse=True):
+        is_bare = re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", bare)
+        if is_bare and not _WORD.fullmatch(name) and part in name.lower():
+            return name
+    return ""
+
+
+def _first_line(message: str) -> str:
+    return next(line for line in message.splitlines() if line.strip())

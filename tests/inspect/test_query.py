@@ -15,6 +15,8 @@ from recordspec.inspect.scan import Scanner
 from recordspec.inspect.show import RecordViewer
 from recordspec.wire.framing import framed
 
+OF_LIST = "(`1 IN x` is true of a list `x` that has a 1, and `len(x)` is its length)"
+
 
 @pytest.mark.parametrize(
     ("where", "holds"),
@@ -72,7 +74,12 @@ def test_the_key_of_a_dataset_and_dates_are_columns(tmp_path):
         ("row_number() OVER () > 3", "WHERE clause cannot contain window functions!"),
         ("id", "expected a condition in SQL, got `id`, which is BIGINT (a comparison is true or false)"),
         ("'left'", "expected a condition in SQL, got `'left'`, which is VARCHAR (a comparison is true or false)"),
-        ("many > 3", "Cannot compare values of type FLOAT[] and type INTEGER_LITERAL - an explicit cast is required"),
+        ("many > 3", f"expected a comparison with a list, got Cannot compare values of type FLOAT[] and type INTEGER_LITERAL - an explicit cast is required {OF_LIST}"),
+        ("many = 3", f"expected a comparison with a list, got Unimplemented type for cast (INTEGER -> FLOAT[]) {OF_LIST}"),
+        ("side = 'lef'", "side: expected one of left, right, got `lef` (did you mean `left`?)"),
+        ("side <> 'up'", "side: expected one of left, right, got `up`"),
+        ("id = 1 OR side IN ('left', 'rihgt')", "side: expected one of left, right, got `rihgt` (did you mean `right`?)"),
+        ("key = 3", "expected a feature, or a key of the first records, got `key` (it is a column of datasets that have a key)"),
         ("read_text('x') = 'y'", 'Function "read_text" is a table function but it was used as a scalar function. This function has to be called in a FROM clause (similar to a table).'),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import tempfile
 import threading
@@ -186,8 +187,9 @@ def test_a_query_has_a_folder_and_memory_of_its_own(data, tmp_path, monkeypatch)
     assert len(rows_of(sql, source, memory="200MB")) == 3
     with pytest.raises(StoreError, match="`SQL` needs more memory"):
         rows_of("SELECT list(range) FROM range(10_000_000), d", source, memory="20MB")
-    with pytest.raises(SpecError, match="SQL: "):
-        rows_of("SELECT 1", source, memory="much")
+    for size in ("much", "5", "5x"):
+        with pytest.raises(SpecError, match=f"memory: expected a size such as 2GiB, got `{size}`"):
+            rows_of("SELECT 1", source, memory=size)
     assert not list(tmp_path.iterdir())
 
 
@@ -344,3 +346,23 @@ def test_a_pivot_is_a_query(data):
     for sql in ("CREATE TABLE x AS PIVOT d ON side", "PIVOT d ON side; SELECT 1"):
         with pytest.raises(SpecError, match="SQL: expected one query, got "):
             rows_of(sql, f"d={data}")
+
+
+@pytest.mark.parametrize("name", ["b-c", "c/d", "g.h", "i j"])
+def test_a_name_that_is_no_word_takes_double_quotes(tmp_path, name):
+    path = file_of(
+        tmp_path / "x", [record_of({name: ("int64", [1]), "a": ("int64", [2]), "A": ("int64", [3])})]
+    )
+    says = re.escape(
+        f'expected "{name}", got `{name}` (a name with other characters than letters, digits and _'
+    )
+    with pytest.raises(SpecError, match=says):
+        rows_of(f"SELECT {name} FROM x", f"x={path}")
+    # `a` in double quotes is no column that is two
+    assert rows_of(f'SELECT "{name}" AS "of a" FROM x', f"x={path}") == [{"of a": 1}]
+    with pytest.raises(SpecError, match=f'{says}|the name "{name}" takes its double quotes'):
+        Condition(f"{name} = 1", Scanner.of_rows(path))
+    if "/" not in name:
+        with pytest.raises(SpecError, match=says):
+            rows_of(f"SELECT 1 FROM {name}", f"{name}={path}")
+        assert rows_of(f'SELECT 1 AS one FROM "{name}"', f"{name}={path}") == [{"one": 1}]

@@ -57,7 +57,7 @@ PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
 PATTERN = _Place(location, str)
 NAMED_PATTERN = _NamedPattern(location, str)
 
-_NAMED_FILES = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
+_NAMED_FILES = re.compile(r"([^/=]+)=(.+)", re.DOTALL)  # any name, in SQL in double quotes
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)

@@ -14,22 +14,28 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec._duckdb import (
+    COMPARISON_WITH_LIST,
     connect,
     connected,
     duckdb_module,
     errors_of,
     interrupting,
     is_first_version,
+    quoted,
     readable,
     reader_of,
     register,
+    takes_quotes,
 )
 from recordspec.errors import (
     Problem,
     RecordError,
     RecordspecError,
     SpecError,
+    nearest,
+    one_of,
 )
+from recordspec.inspect.columns import is_list_type
 from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.inspect.scan_columns import (
     KEY,
@@ -52,10 +58,16 @@ RECORDS = "records"
 # A condition is evaluated for so many rows or bytes of small batches together, since a call of DuckDB takes
 # 0.8 ms: a file of 10 records takes 0.2 ms, alone 1.1.
 _ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
+# Parts of a condition that compare their parts; `contains` asks a list for an item, and a text for a part.
+_OF_LISTS = {"contains", "list_contains", "list_has", "array_contains", "array_has"}
+_COMPARISONS = {"COMPARISON", "COMPARE_IN", "COMPARE_NOT_IN", *_OF_LISTS}
+# Classes of a label that a message names.
+_MOST_NAMES = 20
 # A condition as a query, which its brackets and its last line hold together, whatever it ends in.
 _WHERE = "SELECT 1 FROM records WHERE ({}\n)"
 # the same without: `1) OR (1` is no condition
 _BARE = "SELECT 1 FROM records WHERE {}\n"
+_NAMES = re.compile(r'"((?:[^"]|"")+)"')
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
 
 
@@ -139,9 +151,12 @@ def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> Non
     one for SQL: it would get one of them."""
     known: dict[str, str] = {}
     words = _STRINGS.sub("", sql.lower())
+    quoted_names = set(_NAMES.findall(words))
+    words = _NAMES.sub("", words)
     for name in names:
         other = known.setdefault(name.lower(), name)
-        if other != name and re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words):
+        is_bare = re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words)
+        if other != name and (is_bare or name.lower().replace('"', '""') in quoted_names):
             got = f"`{other}` and `{name}`"
             raise SpecError(Problem(where="SQL", expected=expected, got=got, hint=hint))
 
@@ -192,12 +207,14 @@ class Condition:
         self._where, self._scanner = where, scanner
         # one thread: a call takes 0.8 ms of CPU instead of 1.0, and the rows stay in their order
         self._connection = connect(threads=1)
-        names = self._names()
+        parts = self._parts()
+        names = [name for part in parts for name in part.get("column_names", ())]
         columns = self._columns()
         if not all(_meant(name, columns) for name in names):
             columns = self._columns(stored=True)
         needed = list(dict.fromkeys(column for name in names for column in _meant(name, columns)))
         self._check(needed, columns)
+        _check_classes(parts, columns)
         needed = needed or [*columns][-1:]  # a table without columns has no number of rows
         self._reader = ColumnReader([columns[name] for name in needed], scanner)
 
@@ -205,8 +222,8 @@ class Condition:
         columns = all_columns(self._scanner, stored=stored)
         return without_dictionaries(columns) if is_first_version() else columns
 
-    def _names(self) -> list[str]:
-        """The names in the condition, of columns and of others. Raises SpecError for what is no condition."""
+    def _parts(self) -> list[Any]:
+        """The nodes of the syntax tree. Raises SpecError for what is no condition."""
         where = self._where.strip()
         if not where:
             raise _no_condition("nothing")
@@ -219,6 +236,8 @@ class Condition:
             raise _no_condition("one that is nested too deeply") from None
         if tree["error"]:
             hint, at = tree["error_message"], int(tree.get("position") or 0)
+            if name := takes_quotes(hint, where, self._columns(stored=True)):
+                raise _no_condition(f"`{where}`", f"the name {quoted(name)} takes its double quotes")
             is_end = at >= len(_WHERE.format(where).encode()) - 2
             raise _no_condition(f"`{where}`", "syntax error at its end" if is_end else hint)
         node, model_node = (parsed["statements"][0]["node"] for parsed in (tree, model))
@@ -230,7 +249,7 @@ class Condition:
         for kind, got in (("SUBQUERY", "a query in it"), ("STAR", "`*`, which stands for several columns")):
             if any(part.get("class") == kind for part in nodes):
                 raise _no_condition(got, "`recordspec query` takes whole queries")
-        return [name for part in nodes for name in part.get("column_names", ())]
+        return nodes
 
     def _parsed(self, where: str, query: str = _WHERE) -> Any:
         """The syntax tree of a condition as that of a query."""
@@ -264,9 +283,20 @@ class Condition:
             self._connection.execute(_WHERE.format(self._where)).fetchall()
             described = self._connection.execute(f"DESCRIBE SELECT ({self._where}\n) FROM records")
             type_ = described.fetchall()[0][1]
+            self._connection.execute("INSERT INTO records DEFAULT VALUES")
+            self._check_lists()
             self._connection.execute("DROP TABLE records")
         if type_ != "BOOLEAN":
             raise _no_condition(f"`{self._where}`, which is {type_}", "a comparison is true or false")
+
+    def _check_lists(self) -> None:
+        """Raises SpecError for a list that is compared with a value: DuckDB tells it where it has a row."""
+        try:
+            with self._errors():
+                self._connection.execute(f"SELECT ({self._where}\n) FROM records").fetchall()
+        except SpecError as error:
+            if error.problems[0].expected == COMPARISON_WITH_LIST:
+                raise
 
     def interrupt(self) -> None:
         """Ends a call of DuckDB, from another thread: `matches` raises KeyboardInterrupt."""
@@ -330,6 +360,42 @@ class Condition:
             sql = f"SELECT coalesce(({self._where}\n), false) AS chosen FROM records"
             chosen: Mask = self._connection.execute(sql).fetchnumpy()["chosen"]
         return chosen
+
+
+def _check_classes(parts: Sequence[Any], columns: Mapping[str, ScanColumn]) -> None:
+    """Raises SpecError for a label that is compared with a text that is no class."""
+    for part in parts:
+        kinds = {str(part.get(name)) for name in ("class", "type", "function_name")}
+        if kinds.isdisjoint(_COMPARISONS):
+            continue
+        sides = [*_sides(part)]
+        named = [name for side in sides for name in side.get("column_names", ())]
+        # of DuckDB 2, and of DuckDB 1
+        constants = [side.get("literal") or side.get("value") for side in sides]
+        texts = [each.get("text") or each.get("value") for each in constants if isinstance(each, dict)]
+        for column in (columns[each] for name in named for each in _meant(name, columns)):
+            if kinds.isdisjoint(_OF_LISTS) or is_list_type(column.type):
+                _check_class([text for text in texts if isinstance(text, str)], column)
+
+
+def _sides(part: Any) -> Iterator[Any]:
+    """The nodes that are compared."""
+    for value in part.values():
+        for side in value if isinstance(value, list) else [value]:
+            if isinstance(side, dict):
+                yield side.get("expression", side)  # an argument of a function in DuckDB 2
+
+
+def _check_class(texts: Sequence[str], column: ScanColumn) -> None:
+    for feature in (each.feature for each in column.features):
+        names = feature.class_names
+        if not names or feature.columns()[0].storage != "int64":
+            continue  # a stored name may be another one
+        for text in texts:
+            if text not in names and not text.lstrip("-").isdigit():  # an index without a name is its digits
+                some = one_of(names) if len(names) <= _MOST_NAMES else f"one of {len(names)} classes"
+                path, hint = (feature.name,), nearest(text, names)
+                raise SpecError(Problem(where="where", path=path, expected=some, got=f"`{text}`", hint=hint))
 
 
 def _no_condition(got: str, hint: str = "") -> SpecError:

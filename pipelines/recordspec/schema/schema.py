@@ -13,6 +13,7 @@ from recordspec.errors import (
     Problem,
     RecordError,
     SpecError,
+    StoreError,
     counted,
     describe,
     nearest,
@@ -372,6 +373,11 @@ def parse_file(path: Location) -> tuple[MappingNode, Log]:
     """
     try:
         return document(read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE), str(path))
+    except StoreError:
+        if not path.is_dir():
+            raise
+        expected, hint = "a feature spec or a config", "its file comes before the files of the data"
+        raise SpecError(Problem(where=str(path), expected=expected, got="a folder", hint=hint)) from None
     except SpecError:
         kind = file_type(path)
         if kind is None:
