@@ -366,3 +366,35 @@ def test_a_name_that_is_no_word_takes_double_quotes(tmp_path, name):
         with pytest.raises(SpecError, match=says):
             rows_of(f"SELECT 1 FROM {name}", f"{name}={path}")
         assert rows_of(f'SELECT 1 AS one FROM "{name}"', f"{name}={path}") == [{"one": 1}]
+
+
+ODD_VALUES = {
+    "'340282366920938463463374607431768211455'::UHUGEINT": str(2**128 - 1),
+    "'24:00'::TIME": "24:00:00",
+    "'12:00:00+02:30'::TIMETZ": "12:00:00+02:30",
+    "'0101'::BIT": "0101",
+    "'-123456789012345678901234567890123456789012345'::BIGNUM": "-" + "1234567890" * 4 + "12345",
+    "TIMESTAMP '2020-01-12 01:00:00' - TIMESTAMP '2020-01-01'": "11 days 01:00:00",
+    "[INTERVAL 14 MONTH]": ["1 year 2 months"],
+    "{'TIME': '24:00'::TIME, 'bit': 1}": {"TIME": "24:00:00", "bit": 1},
+    "TIMESTAMPTZ '2020-01-01 01:30:00+02'": "2019-12-31T23:30:00.000000Z",
+}
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_values_that_arrow_does_not_have_are_text(data, tmp_path, value):
+    expected, sql = ODD_VALUES[value], f"SELECT {value} AS x, id, id FROM d WHERE id = 3"
+    assert rows_of(sql, f"d={data}") == [{"x": expected, "id": 3, "id_1": 3}]
+    for suffix in (".csv", ".parquet"):
+        out = location(tmp_path / f"out{suffix}")
+        with saving(out, force=False) as save, query(sql, tables_of(sql, f"d={data}")) as result:
+            assert save(result) == 1
+    if isinstance(expected, str) and not value.startswith("TIMESTAMPTZ"):
+        assert parquet.read_table(tmp_path / "out.parquet")["x"].to_pylist() == [expected]
+        assert [row["x"] for row in csv.DictReader((tmp_path / "out.csv").open())] == [expected]
+
+
+def test_the_order_of_rows_is_kept_where_a_value_becomes_text(data):
+    rows = rows_of("SELECT id, INTERVAL (id) DAY AS days FROM d ORDER BY id DESC", f"d={data}")
+    assert [row["id"] for row in rows] == list(range(50))[::-1]
+    assert rows[0]["days"] == "49 days"

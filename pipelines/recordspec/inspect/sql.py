@@ -67,6 +67,12 @@ _MOST_NAMES = 20
 _WHERE = "SELECT 1 FROM records WHERE ({}\n)"
 # the same without: `1) OR (1` is no condition
 _BARE = "SELECT 1 FROM records WHERE {}\n"
+# Types of whose values Arrow, or Python, lacks some: integers beyond 128 bits, 24:00, zones of times, and
+# months of durations. Names of fields and classes are passed over.
+_NOT_IN_ARROW = re.compile(
+    r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|TIMESTAMP WITH TIME ZONE"
+    r"|\b(UHUGEINT|BIGNUM|VARINT|BIT|TIME WITH TIME ZONE|TIMETZ|TIME|TIME_NS|INTERVAL)\b"
+)
 _NAMES = re.compile(r'"((?:[^"]|"")+)"')
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
 
@@ -141,7 +147,7 @@ def query(
             table.progress = progress or table.progress
             register(connection, name, table)
         _check_statement(connection, sql)
-        reader = reader_of(connection.sql(sql))
+        reader = reader_of(_in_arrow(connection.sql(sql)))
         schema = _distinct(reader.schema)
         yield arrow().RecordBatchReader.from_batches(schema, _batches(errors, reader, schema))
 
@@ -174,6 +180,23 @@ def _check_statement(connection: Any, sql: str) -> None:
     if len(statements) != 1 or wrong:
         got = str(wrong[0].type).rpartition(".")[2].rstrip("'>") if wrong else f"{len(statements)} statements"
         raise SpecError(Problem(where="SQL", expected="one query", got=got.partition(":")[0]))
+
+
+def _in_arrow(result: Any) -> Any:
+    """The result of a query, with values of types that Arrow, or Python, does not have as DuckDB's text."""
+    types = list(map(str, result.types))
+    held = [_NOT_IN_ARROW.sub(lambda found: "VARCHAR" if found[1] else found[0], type_) for type_ in types]
+    if held == types:
+        return result
+    parts = enumerate(
+        zip(result.columns, types, held, strict=True), 1
+    )  # by their number: names may come twice
+    return result.project(
+        ", ".join(
+            f"{f'#{number}' if type_ == text else f'CAST(#{number} AS {text})'} AS {quoted(name)}"
+            for number, (name, type_, text) in parts
+        )
+    )
 
 
 def _distinct(schema: Any) -> Any:
