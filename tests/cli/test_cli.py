@@ -52,7 +52,7 @@ def test_count_and_head_tell_what_is_there(home):
         (["count", "folder"], 3, "`folder` has no TFRecords: folder is empty"),
         (["head", "text"], 1, "text: expected a TFRecord file, got text that begins 'hello there, world'"),
         (["build", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
-        (["build", "folder"], 2, "folder: expected a feature spec or a config, got a folder"),
+        (["build", "folder"], 2, "folder: expected the file of a feature spec or of a config, got a folder"),
         (["build", "text"], 2, "text:1:1: expected a mapping, got str `hello there, world`"),
         (["explain", "text"], 2, "text:1:1: expected a mapping, got str `hello there, world`"),
         (

@@ -376,8 +376,8 @@ def parse_file(path: Location) -> tuple[MappingNode, Log]:
     except StoreError:
         if not isinstance(path, LocalPath) or not path.is_dir():
             raise
-        expected, hint = "a feature spec or a config", "its file comes before the files of the data"
-        raise SpecError(Problem(where=str(path), expected=expected, got="a folder", hint=hint)) from None
+        expected = "the file of a feature spec or of a config"
+        raise SpecError(Problem(where=str(path), expected=expected, got="a folder")) from None
     except SpecError:
         kind = file_type(path)
         if kind is None:
