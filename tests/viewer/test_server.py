@@ -193,6 +193,28 @@ def test_a_port_that_is_taken_and_files_that_are_missing_are_told(server, folder
         assert run.stderr.startswith(said)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the data of a process")
+def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
+    program = """if True:
+        import resource
+        from recordspec import StoreError
+        from recordspec.inspect.scan import Scanner
+        from recordspec.inspect.sql import Condition
+        from recordspec.viewer.server import limit_memory
+        limit_memory(1 << 30)
+        for where in ("len(range(200000000 + n)) > 0", "n < 3"):
+            try:
+                print(sum(map(len, Condition(where, Scanner("data")).batches())))
+            except StoreError as error:
+                print(error)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+    """
+    run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    refused, found, peak = run.stdout.splitlines()
+    assert refused.startswith("`where` needs more memory: ")
+    assert (found, int(peak) < 1024) == ("3", True)
+
+
 def test_rows_that_are_chosen_are_found_and_sorted(server):
     path = "/api/rows?first=1&count=2&where=n+%25+2+%3D+0+AND+side+%3D+%27left%27&sort=n&descending="
     answer = polled(server, path)

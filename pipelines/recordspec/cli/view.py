@@ -7,6 +7,9 @@ import click
 from recordspec.cli.options import PATTERN, spec_option
 from recordspec.locations import Location
 
+# The least that the page may take of the memory; it may take half of what is free.
+_LEAST = 4 << 30
+
 
 @click.command(short_help="Show records on a page in the browser.")
 @click.argument("files", nargs=-1, required=True, type=PATTERN)
@@ -27,9 +30,11 @@ def view(
     it. Needs the extra `view`.
     """
     from recordspec.cli.stats import is_yaml, to_read
+    from recordspec.reading.memory import available
     from recordspec.viewer.files import ViewedFiles
-    from recordspec.viewer.server import serve
+    from recordspec.viewer.server import limit_memory, serve
 
+    limit_memory(max(_LEAST, available() // 2))
     batches = None
     if len(files) == 1 and is_yaml(files[0]):
         from recordspec.pipeline import Pipeline
