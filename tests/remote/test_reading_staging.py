@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -26,6 +28,7 @@ from recordspec.remote import RemotePath
 from recordspec.schema.options import from_python
 from recordspec.store.expand import expand
 from recordspec.store.manifest import FILE as MANIFEST
+from recordspec.wire.framing import framed
 from shell import run_here
 from waiting import wait_until
 
@@ -280,6 +283,21 @@ def test_a_corrupt_object_is_named_with_its_record(bucket, tmp_path, compression
     with pytest.raises(rs.RecordError) as named, rs.locating(SCHEMA, bucket):
         ids(given)
     assert str(named.value).startswith(f"{place}: record {record} at byte ")
+
+
+def test_an_object_in_whose_middle_tensorflow_ends_is_named(bucket, tmp_path):
+    """Joined files, one of them empty: of 50 rows, TensorFlow reads 20 without a word."""
+    parts = [
+        b"".join(framed(SCHEMA.encode(row)) for row in rows(*ends)) for ends in ((0, 20), (0, 0), (20, 50))
+    ]
+    for name, packed in {"gz": gzip.compress, "zlib": zlib.compress}.items():
+        place = bucket / f"{name}/train.tfrecord.{name}"
+        place.create(b"".join(map(packed, parts)))
+        given = rs.read(SCHEMA, place.parent, batch=10, staging={"folder": str(tmp_path)})
+        with pytest.raises(tf.errors.OpError) as error:
+            ids(given)
+        assert f"{place}: expected whole compressed data, got " in str(error.value)
+        assert "(`recordspec repair` reads on)" in str(error.value)
 
 
 def test_compressed_copies_of_other_writers_are_hashed_each_time(bucket, tmp_path, server, caplog):

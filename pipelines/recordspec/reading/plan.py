@@ -203,10 +203,8 @@ def plan_files(
         if piece.path in framed:
             continue
         # staging compares the hash of one in a store, which says the same
-        stat = piece.path.peek()
-        if stat is not None and (piece.compression == "none" or piece.shard is None):
-            stamp = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
-            _check_file(piece.path, piece.compression, stamp)
+        if piece.compression == "none" or piece.shard is None:
+            check_file(piece.path, piece.compression)
     return made
 
 
@@ -226,10 +224,18 @@ def _is_believed(files: tuple[File, ...]) -> bool:
     return is_large and len(shards) == len(files)
 
 
+def check_file(path: Location, compression: Compression) -> None:
+    """Raises RecordError for a length that crashes TensorFlow, or compressed data in whose middle it ends.
+
+    Of a file in a store nothing is asked: its copy is checked.
+    """
+    if (stat := path.peek()) is not None:
+        _check_file(path, compression, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+
+
 @lru_cache(1 << 16)
 def _check_file(path: Location, compression: Compression, stamp: tuple[int, ...]) -> None:
-    """Raises RecordError for a length that crashes TensorFlow, and for compressed data in whose middle it
-    ends. A file is checked once for each `stamp`, which changes with it."""
+    """Checks a file once for each `stamp`, which changes with it."""
     if compression == "none":
         tfrecord.check_lengths(path)
     else:

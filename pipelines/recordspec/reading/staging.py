@@ -34,7 +34,7 @@ from recordspec.errors import (
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import LocalPath, Location, local
 from recordspec.reading.options import Staging
-from recordspec.reading.plan import Piece
+from recordspec.reading.plan import Piece, check_file
 from recordspec.reading.transformations import drop_iterators_at_exit, flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
@@ -303,14 +303,18 @@ def _is_counted(piece: Piece) -> bool:
 
 
 def _count(piece: Piece, lease: Lease | None) -> int | None:
-    """The number of its records. Raises RecordError for an invalid length."""
-    if piece.count is not None or not _is_counted(piece):
+    """The number of its records; None if only reading tells it. Raises RecordError for an invalid length, and
+    for compressed data in whose middle TensorFlow ends."""
+    if piece.count is not None:
         return piece.count
     if piece.shard is not None and lease is not None:
         return piece.shard.records
     path = piece.path if lease is None else lease.path
     try:
-        return tfrecord.count(path)
+        if _is_counted(piece):
+            return tfrecord.count(path)
+        check_file(path, piece.compression)
+        return None
     except RecordError as error:
         raise RecordError([named(problem, path, piece) for problem in error.problems]) from None
 
