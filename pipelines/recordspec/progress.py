@@ -25,8 +25,8 @@ class Progress:
     each 30 s.
 
     Args:
-        show: whether anything is shown; by default, if there is a place for it.
-        stream: the place; by default stderr.
+        show: whether to show progress; by default, if there is a stream or a notebook.
+        stream: the text stream; by default stderr.
     """
 
     def __init__(self, *, show: bool | None = None, stream: IO[str] | None = None) -> None:
@@ -83,7 +83,7 @@ class Progress:
     def _print_line(self) -> None:
         self._due = time.monotonic() + _LINE_EACH
         stage = _Stage(*self._stage, rows=self._rows, bytes=self._bytes)
-        with suppress(OSError, ValueError):  # nobody reads it any more
+        with suppress(OSError, ValueError):  # the stream is closed
             print(f"{stage.name}: {stage.text}", file=self._stream, flush=True)
 
 

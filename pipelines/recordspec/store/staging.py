@@ -6,7 +6,8 @@ are removed, the least recently used first. A `.part` is being downloaded by the
 A `.stamp` beside a copy has the size, the times and the inode of the file whose hash was right; its own mtime
 is the last use. A copy that differs from its stamp is hashed again before it is read.
 
-`.lock` has the bytes of all copies, and is empty while a process changes them: if it dies, they are counted.
+`.lock` contains the total size of all copies. It is empty while a process changes them. If that
+process dies, the next one counts the copies.
 """
 
 from __future__ import annotations
@@ -335,8 +336,9 @@ class StagingFolder:
         return freed > 0
 
     def _removals(self, part: str = "") -> Iterator[int]:
-        """Removes the copies that nobody uses but `part`, the least recently used first, one for each step;
-        yields the bytes of each. A step of 0 bytes has counted all copies."""
+        """Removes unused copies except `part`, the least recently used first.
+
+        Yields the bytes that each removal frees, and 0 after it has counted all copies again."""
         for counted in (False, True):
             if counted:
                 self._scan(part)
@@ -354,8 +356,8 @@ class StagingFolder:
         return StoreError(system_problem(f"copy it to {self.folder}", error, str(wanted.remote), hint))
 
     def _scan(self, part: str) -> None:
-        """Counts the bytes of all copies but `part`, and finds the time of the last use, the size on the disk
-        and the path of each, the least recently used first."""
+        """Counts the bytes of all copies, and lists all but `part`, the least recently used first: the time
+        of the last use, the size on the disk, and the path."""
         entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
         files = {entry.name: entry.stat() for entry in entries if entry.name != part}
         copies = []

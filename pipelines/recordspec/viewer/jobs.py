@@ -1,6 +1,6 @@
 """Jobs: work in the background, whose progress pages poll; a job that is no longer polled is cancelled.
 
-So few run at a time: a page that is turned over many times waits for the last one, not for all.
+At most two jobs of a kind run at a time, so a reader who turns many pages waits for the last page alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recordspec.progress import Progress
 _PATIENCE, _FORGOTTEN = 0.7, 10.0
 # Results that are kept, and jobs that run at a time.
 _MOST, _AT_WORK = 8, 2
-# Whether the client has left to whom the current thread answers.
+# Whether the client of the current request has disconnected.
 CLIENT_HAS_LEFT: ContextVar[Callable[[], bool]] = ContextVar("CLIENT_HAS_LEFT", default=lambda: False)
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class JobProgress(Progress):
     Attributes:
         stage: the name of what is done.
         rows, total: the number of rows that are done, and of all; None if that is not known.
-        interrupt: ends a call that does not report its progress.
+        interrupt: interrupts a call that does not report progress, as of DuckDB.
     """
 
     def __init__(self) -> None:
@@ -68,9 +68,9 @@ class Job(Generic[T]):
 
     Args:
         work: receives the progress, and a function that it may call with a first part of what it returns.
-        places: of jobs that run at a time; the job waits for one.
-        is_brief: whether it is cancelled when the client of its last request leaves. Others go on for a
-            while: the client may come back.
+        places: a semaphore, which limits the number of running jobs.
+        is_brief: whether the job is cancelled as soon as the client of its last request disconnects. Another
+            job runs on for 10 s, since the client may come back.
 
     Attributes:
         value: what it returned, or the last part; None without any.
@@ -124,7 +124,9 @@ class Job(Generic[T]):
         return self.is_done and not self.is_whole
 
     def wait(self, until: Callable[[], bool]) -> T | None:
-        """Returns the value so far, after a while, at its end, when something is true, or the client leaves.
+        """Waits for the end of the job, for `until`, or 0.7 s, and returns the value so far.
+
+        Also returns when the client disconnects.
 
         Raises what the work raised.
         """
@@ -158,7 +160,7 @@ class Jobs:
 
     Args:
         most: the number of results that are kept.
-        are_brief: whether a job is cancelled when the client of its last request leaves.
+        are_brief: whether a job is cancelled as soon as the client of its last request disconnects.
     """
 
     def __init__(self, most: int = _MOST, *, are_brief: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import secrets
 import socket
 import sys
@@ -124,7 +125,7 @@ class Routes:
         """Answers with JSON; 404 for what is not there, 400 for what no page asks.
 
         What is wrong with the data, or with a condition, is an answer, too: browsers would log another status
-        as a fault of the page. What waits for the answer is told when the client leaves.
+        as a fault of the page. If the client disconnects, the job that computes the answer is told.
         """
 
         async def answer(request: Request) -> Any:
@@ -228,15 +229,11 @@ def _parts() -> dict[str, bytes]:
 
 
 def limit_memory(most: int) -> None:
-    """Limits the data of this process, in bytes, where the system can (setrlimit(2), on Linux).
+    """Limits the memory of this process to `most` bytes (RLIMIT_DATA of setrlimit(2), which Linux enforces).
 
     DuckDB's limit does not count the values of expressions: the condition `len(range(200000000)) > 0` took
-    14 GB for five rows. With this one, such a condition fails, and the page says why.
+    14 GB for five rows. With this limit, such a condition fails, and the page shows the error.
     """
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
