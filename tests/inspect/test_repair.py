@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ SHARD = "train-00000-of-00002.tfrecord"
 
 def written(folder: Path, **options: Any) -> Path:
     """A dataset of two shards of 100 rows."""
-    rows = [{"id": index, "kind": index % 2} for index in range(200)]
+    rows = [{"id": index, "kind": "ab"[index % 2]} for index in range(200)]
     rs.write(SCHEMA, rows, folder / "data", split="train", shards=2, progress=False, **options)
     return folder / "data"
 
@@ -178,7 +179,73 @@ def test_what_is_said_of_a_split_is_said_as_long_as_its_rows_are_all_there(tmp_p
     old = rs.Manifest.load(tmp_path / "data")
     flip(tmp_path / "data" / old.splits["a"][0].file, 20)
     new = repaired(tmp_path / "data").manifest
-    assert (new.label_counts, new.keys_sha256) == ({"b": old.label_counts["b"]}, None)
+    assert new.label_counts == {"b": old.label_counts["b"]}
+
+
+SECOND = "train-00001-of-00002.tfrecord"
+# What happens to the files of a dataset, and whether the keys of the rows that are left are known afterwards.
+KEYED: dict[str, tuple[Callable[[Path], Any], bool]] = {
+    "a record": (lambda data: flip(data / SHARD, 20), True),
+    "a length": (lambda data: flip(data / SHARD, [*scan(data / SHARD)][3].offset), True),
+    "both files": (lambda data: [flip(data / SHARD, 20), flip(data / SECOND, 20)], True),
+    "cut": (lambda data: os.truncate(data / SHARD, (data / SHARD).stat().st_size // 2), True),
+    "empty": (lambda data: os.truncate(data / SHARD, 0), True),
+    "gone": (lambda data: (data / SHARD).unlink(), True),
+    "another order": (lambda data: edit(data / SHARD, lambda records: records[::-1]), True),
+    "a row twice": (lambda data: edit(data / SHARD, lambda records: [records[1], *records[1:]]), False),
+    "rows of another": (lambda data: shutil.copyfile(data / SECOND, data / SHARD), False),
+    "no schema": (lambda data: [flip(data / SHARD, 20), (data / "schema.yaml").unlink()], False),
+}
+
+
+@pytest.mark.parametrize(("damage", "known"), KEYED.values(), ids=KEYED)
+@pytest.mark.parametrize("options", [{}, {"layout": {"blocks": 16}}], ids=str)
+@pytest.mark.parametrize("key", ["id", ["kind", "id"]], ids=str)
+def test_rows_that_are_left_are_found_by_their_keys(tmp_path, damage, known, options, key):
+    data = written(tmp_path, key=key, **options)
+    damage(data)
+    done = repaired(data)
+    if done.manifest is None or not known:
+        assert done.manifest is None or done.manifest.keys_sha256 is None
+        assert not (tmp_path / "saved/keys.bin").exists()
+        return
+    rows = rs.open(tmp_path / "saved")
+    left = {int(row["id"]) for row in rows}
+    assert (len(left), done.manifest.keys_sha256 is None) == (len(rows), False)
+    for index in range(200):
+        name = index if key == "id" else (["a", "b"][index % 2], index)
+        if index in left:
+            assert int(rows.by_key(name)["id"]) == index
+        else:
+            with pytest.raises(KeyError):
+                rows.by_key(name)
+    lost = [{"id": index, "kind": "ab"[index % 2]} for index in range(200) if index not in left]
+    append = partial(
+        rs.write,
+        SCHEMA,
+        directory=tmp_path / "saved",
+        split="train",
+        append=True,
+        key=key,
+        progress=False,
+        **options,
+    )
+    assert append(rows=lost, allow_empty=True).rows("train") == 200
+    with pytest.raises(RecordError, match="a key that no other row has"):
+        append(rows=[{"id": 7, "kind": "b"}])
+
+
+def test_a_key_that_is_no_feature_is_unknown_for_files_that_changed(tmp_path):
+    rows = [{"name": f"r{index}", "id": index, "kind": index % 2} for index in range(200)]
+    data = tmp_path / "data"
+    rs.write(SCHEMA, rows, data, split="train", shards=2, key="name", progress=False)
+    (data / SECOND).unlink()
+    assert repaired(data).manifest.keys_sha256 is not None
+    assert {int(rs.open(tmp_path / "saved").by_key(f"r{index}")["id"]) - index for index in range(100)} == {0}
+    flip(data / SHARD, 20)
+    done = repaired(data)
+    assert done.manifest.keys_sha256 is None
+    assert "has rows whose keys are unknown: the dataset has no unique keys any more" in done.note
 
 
 DAMAGES = {

@@ -6,17 +6,22 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_errors
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, system_errors
+from recordspec.inspect.scan import Scanner
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
 from recordspec.locations import Location, local, open_file, sync, sync_file
 from recordspec.progress import Progress
+from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand
 from recordspec.store.index import indexed
 from recordspec.store.manifest import (
@@ -31,8 +36,13 @@ from recordspec.store.manifest import (
 )
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shard_names import add_suffix, is_tfrecord_name
+from recordspec.store.shards import stored_schema
 from recordspec.store.transaction import Transaction
 from recordspec.wire.file_types import FileStart
+from recordspec.wire.hashes import Words
+
+if TYPE_CHECKING:
+    from recordspec.schema.schema import Schema
 
 _UNPUBLISHED = "nothing was published"
 
@@ -60,7 +70,7 @@ class RepairReport:
     Attributes:
         files: the repaired files, in order.
         manifest: the manifest of the new folder, if any.
-        reason: why there is no manifest, or empty.
+        reason: why there is no manifest, or why it has no unique keys any more; or empty.
         missing: missing shards that the manifest of the files names.
         left_out: sidecars that differ from the manifest, and how.
     """
@@ -148,7 +158,7 @@ def repair(
         integrities = (FileIntegrity.of(path, old, shards.get(path.name)) for path in paths)
         saved = tuple(_save(one, transaction, progress) for one in integrities)
         _check_any(saved)
-        done = _repaired(paths[0].parent, old, saved)
+        done = _with_keys(_repaired(paths[0].parent, old, saved), paths[0].parent, old, transaction.partial)
         # a file's name need not be UTF-8: other bytes become escapes of JSON
         with (transaction.partial / REPORT_FILE).open(
             "w", encoding="utf-8", errors="backslashreplace"
@@ -213,7 +223,7 @@ def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ..
         for problem in problems
         if problem[0].name not in named and not is_tfrecord_name(problem[0].name)
     )
-    manifest = _of_saved(old, saved, {path.name for path, _ in left_out})
+    manifest = _of_saved(folder, old, saved, {path.name for path, _ in left_out})
     return RepairReport(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
 
 
@@ -228,7 +238,7 @@ def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
     return f"no manifest: the number of rows saved of {uncounted[0]} is unknown" if uncounted else ""
 
 
-def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:
+def _of_saved(folder: Location, old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:
     """The manifest of what was saved, without the sidecars that are left out."""
     shards = {file.integrity.path.name: file.shard for file in saved}
     unchanged = {file.integrity.path.name for file in saved if file.integrity.unchanged}
@@ -238,7 +248,9 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
         for split, many in old.splits.items()
     }
     kept = {split for split, many in old.splits.items() if unchanged.issuperset(part.file for part in many)}
-    # valid for all rows or for none: which ones are lost or changed is unknown
+    rows, keys = sum(map(old.rows, old.splits)), folder / old.name_of(KEYS_FILE)
+    has_keys = keys.name not in left_out and key_hashes.rows(keys) == rows
+    # what `describe` wrote is of all rows
     whole = kept == old.splits.keys()
     new = replace(
         old,
@@ -246,7 +258,7 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
         adopted="",
         label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
         rejected=0 if old.name_of(REJECTS_FILE) in left_out else old.rejected,
-        keys_sha256=old.keys_sha256 if whole and old.name_of(KEYS_FILE) not in left_out else None,
+        keys_sha256=old.keys_sha256 if has_keys else None,
         beside={
             name: sha256
             for name, sha256 in old.beside.items()
@@ -256,13 +268,68 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
     return replace(new, schema=None, fingerprint=None) if old.name_of(SCHEMA_FILE) in left_out else new
 
 
+def _with_keys(done: RepairReport, folder: Location, old: Manifest | None, target: Path) -> RepairReport:
+    """The report, once the hashes of the keys of the saved rows are written, if they are known."""
+    manifest = done.manifest
+    if manifest is None or old is None or manifest.keys_sha256 is None:
+        return done
+    path = target / manifest.name_of(KEYS_FILE)
+    try:
+        sha256 = key_hashes.write(path, _keys(done, folder, old, manifest, target))
+    except StoreError as error:
+        path.unlink()
+        return replace(done, manifest=replace(manifest, keys_sha256=None), reason=str(error))
+    return replace(done, manifest=replace(manifest, keys_sha256=sha256))
+
+
+def _keys(
+    done: RepairReport, folder: Location, old: Manifest, manifest: Manifest, target: Path
+) -> Iterator[Words]:
+    """The hashes of the keys of the saved rows, file by file, uint64 `[n, 2]`.
+
+    Raises StoreError if those of a file that is not as it was written are unknown.
+    """
+    starts, keys = old.starts(), folder / old.name_of(KEYS_FILE)
+    schema = None if manifest.fingerprint is None else stored_schema(folder, manifest)
+    files = {file.shard.file: file.integrity for file in done.files}
+    for shard in chain.from_iterable(manifest.splits.values()):
+        file = files[shard.file]
+        rows = 0 if file.shard is None else file.shard.rows
+        hashed = key_hashes.read(keys, starts[file.path.name], rows)
+        yield hashed if file.unchanged else _decoded_keys(target / shard.file, schema, manifest, hashed)
+
+
+def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before: Words) -> Words:
+    """The hashes of the keys of the saved rows of a file, which are decoded: which of its rows are lost is
+    unknown, and a file with other rows may have replaced it.
+
+    Raises StoreError unless each is among those that the file had, `before`, and no two are equal.
+    """
+    from recordspec.inspect.scan_columns import RowDecoder, columns_of  # as for the schema
+
+    columns = columns_of(scanner := Scanner(path, schema), is_decoded=False, binary=frozenset())
+    named = [columns[name] for name in manifest.key if name in columns and columns[name].features]
+    found = [np.zeros((0, 2), np.uint64)]
+    decoder = RowDecoder(scanner, named)
+    with suppress(RecordError, SpecError):  # not every column of rows is a feature
+        for batch in scanner.batches():
+            rows = decoder.decode(batch)
+            values = {column.name: column.array(rows) for column in named}
+            found.append(key_hashes.hashes(key_hashes.key_bytes(values, manifest.key)))
+        hashed = np.concatenate(found)
+        ours, theirs = (np.ascontiguousarray(words).view("V16")[:, 0] for words in (hashed, before))
+        if np.isin(ours, theirs).all() and len(np.unique(ours)) == len(ours):
+            return hashed
+    hint = "the dataset has no unique keys any more"
+    raise StoreError(State(where=path.name, got="has rows whose keys are unknown", hint=hint))
+
+
 def _copy_rest(folder: Location, target: Path, done: RepairReport) -> None:
     """Copies the sidecars of the dataset."""
     manifest = done.manifest
     if manifest is None:
         return
-    rejects, keys = manifest.rejected > 0, manifest.keys_sha256 is not None
-    own = (SCHEMA_FILE, *[REJECTS_FILE] * rejects, *[KEYS_FILE] * keys)
+    own = (SCHEMA_FILE, *[REJECTS_FILE] * (manifest.rejected > 0))
     names = {*map(manifest.name_of, own), *manifest.beside}
     for name in names - {path.name for path, _ in done.left_out}:
         if (folder / name).is_file():
