@@ -5,13 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import re
+from functools import partial
+from types import SimpleNamespace
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from written_rows import SCHEMA, rows
 
 import recordspec as rs
+from recordspec.schema.options import format_bytes
 from recordspec.store.shard_file import ShardFile
+from recordspec.writing import plan
 from recordspec.writing.sorter import Sorter
+from recordspec.writing.sources.parquet import Parquet
 
 
 @pytest.mark.parametrize(
@@ -72,3 +79,30 @@ def test_an_exception_in_the_callers_block_is_the_callers(tmp_path):
     note = f"{tmp_path}/data: nothing was published, after 1 row"
     assert getattr(caught.value, "__notes__", [note]) == [note]  # Python 3.10 has no notes
     assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_without_room_is_noted_early_and_refused_before_the_first_shard(tmp_path, monkeypatch, caplog):
+    for part in range(2):
+        table = pyarrow.table({"id": range(part, 20_000, 2)})
+        pyarrow.parquet.write_table(table, tmp_path / f"{part}.parquet")
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    source = Parquet(files="*.parquet").open(tmp_path)
+    build = partial(rs.write, schema, source, tmp_path / "data", shuffle=1)
+    size = build().bytes("train")
+    free = [size - 1]
+    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+    with pytest.raises(rs.StoreError) as caught:
+        build(force=True)
+    needed, left = format_bytes(size), format_bytes(size - 1)
+    assert str(caught.value) == (
+        f"{tmp_path}/data: expected {needed} free for the shards, got {left}, after 20,000 rows"
+        " (nothing was published; 20,000 rows are safe: resume=True, or --resume, continues from there)"
+    )
+    # after the first half, that and all of the shards
+    about = format_bytes(size * 3 // 2)
+    note = f"{tmp_path}/data: about {about} are needed for the other rows and the shards, and {left} are free"
+    assert caplog.messages == [note]
+    free[0] = size
+    assert build(force=True, resume=True).rows("train") == 20_000
+    assert caplog.messages == [note]
+    assert build(force=True, compression="gzip").rows("train") == 20_000  # whose size is not known before

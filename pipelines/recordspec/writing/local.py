@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,10 +12,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, WriteError
+from recordspec.errors import Problem, WriteError, show_text
 from recordspec.executors import Executor, executor
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
+from recordspec.schema.options import format_bytes
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
 from recordspec.writing import rejects
@@ -32,8 +34,9 @@ from recordspec.writing.build import (
 )
 from recordspec.writing.copies import number_copies
 from recordspec.writing.encoder import Encoder, Place
-from recordspec.writing.failures import SourceError, disk_errors, source_errors
+from recordspec.writing.failures import DiskError, SourceError, disk_errors, source_errors
 from recordspec.writing.options import Execution, Write
+from recordspec.writing.plan import BuildPlan
 from recordspec.writing.publication import Publication
 from recordspec.writing.shards import DirectShards, shard_ranges
 from recordspec.writing.sorter import Run, Sorter, find_duplicate_keys
@@ -41,6 +44,8 @@ from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.tasks import EncodedPart, encode_part, shard_tasks, write_shards
+
+log = logging.getLogger("recordspec")
 
 # Tasks of a split that several processes share evenly.
 _LEAST_TASKS = 16
@@ -245,7 +250,7 @@ class PartEncoding:
         self.name = base.name_of(source)
 
     def encode(self, bar: Progress) -> Iterator[EncodedPart]:
-        build, done = self._build, list(self._build.checkpoint.parts)
+        build, done, noted = self._build, list(self._build.checkpoint.parts), False
         bar.begin("encoding", self._source.rows)
         for part in done:
             bar.advance(part.seen)
@@ -257,6 +262,8 @@ class PartEncoding:
         for part in self._pool.map(encode, missing):
             with disk_errors(build.plan.name):
                 build.checkpoint.add_part(part)
+                if not noted:
+                    noted = _note_space(build.plan, [*build.parts.all, part], self._source.rows)
             yield part
             if not self._pool.in_process:
                 bar.advance(part.seen, part.bytes)
@@ -269,6 +276,20 @@ class PartEncoding:
 
     def rejected(self) -> RejectLines:
         return _rejected(self._build)
+
+
+def _note_space(plan: BuildPlan, parts: Sequence[EncodedPart], rows: int | None) -> bool:
+    """Whether the disk may have no room for the rest, which is logged: for rows like those of the first
+    parts, and their shards."""
+    encoded, seen = sum(part.bytes for part in parts), sum(part.seen for part in parts)
+    if not rows or not seen:
+        return False
+    needed = encoded * (rows * (1 + plan.as_encoded) - seen) // seen
+    if needed <= (free := plan.free):
+        return False
+    text = "%s: about %s are needed for the other rows and the shards, and %s are free"
+    log.warning(text, show_text(plan.name), format_bytes(needed), format_bytes(free))
+    return True
 
 
 def _check_unchanged(build: Build, source: BuildSource) -> None:
@@ -312,6 +333,7 @@ class LocalSharding:
     def write(self, bar: Progress) -> Shards:
         """Writes the shards that are not there yet."""
         build, plan, runs = self._build, self._build.plan, self.runs
+        self._check_space()
         bar.begin("writing shards", build.parts.rows)
         splits = tuple(plan.options.weights or sorted({split for run in runs for split in run.counts}))
         done, least = build.checkpoint.shards, 1 if self._pool.in_process else _LEAST_TASKS
@@ -325,3 +347,12 @@ class LocalSharding:
                 build.checkpoint.add_shard(shard)
                 bar.advance(shard.rows, shard.bytes)
         return {split: tuple(done[shard.file] for shard in shards[split]) for split in splits}
+
+    def _check_space(self) -> None:
+        """Raises DiskError if the disk has no room for the shards, where their size is known."""
+        build, plan = self._build, self._build.plan
+        needed = sum(part.bytes for part in build.parts.all)
+        needed -= sum(shard.bytes for shard in build.checkpoint.shards.values())
+        if plan.as_encoded and needed > (free := plan.free):
+            expected = f"{format_bytes(needed)} free for the shards"
+            raise DiskError(Problem(where=plan.name, expected=expected, got=format_bytes(free)))

@@ -95,6 +95,16 @@ class BuildPlan:
         return self.schema
 
     @property
+    def free(self) -> int:
+        """The free bytes of the disk of the files of tasks."""
+        return shutil.disk_usage(self.folder).free
+
+    @property
+    def as_encoded(self) -> bool:
+        """Whether shards have the bytes of the encoded rows, so that their size is known before."""
+        return self.options.compression == "none" and self.options.block is None
+
+    @property
     def seed(self) -> int | None:
         """The seed of the shuffle; None keeps the order of the rows."""
         return None if self.options.shuffle is None else self.options.shuffle.seed
