@@ -30,14 +30,14 @@ from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
 from recordspec.reading import encoding, encoding_arrays, encoding_tensors, serving, staging
-from recordspec.reading.corrupt_records import locating
+from recordspec.reading.corrupt_records import locating, without_corrupt
 from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
-from recordspec.reading.fit import Fit, check_arguments, check_parts, naming_features
+from recordspec.reading.fit import Fit, check_parts
 from recordspec.reading.fit_batch import FinishArrays, FitTensors
 from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
 from recordspec.reading.iterate import BatchReader, Passes, check_without_tensorflow
-from recordspec.reading.options import Batch, Read, Staging
+from recordspec.reading.options import Batch, Read, ReadOptions, Shuffle, Staging
 from recordspec.reading.order import Opening, Position, check_step, order_of
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.predictions import ModelOutputs, TargetClasses
@@ -47,6 +47,7 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import from_python, options_of, to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import dense, without_autograph
+from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shard_names import notes_on_case
 from recordspec.store.shards import check_schema, replaced
@@ -55,13 +56,29 @@ from recordspec.wire.arrays import Ints
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from recordspec.reading.options import DatasetOptions, IterateOptions
     from recordspec.writing.estimate import BuildEstimate
     from recordspec.writing.options import BuildOptions
 
 
 # Batches that a thread makes ahead, of `prefetch: auto`.
 _AHEAD = 2
+
+
+class DatasetOptions(ReadOptions, total=False):
+    """All of them."""
+
+    batch: int | Mapping[str, Any] | Batch | None
+    shuffle: Mapping[str, Any] | Shuffle | None
+
+
+class IterateOptions(DatasetOptions, total=False):
+    """They and the arguments of `Pipeline.dataset`, as `Pipeline.iterate` takes them."""
+
+    map: Callable[..., Any] | None
+    filter: Callable[..., Any] | None
+    map_fit: Callable[..., Any] | None
+    encoders: Mapping[str, encoding.FitEncoder] | None
+    start: Position | tuple[int, int] | None
 
 
 class Pipeline:
@@ -929,7 +946,8 @@ class Pipeline:
         return tuple(self.data / shard.file for shard in self._shards(split))
 
     def _plan(self, split: str | Sequence[str], read: Read, share: WorkerShard | None = None) -> Plan:
-        return plan_files(self._paths(split), self.schema, share, read.corrupt, self.manifest)
+        intact = without_corrupt if read.corrupt == "skip" else None
+        return plan_files(self._paths(split), self.schema, share, intact, self.manifest)
 
     def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
         """The options without `augment` where it is for other splits. Raises SpecError if there is no such

@@ -16,7 +16,7 @@ from recordspec.kinds import Column as StoredColumn
 from recordspec.kinds import Coordinates, Fixed, numbers, to_arrow
 from recordspec.reading.augmentation import _DRAWS, Augmentation, _drawn
 from recordspec.reading.options import Augment
-from recordspec.reading.order import pass_seed
+from recordspec.reading.seeds import pass_seed
 from recordspec.schema.features.box import BoxFormat
 from recordspec.schema.options import literals
 

@@ -139,7 +139,7 @@ def test_workers_share_what_is_left(data, log):
     flip(path, records(path)[9].offset + 40)
     seen = []
     for worker in range(3):
-        what = plan_files(expand(data), SCHEMA, WorkerShard(3, worker), "skip")
+        what = plan_files(expand(data), SCHEMA, WorkerShard(3, worker), corrupt_records.without_corrupt)
         seen += numbers(build(from_python(Read, {"batch": 10, "corrupt": "skip"}), SCHEMA, what))
     assert set(seen) == set(range(ROWS)) - {34}
 

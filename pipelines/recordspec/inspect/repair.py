@@ -21,6 +21,8 @@ from recordspec.inspect.scan import Scanner
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
 from recordspec.locations import Location, local, open_file, sync, sync_file
 from recordspec.progress import Progress
+from recordspec.schema.blocks import stored_columns
+from recordspec.schema.table_columns import TableColumn
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand
 from recordspec.store.index import indexed
@@ -305,16 +307,19 @@ def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before:
 
     Raises StoreError unless each is among those that the file had, `before`, and no two are equal.
     """
-    from recordspec.inspect.scan_columns import RowDecoder, columns_of  # as for the schema
-
-    columns = columns_of(scanner := Scanner(path, schema), is_decoded=False, binary=frozenset())
-    named = [columns[name] for name in manifest.key if name in columns and columns[name].features]
-    found = [np.zeros((0, 2), np.uint64)]
-    decoder = RowDecoder(scanner, named)
+    placed = () if schema is None else schema.placed
+    columns = [
+        TableColumn(section=section, feature=feature, text=False)
+        for section, feature in placed
+        if feature.name in manifest.key
+    ]
+    stored = [(column.section, one) for column in columns for one in column.feature.columns()]
+    keys, found = {one.key for _, one in stored}, [np.zeros((0, 2), np.uint64)]
     with suppress(RecordError, SpecError):  # not every column of rows is a feature
-        for batch in scanner.batches():
-            rows = decoder.decode(batch)
-            values = {column.name: column.array(rows) for column in named}
+        for batch in Scanner(path, schema).batches():
+            steps = None if schema is None else schema.message_steps
+            sections = stored_columns(stored, batch.rows.decode(steps, keys))
+            values = {column.name: column.array(sections) for column in columns}
             found.append(key_hashes.hashes(key_hashes.key_bytes(values, manifest.key)))
         hashed = np.concatenate(found)
         ours, theirs = (np.ascontiguousarray(words).view("V16")[:, 0] for words in (hashed, before))

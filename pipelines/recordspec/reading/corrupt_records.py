@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import LocalPath, Location, absolute
+from recordspec.reading.plan import IntactFile
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, expand, path_list
@@ -156,20 +157,6 @@ class TrialDecode:
             return self.problems(records[:half]) | self.problems(records[half:])
         (record,) = records
         return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
-
-
-class IntactFile(NamedTuple):
-    """A file without corrupt records.
-
-    Attributes:
-        path: the file, or a copy of it without them.
-        rows: those that it has.
-        copy_sha256: the hash of a copy, whose path is another one in each process; empty for the file.
-    """
-
-    path: Location
-    rows: int
-    copy_sha256: str = ""
 
 
 def without_corrupt(file: File, schema: Schema) -> IntactFile:

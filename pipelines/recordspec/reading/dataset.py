@@ -11,22 +11,15 @@ from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, see
 from recordspec.reading import filtering, global_shuffle, memory, stages, staging
 from recordspec.reading.augmentation import Augmentation
+from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
 from recordspec.reading.options import Augment, Batch, Interleave, Read
-from recordspec.reading.order import (
-    Opening,
-    Position,
-    Seeds,
-    check_step,
-    no_batch,
-    order_of,
-    pass_seed,
-    passes,
-)
+from recordspec.reading.order import Opening, Position, check_step, no_batch, order_of
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.random_access import Rows
+from recordspec.reading.seeds import Seeds, pass_seed, passes
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, at_least_one, flat_map, map_elements
 from recordspec.schema import decoder
@@ -109,7 +102,8 @@ def read(
     paths, manifests = expand_split(files, split)
     folder = only_folder(paths)
     manifest = None if folder is None else manifests.get(folder)
-    plan = plan_files(paths, schema, corrupt=chosen.corrupt, manifest=manifest)
+    intact = without_corrupt if chosen.corrupt == "skip" else None
+    plan = plan_files(paths, schema, intact=intact, manifest=manifest)
     return build(chosen, schema, plan, split=split, map=map, predicate=filter, start=Position.of(start))
 
 

@@ -15,7 +15,7 @@ from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.locations import Location
 from recordspec.reading.layouts import DatasetLayout
 from recordspec.reading.options import MEASURED, Batch, Bucket
-from recordspec.reading.order import chances
+from recordspec.reading.seeds import chances
 from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.decoder import batch_spec

@@ -14,11 +14,12 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
 from recordspec.reading import encoding_arrays as arrays
 from recordspec.reading import encoding_tensors as tensors
-from recordspec.reading.fit import LENGTH, Fit, Names, check_parts, names_of, naming_features, owner_of
+from recordspec.reading.fit import LENGTH, Fit, Names, check_parts, names_of, owner_of
 from recordspec.schema.lists import cells
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor, dense, mask_of
+from recordspec.schema.user_functions import naming_features
 from recordspec.schema.values import DTYPES, Array, BadValue
 
 

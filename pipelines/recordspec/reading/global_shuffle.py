@@ -10,9 +10,9 @@ from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order
 from recordspec.reading.options import Read
-from recordspec.reading.order import passes
 from recordspec.reading.plan import Plan
 from recordspec.reading.random_access import Rows
+from recordspec.reading.seeds import passes
 from recordspec.reading.stages import untuned
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
 from recordspec.schema.schema import Schema

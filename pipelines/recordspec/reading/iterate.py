@@ -14,13 +14,13 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
-from recordspec.reading.fit import naming_features
 from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
 from recordspec.reading.options import MEASURED, Bucket, Read
 from recordspec.reading.order import Position, no_batch
 from recordspec.reading.random_access import Rows
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
+from recordspec.schema.user_functions import naming_features
 from recordspec.store.expand import Files, expand_split, path_list
 from recordspec.wire.arrays import Ints
 

@@ -13,8 +13,8 @@ from recordspec._tf import Dataset
 from recordspec.errors import Problem, SpecError, StoreError, system_errors
 from recordspec.locations import local
 from recordspec.reading.options import Interleave, Read
-from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Piece, Plan
+from recordspec.reading.seeds import Seeds
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.schema.options import format_bytes
 from recordspec.store.transaction import locked

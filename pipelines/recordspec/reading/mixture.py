@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Path, Problem, SpecError, one_of
-from recordspec.reading.order import Seeds, chances, passes
+from recordspec.reading.seeds import Seeds, chances, passes
 from recordspec.reading.stages import known_cardinality
 from recordspec.reading.transformations import flat_map, map_elements
 from recordspec.schema.tensors import Tensor, without_autograph

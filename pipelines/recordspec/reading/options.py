@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import PathText
 from recordspec.schema.options import parse_bytes
-
-if TYPE_CHECKING:
-    from recordspec.reading.encoding import FitEncoder
-    from recordspec.reading.order import Position
 
 # With a larger factor of contrast, all pixels would be black or white.
 _MOST_CONTRAST = 100.0
@@ -351,23 +347,6 @@ class ReadOptions(TypedDict, total=False):
     corrupt: Literal["error", "skip"]
     service: str | None
     staging: Literal["tensorflow"] | Mapping[str, str] | Staging
-
-
-class DatasetOptions(ReadOptions, total=False):
-    """All of them."""
-
-    batch: int | Mapping[str, Any] | Batch | None
-    shuffle: Mapping[str, Any] | Shuffle | None
-
-
-class IterateOptions(DatasetOptions, total=False):
-    """They and the arguments of `Pipeline.dataset`, as `Pipeline.iterate` takes them."""
-
-    map: Callable[..., Any] | None
-    filter: Callable[..., Any] | None
-    map_fit: Callable[..., Any] | None
-    encoders: Mapping[str, FitEncoder] | None
-    start: Position | tuple[int, int] | None
 
 
 def address_of(service: str) -> tuple[str, int]:

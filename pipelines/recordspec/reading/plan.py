@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from recordspec.errors import Problem, RecordError, State, StoreError
 from recordspec.locations import Location
-from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
@@ -168,16 +168,35 @@ class Plan:
         return len(set(self.others)) > 1
 
 
+class IntactFile(NamedTuple):
+    """A file without corrupt records.
+
+    Attributes:
+        path: the file, or a copy of it without them.
+        rows: those that it has.
+        copy_sha256: the hash of a copy, whose path is another one in each process; empty for the file.
+    """
+
+    path: Location
+    rows: int
+    copy_sha256: str = ""
+
+
+Intact = Callable[[File, Schema], IntactFile]
+
+
 def plan_files(
     paths: tuple[Location, ...],
     schema: Schema,
     share: WorkerShard | None = None,
-    corrupt: str = "error",
+    intact: Intact | None = None,
     manifest: Manifest | None = None,
 ) -> Plan:
-    """The records of these files, or the part of one worker. Pass `manifest` if it was read already.
+    """The records of these files, or the part of one worker.
 
-    With `corrupt="skip"`, files with corrupt records are replaced by copies without them.
+    Args:
+        intact: returns the file to read in place of one with corrupt records; None reads each as it is.
+        manifest: of the files, if it was read already.
 
     Raises StoreError if the files are not what their manifest says, were written with another spec, or
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
@@ -186,7 +205,7 @@ def plan_files(
     files = shard_files(paths, schema, manifest)
     is_believed = _is_believed(files)
     declared = None if manifest is None else manifest.compression
-    pieces = tuple(_piece(file, schema, corrupt, declared, is_believed) for file in files)
+    pieces = tuple(_piece(file, schema, intact, declared, is_believed) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
@@ -196,7 +215,7 @@ def plan_files(
         expected = "records that can be read"
         raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
     made = whole if share is None else _shared(whole, share)
-    if corrupt == "skip" or is_believed:  # to skip, every byte was read already
+    if intact is not None or is_believed:  # to skip, every byte was read already
         return made
     framed = {file.path for file in files if file.framed}
     for piece in made.pieces:
@@ -243,7 +262,7 @@ def _check_file(path: Location, compression: Compression, stamp: tuple[int, ...]
 
 
 def _piece(
-    file: File, schema: Schema, corrupt: str, declared: Compression | None, is_believed: bool
+    file: File, schema: Schema, intact: Intact | None, declared: Compression | None, is_believed: bool
 ) -> Piece:
     """A whole file, or its copy. Raises StoreError if it has not the size in the manifest.
 
@@ -251,8 +270,8 @@ def _piece(
     """
     path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
     status = None if file.compression else path.peek()
-    if corrupt == "skip":
-        path, positions, copied = without_corrupt(file, schema)
+    if intact is not None:
+        path, positions, copied = intact(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
             rows = positions
     elif file.shard is not None and status is not None:

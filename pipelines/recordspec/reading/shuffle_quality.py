@@ -12,7 +12,7 @@ from recordspec._tf import tf
 from recordspec.reading import stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch
-from recordspec.reading.order import Seeds, pass_seed
+from recordspec.reading.seeds import Seeds, pass_seed
 from recordspec.reading.shuffle_buffer import ShufflePlan, gathered, rows_of_pools, shuffled
 
 # The most rows whose places are compared: more would not change the figures.

@@ -10,8 +10,8 @@ from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, StoreError
 from recordspec.locations import absolute
 from recordspec.reading.options import Interleave, address_of
-from recordspec.reading.order import Seeds, pass_seed, passes, permuted
 from recordspec.reading.plan import Plan
+from recordspec.reading.seeds import Seeds, pass_seed, passes, permuted
 from recordspec.reading.staging import records_of_copies
 from recordspec.reading.transformations import (
     CALLS,
