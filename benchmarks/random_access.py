@@ -115,7 +115,7 @@ def random_records(folder: Path, count: int, runs: int) -> None:
 
 
 def index_of_many(folder: Path) -> None:
-    from recordspec.inspect.index import index
+    from recordspec.integrity.indexing import index
     from recordspec.store import index as indices
 
     count = 10_000_000

@@ -52,7 +52,7 @@ def check_environment(tensorflow: bool) -> None:
 def check_codec(native: bool) -> None:
     """The codec in use makes the records of the golden files, and reads them."""
     import recordspec as rs
-    from recordspec.schema.blocks import records_of_block
+    from recordspec.schema.row_blocks import records_of_block
     from recordspec.wire.arrays import bytes_in
     from recordspec.wire.native import describe
     from recordspec.wire.tfrecord import scan

@@ -18,8 +18,8 @@ from hypothesis import settings
 TESTS = Path(__file__).parent
 # Laws, golden files, parsing, decoding, serving: the versions of TensorFlow can change their results.
 OF_TENSORFLOW = (
-    "inspect/test_doctor.py",
-    "reading/test_serving.py",
+    "cli/test_doctor.py",
+    "training/test_serving.py",
     "schema/features",
     "schema/media",
     "schema/test_golden.py",
@@ -34,12 +34,12 @@ OF_TENSORFLOW = (
 # Sources and tables: the versions of pyarrow, pandas, Polars and DuckDB can.
 OF_ARROW = (
     "inferring/test_tables.py",
-    "inspect/test_export.py",
-    "inspect/test_leaks.py",
-    "inspect/test_scan.py",
-    "inspect/test_sql.py",
-    "inspect/test_table.py",
-    "inspect/test_table_writers.py",
+    "tables/test_export.py",
+    "statistics/test_leaks.py",
+    "store/test_scan.py",
+    "tables/test_sql.py",
+    "tables/test_table.py",
+    "tables/test_table_writers.py",
     "schema/test_arrow_values.py",
     "writing/sources",
 )

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
-from recordspec.inspect.stats.summary import SplitSummary, StatsReport
+from recordspec.statistics.summary import SplitSummary, StatsReport
 
 API = (Path(__file__).parents[1] / "docs/reference/api.md").read_text()
-RESUME = (Path(rs.__file__).parent / "reading/resume.py").read_text()
+RESUME = (Path(rs.__file__).parent / "training/backup.py").read_text()
 (BEGIN,) = re.findall(r"^```python\n(import recordspec as rs\n.*?)^```$", API, re.MULTILINE | re.DOTALL)
 
 

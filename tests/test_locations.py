@@ -1,4 +1,4 @@
-"""Paths are local and files are regular, at every place of the language, the API and the command line (`cli.options`)."""
+"""Paths are local and files are regular, at every place of the language, the API and the command line (`cli.shared_options`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pyarrow import parquet
 import recordspec as rs
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec import cli, locations, remote
-from recordspec.cli import options as options_module
+from recordspec.cli import shared_options as options_module
 from recordspec.config import Config, From, WriteFrom
 from recordspec.schema.features import KINDS
 from recordspec.schema.features.label import Label
@@ -44,13 +44,13 @@ from recordspec.schema.options import (
 )
 from recordspec.store.expand import expand
 from recordspec.store.manifest import Manifest
-from recordspec.writing.options import Execution, Write
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.tfrecord import TFRecords
+from recordspec.writing.write_options import Execution, Write
 
 PACKAGE = Path(rs.__file__).parent
 URL = "s3://bucket/data"
@@ -509,21 +509,21 @@ CALLS = {
     "interop.tfds:describe:folder": lambda call, data, url: call(url),
     "interop.tfds:load:path": lambda call, data, url: call(url),
     "interop.tfmd:load:path": lambda call, data, url: call(url),
-    "inspect.count:count:files": lambda call, data, url: call(url),
-    "inspect.diff:diff:new": lambda call, data, url: call(data, url),
-    "inspect.diff:diff:old": lambda call, data, url: call(url, data),
-    "inspect.export:export:files": lambda call, data, url: call(url, Path("out.csv")),
-    "inspect.index:index:files": lambda call, data, url: call(url),
-    "inferring.records:infer_records:files": lambda call, data, url: call(url, "name"),
-    "inspect.info:info:files": lambda call, data, url: call(url),
-    "inspect.show:RecordViewer.__init__:files": lambda call, data, url: call(url),
-    "inspect.scan:Scanner.__init__:files": lambda call, data, url: call(url),
-    "inspect.repair:repair:directory": lambda call, data, url: call(data, url),
-    "inspect.repair:repair:files": lambda call, data, url: call(url, "out"),
-    "inspect.scan:Scanner.of_rows:files": lambda call, data, url: call(url),
-    "inspect.table:scan:files": lambda call, data, url: call(url).to_table(),
-    "inspect.stats:stats:files": lambda call, data, url: call([data, url]),
-    "inspect.verify:verify:files": lambda call, data, url: call(url),
+    "statistics.count:count:files": lambda call, data, url: call(url),
+    "statistics.diff:diff:new": lambda call, data, url: call(data, url),
+    "statistics.diff:diff:old": lambda call, data, url: call(url, data),
+    "tables.export:export:files": lambda call, data, url: call(url, Path("out.csv")),
+    "integrity.indexing:index:files": lambda call, data, url: call(url),
+    "inferring.record_schemas:infer_records:files": lambda call, data, url: call(url, "name"),
+    "statistics.info:info:files": lambda call, data, url: call(url),
+    "tables.show:RecordViewer.__init__:files": lambda call, data, url: call(url),
+    "store.scan:Scanner.__init__:files": lambda call, data, url: call(url),
+    "integrity.repair:repair:directory": lambda call, data, url: call(data, url),
+    "integrity.repair:repair:files": lambda call, data, url: call(url, "out"),
+    "store.scan:Scanner.of_rows:files": lambda call, data, url: call(url),
+    "tables.table:scan:files": lambda call, data, url: call(url).to_table(),
+    "statistics.stats:stats:files": lambda call, data, url: call([data, url]),
+    "integrity.verify:verify:files": lambda call, data, url: call(url),
     "pipeline:Pipeline.__init__:folder": lambda call, data, url: call(pipeline().config, SCHEMA, url),
     "pipeline:Pipeline.build:source": lambda call, data, url: call(pipeline(), source=url),
     "pipeline:Pipeline.export_model:folder": lambda call, data, url: call(pipeline(), None, url),
@@ -531,8 +531,10 @@ CALLS = {
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
-    "inferring.config:InferredConfig.save:path": lambda call, data, url: call(rs.infer({"a": [1]}), url),
-    "inferring.config:InferredConfig.save:schema": lambda call, data, url: call(
+    "inferring.inferred_config:InferredConfig.save:path": lambda call, data, url: call(
+        rs.infer({"a": [1]}), url
+    ),
+    "inferring.inferred_config:InferredConfig.save:schema": lambda call, data, url: call(
         rs.infer({"a": [1]}), "out", schema=url
     ),
     "schema.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
@@ -550,7 +552,7 @@ CALLS = {
         SCHEMA, source_of([{"a": 1}]), url, Write(splits={"train": 1}), Execution()
     ),
     "writing.write:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
-    "writing.plan:free_space:directory": lambda call, data, url: call(url),
+    "writing.build_plan:free_space:directory": lambda call, data, url: call(url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.reshard:reshard:directory": lambda call, data, url: call(data, url),
     "writing.reshard:reshard:files": lambda call, data, url: call(url, "out"),
@@ -561,18 +563,21 @@ TRIED_ELSEWHERE = {
     *("locations:location_problem:path", "locations:absolute:path", "locations:text_of:path"),
     *("locations:in_store:path", "locations:below:folder", "locations:open_file:path"),
     *("locations:read_bytes:path", "locations:read_text:path", "locations:output_file:path"),
-    *("viewer.files:ViewedFiles.__init__:files", "viewer.problems:problems:files"),
+    *("viewer.viewed_files:ViewedFiles.__init__:files", "viewer.problems:problems:files"),
     *("wire.hashes:sha256_of:path", "writing.sources.base:FileSource.open:folder"),
     *("writing.sources.tfrecord:TFRecords.open:folder",),
-    *("inspect.adopt:adopt:files", "inspect.adopt:adopt:out"),  # tests/inspect/test_adopt.py, and the command
+    *("writing.adopt:adopt:files", "writing.adopt:adopt:out"),  # tests/writing/test_adopt.py, and the command
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "config:WriteFrom.open:path",  # as From.open
     "schema.media:path_of:value",  # test_a_file_of_a_row_is_no_url
-    *("reading.random_access:open:files", "reading.random_access:Rows.__init__:files"),  # the test of rows
-    "reading.iterate:iterate:files",  # the same
+    *("arrays.random_access:open:files", "arrays.random_access:Rows.__init__:files"),  # the test of rows
+    "arrays.iterate:iterate:files",  # the same
     # tests/test_inferred_config.py
-    *("inferring.config:InferredConfig.pipeline:data", "inferring.config:InferredConfig.save:data"),
-    "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
+    *(
+        "inferring.inferred_config:InferredConfig.pipeline:data",
+        "inferring.inferred_config:InferredConfig.save:data",
+    ),
+    "training.backup:Backup.__init__:folder",  # tests/training/test_backup.py: it needs TensorFlow
 }
 
 
@@ -580,11 +585,11 @@ TRIED_ELSEWHERE = {
 LOCAL_CALLS = {
     *("interop.tfds:describe:folder", "interop.tfds:load:path", "interop.tfmd:load:path"),
     *(
-        "inspect.repair:repair:directory",
+        "integrity.repair:repair:directory",
         "schema.schema:Schema.dump:path",
         "pipeline:Pipeline.export_model:folder",
-        "inferring.config:InferredConfig.save:path",
-        "inferring.config:InferredConfig.save:schema",
+        "inferring.inferred_config:InferredConfig.save:path",
+        "inferring.inferred_config:InferredConfig.save:schema",
     ),
     "store.transaction:Transaction.__init__:target",
 }
@@ -602,9 +607,9 @@ WRITE_CALLS = {
 IDLE_CALLS = {
     *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:planned_build:directory"),
     *("store.expand:path_list:files", "writing.estimate:estimate:directory"),
-    "writing.plan:free_space:directory",
-    *("inspect.show:RecordViewer.__init__:files", "inspect.scan:Scanner.__init__:files"),
-    *("inspect.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
+    "writing.build_plan:free_space:directory",
+    *("tables.show:RecordViewer.__init__:files", "store.scan:Scanner.__init__:files"),
+    *("store.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
 }
 
 
@@ -675,7 +680,7 @@ def test_rows_by_number_are_those_of_this_machine(dataset, empty, stores, refuse
 def test_local_work_imports_no_package_of_stores(tmp_path):
     code = f"""
 import sys, recordspec as rs
-from recordspec.inspect.verify import verify
+from recordspec.integrity.verify import verify
 schema = rs.Schema.loads("schema: s\\nfeatures: {{a: int64}}")
 rs.write(schema, [{{"a": 1}}], {str(tmp_path / "data")!r})
 assert list(verify({str(tmp_path / "data")!r})) and rs.Pipeline
@@ -1082,7 +1087,7 @@ OPENERS = {
     "wire/native.py: _SOURCE.read_bytes": "a file of the package",
     "viewer/server.py: part.read_bytes": "the same",
     "viewer/server.py: webbrowser.open": "a URL in a browser",
-    "viewer/media.py: images.pillow('images').open": "bytes in memory",
+    "viewer/media_previews.py: images.pillow('images').open": "bytes in memory",
     "viewer/offline.py: folder.joinpath(name).read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",
@@ -1090,9 +1095,9 @@ OPENERS = {
     "schema/media/images.py: library.open": "bytes in memory",
     "schema/media/images.py: pillow('images').open": "bytes in memory",
     "schema/features/video.py: pillow('frames').open": "bytes in memory",
-    "inspect/media.py: images.pillow('the sizes of images').open": "bytes in memory",
-    "inspect/doctor.py: Image.open": "bytes in memory",
-    "inspect/media.py: wave.open": "bytes in memory",
+    "tables/media_headers.py: images.pillow('the sizes of images').open": "bytes in memory",
+    "cli/probes.py: Image.open": "bytes in memory",
+    "tables/media_headers.py: wave.open": "bytes in memory",
     "config.py: form.open": "a source, of a path that is checked",
     "pipeline.py: section.open": "the same",
     "pipeline.py: self.open": "a dataset",
@@ -1104,7 +1109,7 @@ OPENERS = {
     "locations.py: _Named": "the one that opens",
     "remote.py: self.open": "an object in a store",
     "store/remote_transaction.py: (self.remote / FILE).read_bytes": "the same",
-    "inspect/repair.py: (transaction.work / f'{shard.file}{INDEX}').read_bytes": "in the partial folder",
+    "integrity/repair.py: (transaction.work / f'{shard.file}{INDEX}').read_bytes": "in the partial folder",
     "writing/publication.py: (plan.folder / f'{shard.file}{INDEX}').read_bytes": "the same",
     "remote.py: data.open": "a file that is uploaded",
     "remote.py: path.read_bytes": "the same",
@@ -1130,10 +1135,10 @@ def test_files_are_opened_for_reading_in_one_place():
 
 # What may write files other than by `output_file` and `atomic_write`, and why.
 WRITERS = {
-    "inspect/diff.py: path.open": "in a temporary folder",
-    "viewer/statistics.py: file.write_text": "in `output_file`",
-    "inspect/repair.py: (transaction.partial / REPORT_FILE).open": "in the partial folder",
-    "inspect/repair.py: (target / name).open": "the same",
+    "statistics/diff.py: path.open": "in a temporary folder",
+    "viewer/distributions.py: file.write_text": "in `output_file`",
+    "integrity/repair.py: (transaction.partial / REPORT_FILE).open": "in the partial folder",
+    "integrity/repair.py: (target / name).open": "the same",
     "locations.py: path.open": "flushes a file",
     "reading/corrupt_records.py: copy.open": "in a temporary folder",
     "spark/stages.py: (build.plan.folder / f'{shard.file}{suffix}').open": "in the partial folder",
@@ -1143,7 +1148,7 @@ WRITERS = {
     "store/staging.py: _stamp_of(path).write_text": "without it, a copy is hashed again",
     "store/staging.py: open": "a .part, which is locked",
     "schema/media/sounds.py: wave.open": "in memory",
-    "viewer/media.py: wave.open": "in memory",
+    "viewer/media_previews.py: wave.open": "in memory",
     "writing/append.py: (partial / REJECTS_FILE).open": "in the partial folder",
     "writing/rejects.py: path.open": "the same",
     "writing/sorter.py: (folder / run.index_name).open": "the same",
@@ -1154,14 +1159,18 @@ WRITERS = {
 TEMPORARY = {
     *(
         "cli/check.py: begun.write_text",
-        "inferring/config.py: fresh.write_text",
+        "inferring/inferred_config.py: fresh.write_text",
         "cli/plot.py: figure.savefig",
     ),
-    *("cli/schemas.py: fresh.write_bytes", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
-    *("inspect/table_writers.py: path.open", "language.py: begun.write_text"),
+    *(
+        "cli/schemas.py: fresh.write_bytes",
+        "cli/stats.py: fresh.write_text",
+        "integrity/indexing.py: begun.open",
+    ),
+    *("tables/table_writers.py: path.open", "language.py: begun.write_text"),
     *(
         "locations.py: fresh.write_bytes",
-        "reading/encoding.py: file.write_text",
+        "training/encoding.py: file.write_text",
         "store/index.py: fresh.open",
     ),
 }

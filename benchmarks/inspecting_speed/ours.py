@@ -6,10 +6,10 @@ from pathlib import Path
 
 from inspecting_speed.ways import Run
 from recordspec import Schema
-from recordspec.inspect.check import check as check_records
-from recordspec.inspect.count import count as count_records
-from recordspec.inspect.stats import stats as tell
-from recordspec.inspect.verify import verify as verify_files
+from recordspec.integrity.check import check as check_records
+from recordspec.integrity.verify import verify as verify_files
+from recordspec.statistics.count import count as count_records
+from recordspec.statistics.stats import stats as tell
 from recordspec.store.shards import File
 from writing.data import DATASETS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import recordspec as rs
-from recordspec.inspect.export import export
-from recordspec.inspect.sql import query as ask
-from recordspec.inspect.stats import stats as tell
+from recordspec.statistics.stats import stats as tell
+from recordspec.tables.export import export
+from recordspec.tables.sql import query as ask
 from scanning_speed.ways import AGGREGATES, Run
 
 

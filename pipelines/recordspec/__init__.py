@@ -22,26 +22,26 @@ _HOMES = {
     "Feature": "schema.features",
     "KINDS": "schema.features",
     "RaggedArray": "schema.ragged_array",
-    "Rows": "reading.random_access",
+    "Rows": "arrays.random_access",
     "Schema": "schema.schema",
     "SparseArray": "schema.ragged_array",
     "WriteError": "errors",
     "Manifest": "store.manifest",
-    "adopt": "inspect.adopt",
+    "adopt": "writing.adopt",
     "ShardedWriter": "writing.writer",
     "write": "writing.write",
     "reshard": "writing.reshard",
-    "scan": "inspect.table",
-    "stats": "inspect.stats",
+    "scan": "tables.table",
+    "stats": "statistics.stats",
     "infer": "inferring.infer",
-    "InferredConfig": "inferring.config",
-    "iterate": "reading.iterate",
+    "InferredConfig": "inferring.inferred_config",
+    "iterate": "arrays.iterate",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
     "mix": "reading.mixture",
-    "open": "reading.random_access",
-    "Backup": "reading.resume",
-    "Position": "reading.order",
+    "open": "arrays.random_access",
+    "Backup": "training.backup",
+    "Position": "order.position",
     "Pipeline": "pipeline",
 }
 
@@ -81,6 +81,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from recordspec.arrays.iterate import iterate
+    from recordspec.arrays.random_access import Rows, open
     from recordspec.errors import (
         Interrupted,
         MissingExtra,
@@ -91,23 +93,21 @@ if TYPE_CHECKING:
         StoreError,
         WriteError,
     )
-    from recordspec.inferring.config import InferredConfig
     from recordspec.inferring.infer import infer
-    from recordspec.inspect.adopt import adopt
-    from recordspec.inspect.stats import stats
-    from recordspec.inspect.table import scan
+    from recordspec.inferring.inferred_config import InferredConfig
+    from recordspec.order.position import Position
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read
-    from recordspec.reading.iterate import iterate
     from recordspec.reading.mixture import mix
-    from recordspec.reading.order import Position
-    from recordspec.reading.random_access import Rows, open
-    from recordspec.reading.resume import Backup
     from recordspec.schema.features import KINDS, Feature
     from recordspec.schema.ragged_array import RaggedArray, SparseArray
     from recordspec.schema.schema import Schema
+    from recordspec.statistics.stats import stats
     from recordspec.store.manifest import Manifest
+    from recordspec.tables.table import scan
+    from recordspec.training.backup import Backup
+    from recordspec.writing.adopt import adopt
     from recordspec.writing.reshard import reshard
     from recordspec.writing.write import write
     from recordspec.writing.writer import ShardedWriter

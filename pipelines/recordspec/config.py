@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, nearest, one_of
 from recordspec.locations import Location, LocationText, absolute, below, location_problem
+from recordspec.order.read_options import Read
 from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
-from recordspec.reading.fit import Fit
-from recordspec.reading.options import Read
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import INVALID, Imported, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
 from recordspec.schema.yaml_text import ScalarNode
-from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
+from recordspec.training.fit import Fit
+from recordspec.writing.write_options import SPLIT_NAME, ByColumn, Write, is_split_name
 
 if TYPE_CHECKING:
     from recordspec.writing.sources.base import Source

@@ -17,7 +17,7 @@ from recordspec.errors import SpecError, State, StoreError
 from recordspec.locations import output_file, read_text
 from recordspec.schema.feature_set import ALL_SECTIONS
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.features.options import STORAGE
+from recordspec.schema.features.option_checks import STORAGE
 from recordspec.schema.options import (
     MAPPINGS,
     choices,

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from recordspec import config as config_file
 from recordspec import html
 from recordspec._tf import Dataset, tf
+from recordspec.arrays.iterate import BatchReader, Passes, check_without_tensorflow
+from recordspec.arrays.random_access import Rows
 from recordspec.config import Config
 from recordspec.errors import (
     Problem,
@@ -27,21 +29,16 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.locations import Location, below, local, location
+from recordspec.order.global_order import Share, check_share, epoch_order, whole_numbers
+from recordspec.order.position import Opening, Position, check_step, order_of
+from recordspec.order.read_options import Batch, DatasetOptions, Read, Staging
+from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
-from recordspec.reading import encoding, encoding_arrays, encoding_tensors, serving, staging
+from recordspec.reading import staged_shards
 from recordspec.reading.corrupt_records import locating, without_corrupt
 from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
-from recordspec.reading.fit import Fit, check_parts
-from recordspec.reading.fit_batch import FinishArrays, FitTensors
-from recordspec.reading.global_order import Share, check_share, epoch_order, whole_numbers
-from recordspec.reading.iterate import BatchReader, Passes, check_without_tensorflow
-from recordspec.reading.options import Batch, Read, ReadOptions, Shuffle, Staging
-from recordspec.reading.order import Opening, Position, check_step, order_of
-from recordspec.reading.plan import Plan, WorkerShard, plan_files
-from recordspec.reading.predictions import ModelOutputs, TargetClasses
-from recordspec.reading.random_access import Rows
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import from_python, options_of, to_builtins
@@ -51,24 +48,21 @@ from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shard_names import notes_on_case
 from recordspec.store.shards import check_schema, replaced
+from recordspec.training import encoding, encoding_arrays, encoding_tensors, serving
+from recordspec.training.fit import Fit, check_parts
+from recordspec.training.fit_batch import FinishArrays, FitTensors
+from recordspec.training.predictions import ModelOutputs, TargetClasses
 from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recordspec.writing.estimate import BuildEstimate
-    from recordspec.writing.options import BuildOptions
+    from recordspec.writing.write_options import BuildOptions
 
 
 # Batches that a thread makes ahead, of `prefetch: auto`.
 _AHEAD = 2
-
-
-class DatasetOptions(ReadOptions, total=False):
-    """All of them."""
-
-    batch: int | Mapping[str, Any] | Batch | None
-    shuffle: Mapping[str, Any] | Shuffle | None
 
 
 class IterateOptions(DatasetOptions, total=False):
@@ -356,7 +350,7 @@ class Pipeline:
                 self._read(others)  # an argument that there is not
             layers = None if encoders is None else encoding_tensors.layers(encoders)
             return self.dataset(split, layers=layers, **others)
-        from recordspec.frameworks.keras_data import KerasDataset
+        from recordspec.training.keras_data import KerasDataset
 
         passes = self._passes(split, 0, 1, options)
         made = KerasDataset(passes)
@@ -394,7 +388,7 @@ class Pipeline:
             import torch
         except ImportError as missing:
             raise missing_package("PyTorch", "tensors of PyTorch", "recordspec[torch]", missing) from None
-        from recordspec.frameworks.torch_data import TorchDataset
+        from recordspec.training.torch_data import TorchDataset
 
         group = torch.distributed
         if workers is None and group.is_available() and group.is_initialized():
@@ -426,7 +420,7 @@ class Pipeline:
             import jax
         except ImportError as missing:
             raise missing_package("JAX", "arrays of JAX", "recordspec[jax]", missing) from None
-        from recordspec.frameworks.jax_data import JaxDataset
+        from recordspec.training.jax_data import JaxDataset
 
         passes = self._passes(split, jax.process_index(), jax.process_count(), options)
         self._check_start(passes)
@@ -1051,7 +1045,7 @@ class Pipeline:
         def batches(names: Iterable[str]) -> Iterator[dict[str, Any]]:
             read = self._read({})
             plan = self._plan(split, read)
-            folder = staging.folder_of(read.staging, plan.pieces)
+            folder = staged_shards.folder_of(read.staging, plan.pieces)
             return decoded_files(self.schema.only(names), plan, folder)
 
         fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()

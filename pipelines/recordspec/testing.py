@@ -25,11 +25,11 @@ from recordspec._tf import tf
 from recordspec.errors import RecordError, SpecError
 from recordspec.schema import numpy_decoder, tensors
 from recordspec.schema.arrow_values import from_arrow
-from recordspec.schema.blocks import block_of_records, records_of_block, rows_of_blocks, stored_sections
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
+from recordspec.schema.row_blocks import block_of_records, records_of_block, rows_of_blocks, stored_sections
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.wire.arrays import bytes_in, data_of, offsets

@@ -1,6 +1,6 @@
 """`head`, `show`, `sample` and `export` as a shell sees them, on a terminal and in a pipe.
 
-So are `cli.info`, the tables of `cli.output`, and what `inspect.count` counts.
+So are `cli.info`, the tables of `cli.output`, and what `statistics.count` counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`recordspec init`, `lint`, `describe` and `explain`, which prints what `inspect.explain` finds."""
+"""`recordspec init`, `lint`, `describe` and `explain`, which prints what `schema.explain` finds."""
 
 from __future__ import annotations
 

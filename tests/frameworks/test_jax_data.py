@@ -1,4 +1,4 @@
-"""Batches as arrays of JAX, on one device and on several; what has no array is named (`frameworks.arrays`)."""
+"""Batches as arrays of JAX, on one device and on several; what has no array is named (`training.framework_arrays`)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_numbers_are_tensors_without_a_copy(pipeline):
         np.testing.assert_array_equal(inputs[name].numpy(), value)
     np.testing.assert_array_equal(targets.numpy(), labels)
     array = np.arange(6, dtype=np.float32)
-    from recordspec.frameworks.torch_data import _as_tensors
+    from recordspec.training.torch_data import _as_tensors
 
     assert _as_tensors(array).data_ptr() == array.ctypes.data
     texts = np.array([b"a"], object)

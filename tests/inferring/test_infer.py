@@ -1,4 +1,4 @@
-"""`infer X --out s.yaml --config c.yaml`, `lint`, `build`, `model.fit`: for every X that `infer` takes (`inferring.files`).
+"""`infer X --out s.yaml --config c.yaml`, `lint`, `build`, `model.fit`: for every X that `infer` takes (`inferring.input_files`).
 What it returns (`schema.inferred`) says what it left out."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyarrow import parquet
 import recordspec as rs
 from examples import example, file_of
 from media import image_bytes, photo, sound_bytes
-from recordspec.inferring.config import guess_fit
+from recordspec.inferring.inferred_config import guess_fit
 from recordspec.interop import tfds
 from shell import run_here as run
 

@@ -1,4 +1,4 @@
-"""`rs.infer` of frames and files: a config that is changed, used and saved in Python (`inferring.config`)."""
+"""`rs.infer` of frames and files: a config that is changed, used and saved in Python (`inferring.inferred_config`)."""
 
 from __future__ import annotations
 

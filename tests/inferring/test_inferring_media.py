@@ -11,8 +11,8 @@ from PIL import Image
 
 import recordspec as rs
 from examples import example, file_of
-from recordspec.inferring.records import infer_records as infer
-from recordspec.inspect.check import check
+from recordspec.inferring.record_schemas import infer_records as infer
+from recordspec.integrity.check import check
 from recordspec.store.shards import File
 from recordspec.wire.arrays import bytes_in
 

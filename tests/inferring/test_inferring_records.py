@@ -11,8 +11,8 @@ import pytest
 import recordspec as rs
 from examples import example, file_of
 from recordspec.inferring.infer import infer as inferred
-from recordspec.inferring.records import infer_records as infer
-from recordspec.inspect.check import check
+from recordspec.inferring.record_schemas import infer_records as infer
+from recordspec.integrity.check import check
 from recordspec.store.expand import expand
 from recordspec.store.shards import shard_files
 from recordspec.wire.framing import framed

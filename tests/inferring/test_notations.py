@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from in_parts import MANY, rows_of
 
 import recordspec as rs
-from recordspec.inferring.config import config_text
-from recordspec.inferring.files import input_files
 from recordspec.inferring.infer import infer_files
+from recordspec.inferring.inferred_config import config_text
+from recordspec.inferring.input_files import input_files
 from recordspec.schema.inferred import Inferred
 from recordspec.writing.sources.csv import Csv
 

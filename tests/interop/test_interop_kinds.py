@@ -11,8 +11,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
-from recordspec.inferring.records import infer_records as infer
-from recordspec.inspect.explain import features, python_source
+from recordspec.inferring.record_schemas import infer_records as infer
 from recordspec.interop import tfds, tfmd
 from recordspec.kinds import (
     Column,
@@ -25,6 +24,7 @@ from recordspec.kinds import (
     ragged_spec,
     to_arrow,
 )
+from recordspec.schema.explain import features, python_source
 
 
 @dataclass(frozen=True, kw_only=True)

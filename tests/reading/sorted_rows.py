@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import recordspec as rs
+from recordspec.order.read_options import Read
+from recordspec.order.read_plan import plan_files
 from recordspec.reading.dataset import Recipe
-from recordspec.reading.options import Read
-from recordspec.reading.plan import plan_files
 from recordspec.schema.options import from_python
 from recordspec.store.expand import expand
 

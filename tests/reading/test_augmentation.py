@@ -14,8 +14,8 @@ import tensorflow as tf
 import recordspec as rs
 from recordspec.kinds import Column as StoredColumn
 from recordspec.kinds import Coordinates, Fixed, numbers, to_arrow
+from recordspec.order.read_options import Augment
 from recordspec.reading.augmentation import _DRAWS, Augmentation, _drawn
-from recordspec.reading.options import Augment
 from recordspec.reading.seeds import pass_seed
 from recordspec.schema.features.box import BoxFormat
 from recordspec.schema.options import literals
@@ -664,7 +664,7 @@ def test_only_the_splits_that_are_named_are_augmented(pipeline):
 def test_a_served_model_gets_the_pictures_of_its_request(pipeline, tmp_path):
     from dataclasses import replace
 
-    from recordspec.reading.fit import Fit
+    from recordspec.training.fit import Fit
 
     served = rs.Pipeline(replace(pipeline.config, fit=Fit(inputs="photo")), pipeline.schema, pipeline.folder)
     served.export_model(tf.function(lambda photo: photo), tmp_path / "model")

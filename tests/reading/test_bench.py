@@ -13,9 +13,9 @@ import pytest
 from sorted_rows import FORMS, ROWS, SCHEMA, SHUFFLE, how, written
 
 import recordspec as rs
+from recordspec.order.read_plan import plan_files
 from recordspec.reading import bench as benching
 from recordspec.reading.bench import Advice, Stage, bench
-from recordspec.reading.plan import plan_files
 from recordspec.store.expand import expand
 from shell import run_here
 

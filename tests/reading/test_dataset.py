@@ -1,4 +1,4 @@
-"""`recordspec.read`, with its options (`reading.options`): every record once, and of known cardinality."""
+"""`recordspec.read`, with its options (`order.read_options`): every record once, and of known cardinality."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import tensorflow as tf
 
 import recordspec as rs
 from frames_by_hand import frame, head
-from recordspec.reading import plan as planning
+from recordspec.order import read_plan as planning
+from recordspec.order.read_options import Read
+from recordspec.order.read_plan import WorkerShard, plan_files
 from recordspec.reading.dataset import build
-from recordspec.reading.options import Read
-from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.options import from_python
 from recordspec.store.expand import expand

@@ -27,10 +27,10 @@ from broken_files import (
 
 import recordspec as rs
 from recordspec._tf import tf
+from recordspec.order.read_options import Read
+from recordspec.order.read_plan import WorkerShard, plan_files
 from recordspec.reading import corrupt_records
 from recordspec.reading.dataset import build
-from recordspec.reading.options import Read
-from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.schema.options import from_python
 from recordspec.store.expand import expand
 from recordspec.wire import framing

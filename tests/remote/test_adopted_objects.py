@@ -8,7 +8,7 @@ import pytest
 
 import recordspec as rs
 from recordspec import SpecError, StoreError
-from recordspec.inspect.verify import verify
+from recordspec.integrity.verify import verify
 from recordspec.store.sweep import sweep
 
 pytestmark = pytest.mark.newest

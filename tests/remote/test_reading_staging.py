@@ -20,10 +20,10 @@ from faulty_proxy import Fault
 from test_store_staging import DAMAGE, flip
 
 import recordspec as rs
-from recordspec.reading import staging as reading_staging
+from recordspec.order.read_options import Read
+from recordspec.order.read_plan import WorkerShard, plan_files
+from recordspec.reading import staged_shards as reading_staging
 from recordspec.reading.dataset import build
-from recordspec.reading.options import Read
-from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.remote import RemotePath
 from recordspec.schema.options import from_python
 from recordspec.store.expand import expand

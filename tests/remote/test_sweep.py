@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 import recordspec as rs
-from recordspec.inspect.count import count
-from recordspec.inspect.index import index
+from recordspec.integrity.indexing import index
 from recordspec.locations import location
 from recordspec.remote import RemotePath
+from recordspec.statistics.count import count
 from recordspec.store.sweep import sweep
 from recordspec.wire.hashes import sha256_of
 

@@ -13,9 +13,9 @@ import pytest
 from pyarrow import parquet
 
 import recordspec as rs
-from recordspec.inspect.count import count
-from recordspec.inspect.verify import verify
+from recordspec.integrity.verify import verify
 from recordspec.locations import location, output_file
+from recordspec.statistics.count import count
 from recordspec.store.expand import expand
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet

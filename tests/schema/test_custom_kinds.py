@@ -1,4 +1,4 @@
-"""Custom kinds, made of `schema.features.base`, are treated as ours: no module goes by the class of a kind."""
+"""Custom kinds, made of `schema.features.feature`, are treated as ours: no module goes by the class of a kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import recordspec as rs
 from recordspec import KINDS
 from recordspec._tf import tf
-from recordspec.inspect.check import check
+from recordspec.integrity.check import check
 from recordspec.kinds import (
     Column,
     Feature,

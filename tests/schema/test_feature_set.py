@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recordspec import Schema
-from recordspec.inspect.diff import changes
 from recordspec.schema.feature_set import differences
+from recordspec.statistics.diff import changes
 
 
 def test_a_fingerprint_depends_on_what_is_stored_alone():

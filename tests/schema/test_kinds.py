@@ -1,4 +1,4 @@
-"""What kinds take and refuse, each with its message: `schema.features.options`, `schema.features.text`."""
+"""What kinds take and refuse, each with its message: `schema.features.option_checks`, `schema.features.text`."""
 
 from __future__ import annotations
 

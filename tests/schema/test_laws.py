@@ -12,9 +12,9 @@ import recordspec as rs
 from instances import CASES
 from recordspec import testing
 from recordspec._tf import stand_ins
-from recordspec.schema import blocks
-from recordspec.schema.blocks import block_of_records
+from recordspec.schema import row_blocks
 from recordspec.schema.decoder import batch_spec
+from recordspec.schema.row_blocks import block_of_records
 from recordspec.testing import LAWS, trace_together
 from recordspec.wire.arrays import bytes_in, strings_array
 
@@ -77,8 +77,8 @@ def test_blocks_made_together_are_those_made_one_by_one(case):
     schema = case.schema
     records = strings_array([*case.records, *case.records[::-1], *case.records])
     size = len(case.records)
-    sections = blocks.sections_of_records(schema, records)
-    together = blocks.blocks_of(schema, sections, size, 3)
+    sections = row_blocks.sections_of_records(schema, records)
+    together = row_blocks.blocks_of(schema, sections, size, 3)
     assert bytes_in(together) == [case.block, block_of_records(schema, case.records[::-1]), case.block]
 
 

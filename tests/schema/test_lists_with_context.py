@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 import recordspec as rs
 from frames_by_hand import frame
 from recordspec import RecordError, SpecError
-from recordspec.inspect.check import check
+from recordspec.integrity.check import check
 from recordspec.locations import location
 from recordspec.store.shards import shard_files
 from shell import run_here as run

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
-from recordspec.schema.blocks import records_of_block
+from recordspec.schema.row_blocks import records_of_block
 
 SCHEMA = rs.Schema.loads(
     """

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from recordspec import KINDS, SpecError
 from recordspec.config import From
-from recordspec.reading.fit import Fit
-from recordspec.reading.options import Read
+from recordspec.order.read_options import Read
 from recordspec.schema.options import (
     INVALID,
     MAPPINGS,
@@ -26,7 +25,8 @@ from recordspec.schema.options import (
     short_form,
 )
 from recordspec.schema.yaml_text import dump
-from recordspec.writing.options import Write
+from recordspec.training.fit import Fit
+from recordspec.writing.write_options import Write
 
 CLASSES = (Read, Write, Fit, From, *KINDS.values())
 

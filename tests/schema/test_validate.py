@@ -22,13 +22,13 @@ from fields_by_hand import entry, ints, listed, packed
 from fields_by_hand import example as of_entries
 from instances import CASES
 from recordspec._tf import tf
-from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
-from recordspec.inspect.scan import FileRange, UnreadableRecord
-from recordspec.inspect.scan import scan as scan_rows
-from recordspec.schema.blocks import block_of_records
+from recordspec.integrity.check import check
 from recordspec.schema.decoder import decode_errors, decode_problems
+from recordspec.schema.row_blocks import block_of_records
 from recordspec.store.expand import expand
+from recordspec.store.scan import FileRange, UnreadableRecord
+from recordspec.store.scan import scan as scan_rows
 from recordspec.store.shards import File, shard_files
 from recordspec.wire import proto
 from recordspec.wire.framing import framed

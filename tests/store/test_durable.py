@@ -13,7 +13,7 @@ import pytest
 
 import recordspec as rs
 from recordspec import locations
-from recordspec.inspect.repair import repair
+from recordspec.integrity.repair import repair
 from recordspec.locations import atomic_write, output_file
 from recordspec.store import shard_file
 from recordspec.store.journal import FILE as JOURNAL

@@ -19,7 +19,7 @@ from fields_by_hand import entry, ints, sized
 from frames_by_hand import frame
 from recordspec import Manifest, StoreError, remote
 from recordspec.errors import IncompleteError
-from recordspec.inspect.verify import verify
+from recordspec.integrity.verify import verify
 from recordspec.locations import location
 from recordspec.store.expand import expand, find_incomplete
 from recordspec.store.manifest import Shard

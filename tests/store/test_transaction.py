@@ -17,9 +17,9 @@ import pytest
 import recordspec as rs
 from frames_by_hand import frame
 from recordspec import StoreError
-from recordspec.inspect import repair as repairs
-from recordspec.inspect.index import index
-from recordspec.inspect.repair import repair
+from recordspec.integrity import repair as repairs
+from recordspec.integrity.indexing import index
+from recordspec.integrity.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import Manifest, Shard

@@ -7,8 +7,8 @@ import pytest
 
 import recordspec as rs
 from media import image_bytes, photo
-from recordspec.viewer.files import ViewedFiles
 from recordspec.viewer.selection import Choice
+from recordspec.viewer.viewed_files import ViewedFiles
 
 # left 4, top 3, right 20, bottom 12 in an image of 40 x 30, and a second box
 FORMATS = {

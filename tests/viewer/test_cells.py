@@ -1,4 +1,4 @@
-"""What the page is told of each value; those of any kind, in `viewer.files`, are some that it can draw."""
+"""What the page is told of each value; those of any kind, in `viewer.viewed_files`, are some that it can draw."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import recordspec as rs
 from instances import CASES
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec.viewer.cells import cell, item_at
-from recordspec.viewer.files import ViewedFiles
 from recordspec.viewer.selection import Choice
+from recordspec.viewer.viewed_files import ViewedFiles
 
 PNG, WAV = image_bytes(photo(), "png"), sound_bytes(tone(0.5), 8000)
 CELLS = {

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from examples import example, file_of
 from labelled_rows import labelled
-from recordspec.inspect.stats import stats
+from recordspec.statistics.stats import stats
 from recordspec.viewer.offline import SCRIPTS, page
 from shell import run_here as run
 

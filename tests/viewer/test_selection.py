@@ -6,11 +6,11 @@ import pytest
 from some_records import example, write
 
 import recordspec as rs
-from recordspec.inspect.scan import Scanner
-from recordspec.inspect.scan_columns import columns_of
+from recordspec.store.scan import Scanner
+from recordspec.tables.scan_columns import columns_of
 from recordspec.viewer import selection
 from recordspec.viewer.jobs import JobProgress
-from recordspec.viewer.rows import NumberedRows
+from recordspec.viewer.row_pages import NumberedRows
 from recordspec.viewer.selection import Choice, Selection
 
 SCHEMA = """

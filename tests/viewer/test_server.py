@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import recordspec as rs
-from recordspec.viewer.files import ViewedFiles
 from recordspec.viewer.jobs import CLIENT_HAS_LEFT
 from recordspec.viewer.selection import Choice
 from recordspec.viewer.server import Routes
+from recordspec.viewer.viewed_files import ViewedFiles
 from waiting import wait_until
 
 SCHEMA = """
@@ -198,8 +198,8 @@ def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
     program = """if True:
         import resource
         from recordspec import StoreError
-        from recordspec.inspect.scan import Scanner
-        from recordspec.inspect.sql import Condition
+        from recordspec.store.scan import Scanner
+        from recordspec.tables.sql import Condition
         from recordspec.viewer.server import limit_memory
         limit_memory(1 << 30)
         for where in ("len(range(200000000 + n)) > 0", "n < 3"):

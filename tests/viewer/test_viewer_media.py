@@ -12,8 +12,8 @@ from PIL import Image
 
 from media import image_bytes, photo, sound_bytes, tone
 from recordspec.errors import RecordError
-from recordspec.viewer import media
-from recordspec.viewer.media import medium
+from recordspec.viewer import media_previews
+from recordspec.viewer.media_previews import medium
 
 
 def pixels_of(made) -> np.ndarray:
@@ -61,9 +61,9 @@ def test_what_is_no_medium_or_too_large_is_refused(monkeypatch):
     for value in (svg, b"\x89PNG\r\n\x1a\n", image_bytes(photo(), "png")[:60], "text", 5, [1, 2], None):
         with pytest.raises(RecordError):
             medium(pa.scalar(value, pa.int64()) if value is None else pa.scalar(value), large=False)
-    monkeypatch.setattr(media, "_MOST_PIXELS", 1000)
+    monkeypatch.setattr(media_previews, "_MOST_PIXELS", 1000)
     with pytest.raises(RecordError, match="fewer pixels"):
         medium(pa.scalar(image_bytes(photo(), "png")), large=False)
-    monkeypatch.setattr(media, "_MOST_SAMPLES", 1000)
+    monkeypatch.setattr(media_previews, "_MOST_SAMPLES", 1000)
     made = medium(pa.scalar(sound_bytes(tone(1), 8000)), large=False)
     assert len(made.data) == 44 + 2000

@@ -7,11 +7,11 @@ import pytest
 from some_records import example, write
 
 import recordspec as rs
-from recordspec.inspect.scan import Scanner
+from recordspec.store.scan import Scanner
 from recordspec.viewer import problems as viewer_problems
 from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.problems import problems
-from recordspec.viewer.rows import NumberedRows
+from recordspec.viewer.row_pages import NumberedRows
 
 SCHEMA = rs.Schema.loads("{schema: s, features: {n: int64}}")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from some_records import example, write
 
 import recordspec as rs
-from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.store.index import find_records
-from recordspec.viewer import rows as viewer_rows
-from recordspec.viewer.rows import NumberedRows
+from recordspec.store.scan import RowBatch, Scanner
+from recordspec.viewer import row_pages as viewer_rows
+from recordspec.viewer.row_pages import NumberedRows
 from recordspec.wire.arrays import flat_of
+from some_records import example, write
 
 SCHEMA = rs.Schema.loads("{schema: s, features: {n: int64}}")
 FORMS = {

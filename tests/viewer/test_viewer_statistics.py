@@ -8,15 +8,15 @@ import math
 
 import numpy as np
 import pytest
-from some_records import example, sequence_example, write
 
 import recordspec as rs
-from recordspec.inspect.scan import Scanner
-from recordspec.inspect.scan_columns import columns_of
-from recordspec.inspect.sql import Condition
-from recordspec.inspect.stats.values import bin_edges
+from recordspec.statistics.value_counts import bin_edges
+from recordspec.store.scan import Scanner
+from recordspec.tables.scan_columns import columns_of
+from recordspec.tables.sql import Condition
+from recordspec.viewer.distributions import Side, compared, drawn, statistics
 from recordspec.viewer.jobs import JobProgress
-from recordspec.viewer.statistics import Side, compared, drawn, statistics
+from some_records import example, sequence_example, write
 
 SCHEMA = """
 schema: s

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordspec as rs
-from recordspec.inspect.verify import verify
+from recordspec.integrity.verify import verify
 from recordspec.store.manifest import KEYS_FILE
 from recordspec.wire import hashes, native
 from recordspec.wire.arrays import strings_array

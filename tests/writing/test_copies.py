@@ -17,7 +17,7 @@ from examples import file_of
 from recordspec import RecordError, StoreError
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import copies, local, plan, tasks
+from recordspec.writing import build_plan, copies, local, tasks
 from recordspec.writing.sources import base
 from recordspec.writing.sources.jsonl import Jsonl
 
@@ -81,7 +81,7 @@ def test_splits_and_order_follow_the_rule(tmp_path, small, monkeypatch):
     given = passengers(3000)
     how = {"split": SPLITS, "shards": 2}
     if small:
-        monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
+        monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
         how["memory"] = "1B"
     expected = places(given, 7)
     rs.write(SCHEMA, given, tmp_path / "shuffled", shuffle=7, **how)
@@ -120,7 +120,7 @@ def test_jobs_and_memory_make_no_difference(tmp_path, layout, shuffle, monkeypat
     source = Jsonl(path="rows.jsonl").open(tmp_path)
     monkeypatch.setattr(base, "PART_BYTES", 9000)
     assert rs.write(SCHEMA, source, tmp_path / "parts", **how) == made
-    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
+    monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
     assert rs.write(SCHEMA, source, tmp_path / "small", memory="1B", **how) == made
     assert rs.write(SCHEMA, given, tmp_path / "small rows", memory="1B", **how) == made
     assert rs.write(SCHEMA, source, tmp_path / "jobs", jobs=2, **how) == made

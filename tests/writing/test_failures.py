@@ -16,7 +16,7 @@ from written_rows import SCHEMA, rows
 import recordspec as rs
 from recordspec.schema.options import format_bytes
 from recordspec.store.shard_file import ShardFile
-from recordspec.writing import plan
+from recordspec.writing import build_plan
 from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources.parquet import Parquet
 
@@ -90,7 +90,7 @@ def test_a_disk_without_room_is_noted_early_and_refused_before_the_first_shard(t
     build = partial(rs.write, schema, source, tmp_path / "data", shuffle=1)
     size = build().bytes("train")
     free = [size - 1]
-    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+    monkeypatch.setattr(build_plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
     with pytest.raises(rs.StoreError) as caught:
         build(force=True)
     needed, left = format_bytes(size), format_bytes(size - 1)

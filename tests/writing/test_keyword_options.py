@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import get_type_hints
 
 import recordspec as rs
-from recordspec.reading.options import DatasetOptions, Read
-from recordspec.writing.options import BuildOptions, Execution, Write, WriteOptions
+from recordspec.order.read_options import DatasetOptions, Read
+from recordspec.writing.write_options import BuildOptions, Execution, Write, WriteOptions
 
 
 def names(options: type) -> set[str]:

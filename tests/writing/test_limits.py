@@ -21,9 +21,9 @@ from pyarrow import parquet
 import recordspec as rs
 from media import image_bytes, photo
 from recordspec._tf import tf
-from recordspec.schema import blocks
-from recordspec.schema.blocks import block_of_records
+from recordspec.schema import row_blocks
 from recordspec.schema.encoder import columns_of
+from recordspec.schema.row_blocks import block_of_records
 from recordspec.store import key_hashes
 from recordspec.wire import example, framing, tfrecord
 from recordspec.wire.tfrecord import scan
@@ -372,7 +372,7 @@ def test_the_least_size_of_a_record_is_that_of_its_values(monkeypatch, text, row
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": 1}], ids=str)
 def test_a_block_that_is_too_large_is_refused_with_its_rows(tmp_path, monkeypatch, options):
-    for module in (example, blocks):
+    for module in (example, row_blocks):
         monkeypatch.setattr(module, "LARGEST_RECORD", 1000)
     schema = rs.Schema.loads("schema: s\nfeatures: {x: string}")
     rows = [{"x": "a"}] * 10 + [{"x": "b" * 100}] * 20

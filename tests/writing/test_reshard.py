@@ -14,7 +14,7 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.schema.options import format_bytes
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import plan, reshard
+from recordspec.writing import build_plan, reshard
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def test_a_disk_without_room_is_refused_before_the_first_row(tmp_path, monkeypat
     old = rs.write(SCHEMA, plain(rows(20_000)), tmp_path / "old")
     size = sum(shard.bytes for shard in old.all_shards)
     free = [times * size - 1]
-    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+    monkeypatch.setattr(build_plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
     with monkeypatch.context() as patch:
         patch.setattr(reshard, "build_locally", None)
         with pytest.raises(rs.StoreError) as caught:
@@ -112,5 +112,5 @@ def test_a_disk_without_room_is_refused_before_the_first_row(tmp_path, monkeypat
 
 def test_of_compressed_records_the_need_is_unknown(tmp_path, monkeypatch):
     rs.write(SCHEMA, plain(rows(20)), tmp_path / "old", compression="gzip")
-    monkeypatch.setattr(plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    monkeypatch.setattr(build_plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     assert rs.reshard(tmp_path / "old", tmp_path / "new").rows("train") == 20

@@ -8,7 +8,7 @@ from test_writing_build import SCHEMA, files, plain, rows
 
 import recordspec as rs
 from memory import peak_of
-from recordspec.writing import plan, sorter
+from recordspec.writing import build_plan, sorter
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, large, monke
     monkeypatch.setattr(sorter, "_LARGE", large)
     given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
     rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
-    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
+    monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
     largest, merged = [], sorter.merge_chunk
 
     def watched(*arguments):
@@ -75,7 +75,7 @@ def test_large_rows_of_many_runs_are_in_the_order_of_one(tmp_path, options, monk
     given = [{"id": number, "data": random.bytes(sorter._LARGE)} for number in range(250)]
     given += given[:9] if "key" not in options else []
     rs.write(schema, given, tmp_path / "expected", shuffle=3, **options)
-    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 1 << 20)
+    monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 1 << 20)
     pointed, unchanged = [], sorter.MemoryRun.point_to_records
 
     def point_to_records(run):

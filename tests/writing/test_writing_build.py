@@ -1,4 +1,4 @@
-"""The same bytes for any number of processes, cut and memory: `writing.local`, `writing.plan`, `writing.tasks`."""
+"""The same bytes for any number of processes, cut and memory: `writing.local`, `writing.build_plan`, `writing.tasks`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
-from recordspec.schema.blocks import records_of_block
+from recordspec.schema.row_blocks import records_of_block
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import plan, sorter
+from recordspec.writing import build_plan, sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 from selection import scaled
@@ -87,7 +87,7 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
     rs.write(SCHEMA, given, tmp_path / "two", jobs=2, **options)
     assert files(tmp_path / "two") == expected
     # many runs, and pieces of them, in the place of one
-    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
+    monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
     monkeypatch.setattr(sorter, "_WRITTEN_AT_ONCE", 1000)
     rs.write(SCHEMA, given, tmp_path / "small", memory="1B", **options)
     assert files(tmp_path / "small") == expected

@@ -6,8 +6,8 @@ import pytest
 from written_rows import SCHEMA, rows
 
 import recordspec as rs
-from recordspec.writing.options import Write
-from recordspec.writing.shards import shard_count
+from recordspec.writing.sharding import shard_count
+from recordspec.writing.write_options import Write
 
 
 def test_shards_are_as_many_as_asked_and_differ_by_one_row(tmp_path):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, json_option
 from recordspec.cli.output import print_json, print_rows, quiet_tensorflow, wants_json
+from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
 from recordspec.locations import Location
 
 if TYPE_CHECKING:

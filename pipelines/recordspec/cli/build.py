@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import PATH, PATTERN, build_options, json_option
 from recordspec.cli.output import print_notes, print_rows, size, wants_json
+from recordspec.cli.shared_options import PATH, PATTERN, build_options, json_option
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.wire.compression import CODECS

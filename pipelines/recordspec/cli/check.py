@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, PATTERN, jobs_option, json_option
 from recordspec.cli.output import echo, print_json, wants_json
+from recordspec.cli.shared_options import LOCAL_PATH, PATH, PATTERN, jobs_option, json_option
 from recordspec.errors import RecordError, counted, show_path
 from recordspec.locations import Location, below
 
 if TYPE_CHECKING:
-    from recordspec.inspect.check import CheckReport
     from recordspec.inspect.proposals import Proposal
+    from recordspec.integrity.check import CheckReport
     from recordspec.schema.schema import Schema
     from recordspec.store.expand import Files
 
@@ -59,8 +59,8 @@ def check(
     possible. Exits with 1 if a record is invalid, if a feature of the spec is in no record, or if a
     dataset was written with another spec.
     """
-    from recordspec.inspect.check import check as compare
     from recordspec.inspect.proposals import proposals
+    from recordspec.integrity.check import check as compare
     from recordspec.locations import output_file
     from recordspec.progress import Progress
     from recordspec.store.expand import expand
@@ -112,7 +112,7 @@ def _print_valid(report: CheckReport, as_json: bool) -> None:
 
 def _print_violations(report: CheckReport, as_json: bool) -> None:
     """Prints examples: as JSON lines, or on a terminal by group, with its title and count."""
-    from recordspec.inspect.check import TITLES, dump_problem
+    from recordspec.integrity.check import TITLES, dump_problem
 
     if wants_json(as_json):
         for example in report.examples:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
+from recordspec.cli.shared_options import PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.stats import is_yaml, to_read
 from recordspec.errors import RecordError, show_path
 from recordspec.locations import Location, location
 
 if TYPE_CHECKING:
-    from recordspec.inspect.diff import Change, Difference, Measure
+    from recordspec.statistics.diff import Change, Difference, Measure
 
 
 @click.command(short_help="Compare two schemas or datasets.")
@@ -55,9 +55,9 @@ def diff(
     moved and changed by key, or else the distance of the distributions of each feature, by split. Exits with
     0 if they are alike, 1 if they differ.
     """
-    from recordspec.inspect.diff import THRESHOLD, Difference, changes
-    from recordspec.inspect.diff import diff as diff_of
     from recordspec.progress import Progress
+    from recordspec.statistics.diff import THRESHOLD, Difference, changes
+    from recordspec.statistics.diff import diff as diff_of
 
     schemas = [_schema(path) for path in (old, new)]
     if schemas[0] is not None and schemas[1] is not None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 import recordspec
-from recordspec.cli.options import json_option
 from recordspec.cli.output import print_rows, print_text
+from recordspec.cli.shared_options import json_option
 from recordspec.errors import Problem, SpecError, nearest
 from recordspec.locations import read_text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from recordspec.cli.options import json_option
 from recordspec.cli.output import print_rows, quiet_tensorflow
+from recordspec.cli.shared_options import json_option
 
 
 @click.command(short_help="Check what this installation can do.")
@@ -17,7 +17,7 @@ def doctor(as_json: bool) -> None:
       recordspec doctor
       recordspec doctor --json
     """
-    from recordspec.inspect.doctor import examine
+    from recordspec.cli.probes import examine
 
     with quiet_tensorflow():
         findings = examine()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
+from recordspec.cli.shared_options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.errors import StoreError, exists
 from recordspec.locations import read_text
 
 if TYPE_CHECKING:
-    from recordspec.inferring.config import InferredConfig
+    from recordspec.inferring.inferred_config import InferredConfig
 
 _MOST_BYTES = 16 << 20  # of a schema or a config, as where they are loaded
 
@@ -47,8 +47,8 @@ def infer(
     schema is written to --out or to stdout. Notes on stderr list keys that are always empty, how often
     others are missing, and what may be a class.
     """
-    from recordspec.inferring.files import input_files
     from recordspec.inferring.infer import infer_files
+    from recordspec.inferring.input_files import input_files
     from recordspec.progress import Progress
 
     if config is not None and out is None:
@@ -87,7 +87,7 @@ def _exists(path: Path) -> StoreError:
 def _written(inferred: InferredConfig, out: Path, config: Path | None, there: Sequence[Path]) -> list[Path]:
     """Writes the schema and the config, and returns what was written: all but those that are `there`, whose
     text is the same."""
-    from recordspec.inferring.config import config_text, write_texts
+    from recordspec.inferring.inferred_config import config_text, write_texts
     from recordspec.language import header, write_json_schema
 
     texts = {out: header() + inferred.schema.dump()}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import files_argument, json_option
 from recordspec.cli.output import echo, print_json, print_rows, size, wants_json
+from recordspec.cli.shared_options import files_argument, json_option
 from recordspec.errors import counted
 
 if TYPE_CHECKING:
-    from recordspec.inspect.info import FeatureInfo, Info
-    from recordspec.inspect.stats.sizes import SizeCounts
+    from recordspec.statistics.info import FeatureInfo, Info
+    from recordspec.statistics.sizes import SizeCounts
     from recordspec.store.manifest import Manifest
 
 
@@ -38,8 +38,8 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
     Prints the records, bytes and compression of each file; and from its first records their type, and the
     kinds, presence and lengths of their features.
     """
-    from recordspec.inspect.info import info as info_of
-    from recordspec.inspect.scan import FIRST
+    from recordspec.statistics.info import info as info_of
+    from recordspec.store.scan import FIRST
 
     summary = info_of(files, None if every else most or FIRST)
     if wants_json(as_json):

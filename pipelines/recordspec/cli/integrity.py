@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, PATTERN, files_argument, jobs_option, json_option
 from recordspec.cli.output import echo, print_json, print_notes, print_rows, size, wants_json
+from recordspec.cli.shared_options import LOCAL_PATH, PATH, PATTERN, files_argument, jobs_option, json_option
 from recordspec.errors import RecordError, StoreError, counted, see
 from recordspec.locations import Location
 
 if TYPE_CHECKING:
-    from recordspec.inspect.verify import FileIntegrity
+    from recordspec.integrity.verify import FileIntegrity
 
 _COLUMNS = ("file", "records", "corrupt", "recovered", "bytes lost", "rows lost")
 
@@ -74,8 +74,8 @@ def adopt(
     Reads the lengths and the first records of each file, with --check all records.
     """
     from recordspec.config import load_any
-    from recordspec.inspect.adopt import adopt as adopt_files
     from recordspec.progress import Progress
+    from recordspec.writing.adopt import adopt as adopt_files
 
     if bool(files) == bool(splits):
         raise click.UsageError("name either FILES, or those of each --split")
@@ -126,7 +126,7 @@ def verify(files: tuple[str, ...], jobs: int | None, as_json: bool) -> int:
     sizes, hashes, numbers of records, missing and unexpected shards, and the schema. Exits with 1 if it finds
     an error, with 3 if a file cannot be read.
     """
-    from recordspec.inspect.verify import verify as verify_files
+    from recordspec.integrity.verify import verify as verify_files
     from recordspec.progress import Progress
 
     with Progress() as progress:
@@ -191,7 +191,7 @@ def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> 
     `repair.json`, of the saved records and the byte ranges that were lost; and, if FILES are a dataset,
     a manifest of the saved records.
     """
-    from recordspec.inspect.repair import repair as repair_files
+    from recordspec.integrity.repair import repair as repair_files
     from recordspec.progress import Progress
 
     with Progress() as progress:
@@ -232,7 +232,7 @@ def index(files: tuple[str, ...], form: Any, jobs: int | None, as_json: bool) ->
     long as the file does not change. FILE.tfindex and FILE.idx have a line of text for each record: its byte
     offset, and its size including its length and CRCs.
     """
-    from recordspec.inspect.index import index as index_files
+    from recordspec.integrity.indexing import index as index_files
     from recordspec.progress import Progress
 
     with Progress() as progress:

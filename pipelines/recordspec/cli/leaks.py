@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import NAMED_PATTERN, json_option, names_in, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
+from recordspec.cli.shared_options import NAMED_PATTERN, json_option, names_in, spec_option
 from recordspec.errors import RecordError
 from recordspec.locations import Location
 
 if TYPE_CHECKING:
-    from recordspec.inspect.leaks import Leak
+    from recordspec.statistics.leaks import Leak
 
 
 @click.command(short_help="Find rows in several splits, or several times in one.")
@@ -38,8 +38,8 @@ def leaks(
     split with that name; FILES have the splits of the dataset. Exits with 1 if there are any.
     """
     from recordspec.config import load_any
-    from recordspec.inspect.leaks import leaks as leaks_of
     from recordspec.progress import Progress
+    from recordspec.statistics.leaks import leaks as leaks_of
 
     with Progress() as progress:
         progress.begin("reading", None)

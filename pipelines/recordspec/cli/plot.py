@@ -9,9 +9,9 @@ from recordspec.errors import missing_package, show_text
 from recordspec.locations import output_file
 
 if TYPE_CHECKING:
-    from recordspec.inspect.stats.summary import FeatureSummary, StatsReport
-    from recordspec.inspect.stats.values import Histogram
     from recordspec.reading.bench import Bench
+    from recordspec.statistics.summary import FeatureSummary, StatsReport
+    from recordspec.statistics.value_counts import Histogram
 
 _COLOUR, _LIMIT = "#8c98a8", "#d9622b"
 # For more features there is the HTML page.

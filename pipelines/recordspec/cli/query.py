@@ -8,8 +8,8 @@ from itertools import islice
 
 import click
 
-from recordspec.cli.options import NAMED_PATTERN, PATH, json_option, spec_option
 from recordspec.cli.output import echo, print_json_lines, print_rows, wants_json
+from recordspec.cli.shared_options import NAMED_PATTERN, PATH, json_option, spec_option
 from recordspec.errors import counted
 from recordspec.locations import Location
 
@@ -45,10 +45,10 @@ def query(
     records. A query that names `file`, `record`, `split` or `key` has these columns, too.
     """
     from recordspec.config import load_any
-    from recordspec.inspect.sql import named_tables
-    from recordspec.inspect.sql import query as run_query
-    from recordspec.inspect.table_writers import json_lines, saving
     from recordspec.progress import Progress
+    from recordspec.tables.sql import named_tables
+    from recordspec.tables.sql import query as run_query
+    from recordspec.tables.table_writers import json_lines, saving
 
     in_json = wants_json(as_json)  # a bar takes the place of stdout, which is no terminal then
     with ExitStack() as stack:

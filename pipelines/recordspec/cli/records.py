@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import (
+from recordspec.cli.output import echo, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.shared_options import (
     PATH,
     Command,
     columns_options,
@@ -16,12 +17,11 @@ from recordspec.cli.options import (
     query,
     where_option,
 )
-from recordspec.cli.output import echo, print_json, print_rows, shown, size, wants_json
 from recordspec.errors import counted
 from recordspec.locations import Location
 
 if TYPE_CHECKING:
-    from recordspec.inspect.show import RecordViewer, Shown
+    from recordspec.tables.show import RecordViewer, Shown
 
 number_option = click.option(
     "-n", "number", type=click.IntRange(1, 1 << 31), default=5, show_default=True, help="Records to show."
@@ -38,8 +38,8 @@ def count(files: tuple[str, ...], as_json: bool) -> None:
       recordspec count data/digits
       recordspec count "data/digits/train-*" --json
     """
-    from recordspec.inspect.count import count as count_records
     from recordspec.progress import Progress
+    from recordspec.statistics.count import count as count_records
 
     with Progress() as progress:
         counts = count_records(files, progress)
@@ -129,8 +129,8 @@ def export(
 
     A column has single values if every record has one, else lists. Missing values are null.
     """
-    from recordspec.inspect.export import export as export_records
     from recordspec.progress import Progress
+    from recordspec.tables.export import export as export_records
 
     done = export_records(files, out, query(**options), limit=limit, force=force, progress=Progress())
     if wants_json(as_json):
@@ -141,7 +141,7 @@ def export(
 
 
 def _viewer(files: tuple[str, ...], full: bool, raw: bool, **options: Any) -> RecordViewer:
-    from recordspec.inspect.show import RecordViewer
+    from recordspec.tables.show import RecordViewer
 
     return RecordViewer(files, query(**options), "raw" if raw else "full" if full else "short")
 
@@ -231,8 +231,8 @@ def which(
     CONFIG reads with `shuffle: {global: true}`, or in the order of the files: then the rows of a step are a
     function of the seed, the epoch and the step, and nothing is read but their keys.
     """
+    from recordspec.order.read_options import Shuffle
     from recordspec.pipeline import Pipeline
-    from recordspec.reading.options import Shuffle
 
     pipeline = Pipeline.load(config)
     shuffle = pipeline.config.read.shuffle if seed is None else Shuffle(seed=seed, global_=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, json_option
 from recordspec.cli.output import (
     echo,
     print_json,
@@ -17,6 +16,7 @@ from recordspec.cli.output import (
     print_text,
     size,
 )
+from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
 from recordspec.errors import RecordspecError, StoreError, exists, show_path, system_errors
 from recordspec.locations import Location, output_file, read_bytes
 
@@ -104,7 +104,7 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
     what --as tfmd and --as tfds cannot express.
     """
-    from recordspec.inspect.explain import features, python_source
+    from recordspec.schema.explain import features, python_source
     from recordspec.schema.schema import schema_in
 
     schema = schema_in(file)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
+from recordspec.cli.shared_options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.errors import RecordError, State, StoreError
 from recordspec.locations import Location, below, location, output_file
 
 if TYPE_CHECKING:
-    from recordspec.inspect.stats.summary import StatsReport
     from recordspec.schema.schema import Schema
+    from recordspec.statistics.summary import StatsReport
 
 
 @click.command(short_help="Summarize the values of features, with warnings.")
@@ -44,8 +44,8 @@ def stats(
     with 1 if a record cannot be read.
     """
     from recordspec.cli.plot import check_plots, plot_report
-    from recordspec.inspect.stats import stats as stats_of
     from recordspec.progress import Progress
+    from recordspec.statistics.stats import stats as stats_of
 
     _check_folders(html, png)  # before the counting, which may take long
     if png is not None:
@@ -100,7 +100,7 @@ def _print(report: StatsReport, as_json: bool) -> None:
         for line in report.lines():
             print_json(line)
         return
-    from recordspec.inspect.stats import formatting
+    from recordspec.statistics import formatting
 
     for split in report.splits:
         echo(formatting.title(split), bold=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recordspec.cli.options import PATTERN, spec_option
+from recordspec.cli.shared_options import PATTERN, spec_option
 from recordspec.locations import Location
 
 # The least that the page may take of the memory; it may take half of what is free.
@@ -31,8 +31,8 @@ def view(
     """
     from recordspec.cli.stats import is_yaml, to_read
     from recordspec.reading.memory import available
-    from recordspec.viewer.files import ViewedFiles
     from recordspec.viewer.server import limit_memory, serve
+    from recordspec.viewer.viewed_files import ViewedFiles
 
     limit_memory(max(_LEAST, available() // 2))
     batches = None

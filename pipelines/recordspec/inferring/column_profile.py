@@ -18,7 +18,7 @@ from recordspec.schema.arrow_values import is_list, without_views
 from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
 from recordspec.schema.values import EXACT_INTS, holds
 from recordspec.wire.arrays import to_numpy, truth_array
-from recordspec.writing.sources import text
+from recordspec.writing.sources import text_cells as text
 
 _FIRST_TEXTS = 1024
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}

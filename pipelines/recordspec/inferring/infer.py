@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
-from recordspec.inferring.config import InferredConfig, with_config
-from recordspec.inferring.files import DETECTION, FOLDERS, LANGUAGES, TABLES, InputFiles, input_files
+from recordspec.inferring.inferred_config import InferredConfig, with_config
+from recordspec.inferring.input_files import DETECTION, FOLDERS, LANGUAGES, TABLES, InputFiles, input_files
 from recordspec.inferring.tables import infer_rows, infer_table
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, is_path, location
@@ -74,7 +74,7 @@ def infer(
 
 def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
     """The schema of a dataset, which says what classes, images and sounds are."""
-    from recordspec.inferring.media import MOST_MEDIA, infer_medium
+    from recordspec.inferring.media_features import MOST_MEDIA, infer_medium
 
     splits = list(data.values()) if isinstance(data, Mapping) else [data]
     sources = [source for source in map(hugging_face_source, splits) if isinstance(source, HuggingFaceRows)]
@@ -123,8 +123,8 @@ def infer_files(
 
 def _unlabelled(files: InputFiles, schema: Schema) -> Iterator[str]:
     """The splits of a TFDS dataset whose first rows all have the label -1, by which TFDS says: missing."""
-    from recordspec.inspect.scan import FIRST, Scanner
-    from recordspec.inspect.stats.profile import flat_values
+    from recordspec.statistics.profile import flat_values
+    from recordspec.store.scan import FIRST, Scanner
 
     keys = {label.stored for label in schema.features if isinstance(label, Label)}
     for split, paths in files.splits.items():
@@ -164,10 +164,10 @@ def _infer_files(
     if files.source in TABLES.values():
         return _with_media(infer_table(paths, named, sample, progress), paths)
     if files.source in {*DETECTION, *FOLDERS}:
-        from recordspec.inferring.media import infer_annotated, infer_folders
+        from recordspec.inferring.media_features import infer_annotated, infer_folders
 
         return (infer_folders if files.source in FOLDERS else infer_annotated)(files, named, sample)
-    from recordspec.inferring.records import infer_records
+    from recordspec.inferring.record_schemas import infer_records
 
     return infer_records(paths, named, sample=sample, jobs=jobs, progress=progress)
 
@@ -187,7 +187,7 @@ def _naming_json(path: Location) -> Iterator[None]:
 
 def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) -> int:
     """The number of records. Raises RecordError if a file has others than it should have."""
-    from recordspec.inspect.count import count
+    from recordspec.statistics.count import count
 
     problems = [
         Problem(
@@ -233,7 +233,7 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
             got = f"{len(missing):,} of the first {len(files):,} do not exist, such as {missing[0]}"
             notes.append(f"{name}: text, since of its paths of {kind} files {got}")
             continue
-        from recordspec.inferring.media import infer_media_files
+        from recordspec.inferring.media_features import infer_media_files
 
         medium, more = infer_media_files(kind, name, files)
         features = tuple(medium if feature.name == name else feature for feature in schema.features)

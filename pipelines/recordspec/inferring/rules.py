@@ -15,7 +15,7 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.features.label import Label
-from recordspec.schema.features.options import STORAGE, static
+from recordspec.schema.features.option_checks import STORAGE, static
 from recordspec.schema.features.ragged import RaggedLists
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.text import Text

@@ -27,13 +27,13 @@ from recordspec.schema.inferred import Inferred, ProposedOption
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import holds
 from recordspec.wire.arrays import is_arrow
-from recordspec.writing.sources.arrays import Arrays
 from recordspec.writing.sources.arrow import TableRows
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.class_names import ColumnClasses
 from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
 from recordspec.writing.sources.jsonl import read_rows
+from recordspec.writing.sources.numpy_arrays import Arrays
 from recordspec.writing.sources.objects import names_in, plain_columns
 from recordspec.writing.sources.parquet import class_names_of, opened
 from recordspec.writing.sources.python_rows import source_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from recordspec.errors import Path, show_path
-from recordspec.inspect.check import TITLES, CheckReport, UnknownKey, ViolationGroup
+from recordspec.integrity.check import TITLES, CheckReport, UnknownKey, ViolationGroup
 from recordspec.schema.features import Feature
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.var_len import VariableLen

@@ -10,7 +10,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.schema.features import Feature
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
-from recordspec.schema.features.options import STORAGE
+from recordspec.schema.features.option_checks import STORAGE
 from recordspec.schema.features.ragged import RaggedLists
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.var_len import VariableLen

@@ -18,7 +18,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of, show_shape
-from recordspec.reading.options import Augment
+from recordspec.order.read_options import Augment
 from recordspec.schema import tensors
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.geometry import Coordinates, ImageTransform

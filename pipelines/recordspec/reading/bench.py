@@ -12,10 +12,10 @@ import numpy as np
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, State, StoreError
+from recordspec.order.read_options import Batch, Interleave, Read
+from recordspec.order.read_plan import Plan
 from recordspec.reading import shuffle_quality, stages
 from recordspec.reading.dataset import Recipe, build
-from recordspec.reading.options import Batch, Interleave, Read
-from recordspec.reading.plan import Plan
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.shuffle_quality import Classes, Neighbours
 from recordspec.reading.transformations import CALLS, map_elements

@@ -17,7 +17,7 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import LocalPath, Location, absolute
-from recordspec.reading.plan import IntactFile
+from recordspec.order.read_plan import IntactFile
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files, expand, path_list

@@ -8,17 +8,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from recordspec._tf import Dataset, tf
+from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError, see
-from recordspec.reading import filtering, global_shuffle, memory, stages, staging
+from recordspec.order.global_order import Share
+from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
+from recordspec.order.read_options import Augment, Batch, Interleave, Read
+from recordspec.order.read_plan import Plan, plan_files
+from recordspec.reading import filtering, global_shuffle, memory, staged_shards, stages
 from recordspec.reading.augmentation import Augmentation
 from recordspec.reading.corrupt_records import without_corrupt
-from recordspec.reading.global_order import Share
 from recordspec.reading.global_shuffle import GlobalShuffle
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
-from recordspec.reading.options import Augment, Batch, Interleave, Read
-from recordspec.reading.order import Opening, Position, check_step, no_batch, order_of
-from recordspec.reading.plan import Plan, plan_files
-from recordspec.reading.random_access import Rows
 from recordspec.reading.seeds import Seeds, pass_seed, passes
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, at_least_one, flat_map, map_elements
@@ -33,7 +33,7 @@ from recordspec.store.staging import StagingFolder
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from recordspec.reading.options import ReadOptions
+    from recordspec.order.read_options import ReadOptions
 
 
 # Rows that are filtered, balanced or bucketed by one call, at most.
@@ -361,7 +361,7 @@ class Recipe:
         if not remote:
             return None
         if options == "tensorflow":
-            staging.check_tensorflow(remote)
+            staged_shards.check_tensorflow(remote)
             return None
         if self.options.service is not None:
             hint = "its workers have no copies; `staging: tensorflow` reads gs:// without"
@@ -374,8 +374,8 @@ class Recipe:
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
         if mixed is not None and mixed.parallel:
             cycle *= 3  # a parallel interleave opens this many ahead, and each holds its copy
-        staging.check_room(self.plan.pieces, cycle, options.size)
-        return staging.folder_of(options, self.plan.pieces)
+        staged_shards.check_room(self.plan.pieces, cycle, options.size)
+        return staged_shards.folder_of(options, self.plan.pieces)
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """All passes, each with a number; of cached records, or of files that each pass reads again."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from recordspec.errors import RecordError
 from recordspec.locations import Location
-from recordspec.reading.plan import Plan
-from recordspec.reading.staging import copies_of, named
+from recordspec.order.read_plan import Plan
+from recordspec.reading.staged_shards import copies_of, named
 from recordspec.schema import numpy_decoder
-from recordspec.schema.blocks import rows_of_blocks
+from recordspec.schema.row_blocks import rows_of_blocks
 from recordspec.schema.schema import Schema
 from recordspec.store.staging import StagingFolder
 from recordspec.wire import tfrecord

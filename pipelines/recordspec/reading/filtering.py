@@ -13,8 +13,8 @@ from recordspec._tf import Dataset, tf
 from recordspec.errors import Path as OptionPath
 from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.locations import Location
+from recordspec.order.read_options import MEASURED, Batch, Bucket
 from recordspec.reading.layouts import DatasetLayout
-from recordspec.reading.options import MEASURED, Batch, Bucket
 from recordspec.reading.seeds import chances
 from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec._tf import Dataset, tf
+from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
-from recordspec.reading.global_order import EpochOrder, Share, check_share, epoch_order
-from recordspec.reading.options import Read
-from recordspec.reading.plan import Plan
-from recordspec.reading.random_access import Rows
+from recordspec.order.global_order import EpochOrder, Share, check_share, epoch_order
+from recordspec.order.read_options import Read
+from recordspec.order.read_plan import Plan
 from recordspec.reading.seeds import passes
 from recordspec.reading.stages import untuned
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.reading.options import Batch
+from recordspec.order.read_options import Batch
 from recordspec.reading.shuffle_buffer import (
     SerializedRows,
     ShufflePlan,
@@ -23,7 +23,7 @@ from recordspec.reading.shuffle_buffer import (
     together,
 )
 from recordspec.reading.transformations import CALLS, map_elements, rebatch
-from recordspec.schema import blocks, decoder
+from recordspec.schema import decoder, row_blocks
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.wire.blocks import ROWS
@@ -119,18 +119,20 @@ class BlockLayout(DatasetLayout):
             pools,
             self._read_pool,
             self._held,
-            lambda pool: tf.reduce_sum(blocks.rows_of(pool)),
+            lambda pool: tf.reduce_sum(row_blocks.rows_of(pool)),
             shuffle=shuffle,
             first=_first_row(batch, skip),
         )
         return self.rebatched(rows, batch)
 
     def _read_pool(self, pool: Tensor) -> tuple[SerializedRows, Tensor]:
-        parsed = blocks.parse(self.schema, pool)
+        parsed = row_blocks.parse(self.schema, pool)
         return parsed, tf.shape(parsed[ROWS])[0]
 
     def _held(self, parsed: dict[str, Any]) -> SerializedRows:
-        return decoder.decode_rows(self.schema, parsed) if self.early else blocks.split(self.schema, parsed)
+        return (
+            decoder.decode_rows(self.schema, parsed) if self.early else row_blocks.split(self.schema, parsed)
+        )
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         if batch is None:

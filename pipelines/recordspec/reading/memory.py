@@ -12,8 +12,8 @@ from typing import Any
 from recordspec._tf import Dataset
 from recordspec.errors import Problem, SpecError, StoreError, system_errors
 from recordspec.locations import local
-from recordspec.reading.options import Interleave, Read
-from recordspec.reading.plan import Piece, Plan
+from recordspec.order.read_options import Interleave, Read
+from recordspec.order.read_plan import Piece, Plan
 from recordspec.reading.seeds import Seeds
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.schema.options import format_bytes

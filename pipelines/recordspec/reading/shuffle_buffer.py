@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.reading.options import Shuffle
-from recordspec.reading.plan import Plan
+from recordspec.order.read_options import Shuffle
+from recordspec.order.read_plan import Plan
 from recordspec.reading.seeds import Seeds, permuted
 from recordspec.reading.transformations import CALLS, flat_map, map_elements, rebatch
 from recordspec.schema.tensors import Tensor, without_autograph

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from recordspec._tf import tf
+from recordspec.order.read_options import Batch
 from recordspec.reading import stages
 from recordspec.reading.dataset import Recipe, build
-from recordspec.reading.options import Batch
 from recordspec.reading.seeds import Seeds, pass_seed
 from recordspec.reading.shuffle_buffer import ShufflePlan, gathered, rows_of_pools, shuffled
 

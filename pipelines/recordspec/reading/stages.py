@@ -9,10 +9,10 @@ from typing import Any
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, StoreError
 from recordspec.locations import absolute
-from recordspec.reading.options import Interleave, address_of
-from recordspec.reading.plan import Plan
+from recordspec.order.read_options import Interleave, address_of
+from recordspec.order.read_plan import Plan
 from recordspec.reading.seeds import Seeds, pass_seed, passes, permuted
-from recordspec.reading.staging import records_of_copies
+from recordspec.reading.staged_shards import records_of_copies
 from recordspec.reading.transformations import (
     CALLS,
     MOST_CALLS,

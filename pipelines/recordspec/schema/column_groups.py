@@ -13,7 +13,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.schema.feature_set import FeatureSet, columns_in
-from recordspec.schema.features.base import Feature
+from recordspec.schema.features.feature import Feature
 from recordspec.schema.tensors import Tensor, WithMissing
 from recordspec.wire import blocks
 from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Section

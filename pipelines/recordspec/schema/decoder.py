@@ -12,11 +12,11 @@ import numpy as np
 
 from recordspec._tf import stand_ins, tf
 from recordspec.errors import Problem, RecordError
-from recordspec.schema import blocks, tensors
+from recordspec.schema import row_blocks, tensors
 from recordspec.schema.column_groups import record_groups
 from recordspec.schema.feature_set import FeatureSet, columns_in
 from recordspec.schema.features import KINDS
-from recordspec.schema.features.base import Feature
+from recordspec.schema.features.feature import Feature
 from recordspec.schema.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.schema.tensors import Tensor
 from recordspec.schema.validate import feature_violations, of_other_message, other_message
@@ -57,12 +57,12 @@ def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
 
 def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of the rows of one block, or of several, as `decode` returns those of a batch."""
-    return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+    return decode_rows(schema, row_blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
 def decode_rows(schema: FeatureSet, columns: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The decoded features of rows of blocks, which `blocks.parse` returned."""
-    return _decoded(schema, blocks.columns_of(schema, columns))
+    """The decoded features of rows of blocks, which `row_blocks.parse` returned."""
+    return _decoded(schema, row_blocks.columns_of(schema, columns))
 
 
 def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -148,7 +148,7 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         return {"features": {**alone, **together["features"]}}
     context, sequence = asked["context"], asked["sequence"]
     parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
-    layouts = {column.key: column.layout for column in blocks.placed_columns(schema, "sequence")}
+    layouts = {column.key: column.layout for column in row_blocks.placed_columns(schema, "sequence")}
     required = _required(schema, sequence)
     dense = {
         column.key: tf.io.FixedLenSequenceFeature(list(column.cell), TF_DTYPES[column.storage])
@@ -177,7 +177,7 @@ def _parse_lists(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[s
     step."""
     contexts, examples = tensors.examples_of(serialized)
     context = _made(map(as_decoded, schema.columns("context")), "context")
-    columns = [as_decoded(column) for column in blocks.placed_columns(schema, "sequence")]
+    columns = [as_decoded(column) for column in row_blocks.placed_columns(schema, "sequence")]
     steps = _made([column for column in columns if not isinstance(column.layout, Fixed)], "sequence")
     steps |= _made([column for column in columns if isinstance(column.layout, Fixed)], "features")
     steps |= {

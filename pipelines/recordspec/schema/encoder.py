@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.schema.blocks import Sections, check_counts, records_with
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
-from recordspec.schema.features.base import Feature, as_taken
+from recordspec.schema.features.feature import Feature, as_taken
 from recordspec.schema.lists import by_row, rows_of
+from recordspec.schema.row_blocks import Sections, check_counts, records_with
 from recordspec.schema.values import BadValue
 from recordspec.wire import arrays
 from recordspec.wire.arrays import (

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
-from recordspec.schema.features.options import WithLength
+from recordspec.schema.features.option_checks import WithLength
 from recordspec.schema.options import freeze, to_builtins
 from recordspec.wire.columns import Column, Ragged, RecordMessage, Section, Sequence, Sparse, Steps, VarLen
 

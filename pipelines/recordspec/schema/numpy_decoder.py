@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import RecordError
-from recordspec.schema.blocks import Sections, check_counts, stored_sections
 from recordspec.schema.feature_set import FeatureSet
-from recordspec.schema.features.base import Feature
+from recordspec.schema.features.feature import Feature
 from recordspec.schema.ragged_array import RaggedArray
+from recordspec.schema.row_blocks import Sections, check_counts, stored_sections
 from recordspec.schema.validate import check_structure
 from recordspec.schema.values import BadValue
 from recordspec.wire.arrays import (

@@ -24,10 +24,10 @@ from recordspec.errors import (
 from recordspec.locations import LocalPath, Location, atomic_write, is_path, local, location, read_text
 from recordspec.schema import decoder, encoder, numpy_decoder
 from recordspec.schema.arrow_values import values_of
-from recordspec.schema.blocks import blocks_of
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
+from recordspec.schema.row_blocks import blocks_of
 from recordspec.schema.tensors import without_autograph
 from recordspec.schema.values import DTYPES
 from recordspec.schema.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of

@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from recordspec._arrow import arrow
 from recordspec.errors import RecordError
-from recordspec.schema.blocks import Sections
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.ragged_array import RaggedArray
+from recordspec.schema.row_blocks import Sections
 from recordspec.schema.values import DTYPES, BadValue
 from recordspec.wire.arrays import (
     ArrowArray,

@@ -22,9 +22,9 @@ from recordspec.schema.arrow_values import is_file, item_type
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import planned_build
-from recordspec.writing.options import Execution, Write
 from recordspec.writing.sources.arrow import check_table
 from recordspec.writing.write import write_options
+from recordspec.writing.write_options import Execution, Write
 
 try:
     from pyspark.errors import PySparkException
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recordspec.pipeline import Pipeline
-    from recordspec.writing.options import PublishOptions, WriteOptions
+    from recordspec.writing.write_options import PublishOptions, WriteOptions
 
     class FrameOptions(WriteOptions, PublishOptions, total=False):
         """The options of `write`."""

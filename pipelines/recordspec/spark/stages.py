@@ -57,9 +57,9 @@ from recordspec.writing.build import (
     parts_of,
     place_of,
 )
-from recordspec.writing.encoder import PART_BITS
 from recordspec.writing.failures import DiskError, SourceError
 from recordspec.writing.label_counts import summed_counts
+from recordspec.writing.row_encoder import PART_BITS
 from recordspec.writing.sources import base
 from recordspec.writing.tasks import EncodedPart, shards_of_split
 

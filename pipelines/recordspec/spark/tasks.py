@@ -51,13 +51,13 @@ from recordspec.wire.arrays import (
     to_numpy,
 )
 from recordspec.wire.hashes import Words, sha256_of
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.copies import ClassChanges, copy_hashes
 from recordspec.writing.division import order_of, split_of
 from recordspec.writing.encoded_rows import EncodedRows
-from recordspec.writing.encoder import PART_BITS, Encoder
 from recordspec.writing.failures import DiskError, source_errors
-from recordspec.writing.plan import BuildPlan
-from recordspec.writing.shards import ShardRange, ShardWriter
+from recordspec.writing.row_encoder import PART_BITS, Encoder
+from recordspec.writing.sharding import ShardRange, ShardWriter
 from recordspec.writing.sorter import END, EXISTING, KEY_HASH, ORDER, index_of
 from recordspec.writing.sources.arrow import table_batches
 from recordspec.writing.sources.base import Batches, SourcePart

@@ -14,13 +14,13 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordspecError, SpecError, show_shape
-from recordspec.inspect.columns import is_image_shape
-from recordspec.inspect.explain import is_padded, padding_text
+from recordspec.order.global_order import whole_numbers
 from recordspec.pipeline import Pipeline
-from recordspec.reading.global_order import whole_numbers
 from recordspec.schema import decoder
+from recordspec.schema.explain import is_padded, padding_text
+from recordspec.tables.column_types import is_image_shape
 from recordspec.viewer.cells import Cell, cell, item_at, labels_cell, numbers_cell
-from recordspec.viewer.media import Media, medium, picture
+from recordspec.viewer.media_previews import Media, medium, picture
 
 # Rows of a batch that are shown.
 MOST_ROWS = 256

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.inspect.columns import is_list_type
-from recordspec.inspect.scan_columns import ScanColumn
 from recordspec.schema.features.box import Box, corners_of
 from recordspec.schema.schema import Schema
+from recordspec.tables.column_types import is_list_type
+from recordspec.tables.scan_columns import ScanColumn
 
 # Boxes of an image that are drawn.
 _MOST = 200

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.inspect.columns import is_image_shape, is_list_type, leaves_of, shortest
-from recordspec.inspect.media import media_info
+from recordspec.tables.column_types import is_image_shape, is_list_type, leaves_of, shortest
+from recordspec.tables.media_headers import media_info
 from recordspec.wire.arrays import to_numpy
 from recordspec.wire.file_types import printable, type_name
 

@@ -9,8 +9,8 @@ from html import escape
 from importlib.resources import files
 
 from recordspec.errors import show_text
-from recordspec.inspect.stats.summary import StatsReport
-from recordspec.viewer.statistics import drawn
+from recordspec.statistics.summary import StatsReport
+from recordspec.viewer.distributions import drawn
 
 # In this order: each uses names of those before it. `index.html` has the same.
 SCRIPTS = ("vendor/htm-preact.js", "cells.js", "charts.js", "rows.js", "view.js")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec.errors import Problem
-from recordspec.inspect.check import check
-from recordspec.inspect.scan import Scanner
-from recordspec.inspect.verify import verify
+from recordspec.integrity.check import check
+from recordspec.integrity.verify import verify
 from recordspec.store.expand import Files
+from recordspec.store.scan import Scanner
 from recordspec.store.shards import compare_schema
 from recordspec.viewer.jobs import JobProgress
-from recordspec.viewer.rows import NumberedRows, RecordPlace
+from recordspec.viewer.row_pages import NumberedRows, RecordPlace
 
 # Problems that are listed; all are counted.
 _MOST = 500

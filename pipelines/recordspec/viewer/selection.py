@@ -13,12 +13,12 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec._duckdb import quoted
 from recordspec.errors import Problem, SpecError
-from recordspec.inspect.columns import is_list_type
-from recordspec.inspect.scan import RowBatch, Scanner, UnreadableRecord
-from recordspec.inspect.scan_columns import ColumnReader, ScanColumn
-from recordspec.inspect.sql import Condition
+from recordspec.store.scan import RowBatch, Scanner, UnreadableRecord
+from recordspec.tables.column_types import is_list_type
+from recordspec.tables.scan_columns import ColumnReader, ScanColumn
+from recordspec.tables.sql import Condition
 from recordspec.viewer.jobs import JobProgress
-from recordspec.viewer.rows import NumberedRows, PlacedRows
+from recordspec.viewer.row_pages import NumberedRows, PlacedRows
 from recordspec.wire.arrays import Ints, take
 
 # Rows that match, and bytes of values by which they are sorted: beyond them the selection ends, and says so.

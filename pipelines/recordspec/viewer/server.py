@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from recordspec.errors import RecordspecError, missing_package, system_errors
-from recordspec.viewer.files import MOST_ROWS, NotThereError, ViewedFiles
 from recordspec.viewer.jobs import CLIENT_HAS_LEFT
 from recordspec.viewer.selection import Choice
+from recordspec.viewer.viewed_files import MOST_ROWS, NotThereError, ViewedFiles
 
 if TYPE_CHECKING:
     from starlette.requests import Request

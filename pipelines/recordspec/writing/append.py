@@ -16,7 +16,7 @@ from recordspec.store.index import FileIndex, of_bytes, of_dataset, of_shard
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shard_names import parse_name
 from recordspec.writing.label_counts import summed_counts
-from recordspec.writing.options import Write
+from recordspec.writing.write_options import Write
 
 
 @dataclass(frozen=True, kw_only=True)

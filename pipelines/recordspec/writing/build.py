@@ -20,15 +20,15 @@ from recordspec.store.manifest import LabelCounts, Manifest, Shard
 from recordspec.store.remote_transaction import ConflictError, transaction
 from recordspec.store.transaction import Transaction
 from recordspec.writing import rejects
+from recordspec.writing.build_plan import BuildPlan, budget
 from recordspec.writing.checkpoint import Checkpoint
-from recordspec.writing.encoder import PART_BITS
 from recordspec.writing.failures import BuildStatus, SourceError, disk_errors, source_errors
 from recordspec.writing.label_counts import summed_counts
-from recordspec.writing.options import Execution, Write
-from recordspec.writing.plan import BuildPlan, budget
 from recordspec.writing.publication import Publication
+from recordspec.writing.row_encoder import PART_BITS
 from recordspec.writing.sorter import EXISTING, Run
 from recordspec.writing.tasks import EncodedPart
+from recordspec.writing.write_options import Execution, Write
 
 # How often publishing is repeated for a dataset that others change meanwhile.
 _CONFLICTS = 8

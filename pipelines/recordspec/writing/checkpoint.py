@@ -15,7 +15,7 @@ from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import PIECES, Shard
-from recordspec.writing.plan import BuildPlan
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.sorter import SortedRun
 from recordspec.writing.sources import base
 from recordspec.writing.tasks import EncodedPart

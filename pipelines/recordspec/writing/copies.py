@@ -19,10 +19,10 @@ from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts
 from recordspec.wire.arrays import Ints, Mask
 from recordspec.wire.hashes import Words, splitmix64
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import split_of
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.label_counts import ClassCounter, summed_counts
-from recordspec.writing.plan import BuildPlan
 from recordspec.writing.sorter import END, KEY_HASH, NUMBER, START, MemoryRun, Run, RunReader, Sorter
 
 # Bytes that a search for copies needs for a row: its hash, its number, and their order.

@@ -18,7 +18,7 @@ from recordspec.wire.arrays import Ints, views_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.writing.encoded_rows import EncodedRows
-from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
+from recordspec.writing.write_options import SPLIT_NAME, ByColumn, Write, is_split_name
 
 _WORD = 1 << 64
 

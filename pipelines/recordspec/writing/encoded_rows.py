@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recordspec.errors import RecordError
-from recordspec.schema.blocks import Sections, sections_of_records, sizes_with
 from recordspec.schema.encoder import records_of, sections_of
+from recordspec.schema.row_blocks import Sections, sections_of_records, sizes_with
 from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import ArrowArray, Ints, buffer_of, joined, part, sizes_of, take
 from recordspec.wire.example import check_sizes, least_bytes

@@ -16,14 +16,14 @@ from recordspec.remote import RemotePath
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
+from recordspec.writing.build_plan import allowance, free_space
 from recordspec.writing.local import build_locally
-from recordspec.writing.options import Execution, Quarantine, Write
-from recordspec.writing.plan import allowance, free_space
-from recordspec.writing.shards import shard_count
+from recordspec.writing.sharding import shard_count
 from recordspec.writing.sources.base import Columns, Source
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.write import named_rows, write_options
+from recordspec.writing.write_options import Execution, Quarantine, Write
 
 log = logging.getLogger("recordspec")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from recordspec.schema.blocks import Sections
+from recordspec.schema.row_blocks import Sections
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
 from recordspec.wire.arrays import Ints, flat_of

@@ -32,18 +32,18 @@ from recordspec.writing.build import (
     place_of,
     planned_build,
 )
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.copies import number_copies
-from recordspec.writing.encoder import Encoder, Place
 from recordspec.writing.failures import DiskError, SourceError, disk_errors, source_errors
-from recordspec.writing.options import Execution, Write
-from recordspec.writing.plan import BuildPlan
 from recordspec.writing.publication import Publication
-from recordspec.writing.shards import DirectShards, shard_ranges
+from recordspec.writing.row_encoder import Encoder, Place
+from recordspec.writing.sharding import DirectShards, shard_ranges
 from recordspec.writing.sorter import Run, Sorter, find_duplicate_keys
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.tasks import EncodedPart, encode_part, shard_tasks, write_shards
+from recordspec.writing.write_options import Execution, Write
 
 log = logging.getLogger("recordspec")
 

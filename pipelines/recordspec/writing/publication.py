@@ -28,9 +28,9 @@ from recordspec.store.transaction import Transaction
 from recordspec.wire.hashes import Words
 from recordspec.writing import rejects
 from recordspec.writing.append import ExistingDataset
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.failures import DiskError, disk_errors
 from recordspec.writing.label_counts import uneven_classes
-from recordspec.writing.plan import BuildPlan
 
 log = logging.getLogger("recordspec")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from recordspec.errors import Problem, RecordError, State, counted
 from recordspec.locations import open_file
-from recordspec.writing.options import Quarantine
+from recordspec.writing.write_options import Quarantine
 
 # Reasons that a message has.
 _SHOWN = 3

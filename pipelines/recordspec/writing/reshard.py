@@ -14,8 +14,8 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_errors
 from recordspec.locations import Location, open_file, statuses
 from recordspec.remote import RemotePath
-from recordspec.schema.blocks import records_of_block
 from recordspec.schema.options import format_bytes, from_python
+from recordspec.schema.row_blocks import records_of_block
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand
@@ -30,16 +30,16 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
 from recordspec.writing.append import ExistingDataset
+from recordspec.writing.build_plan import BuildPlan, free_space
 from recordspec.writing.encoded_rows import EncodedRows
-from recordspec.writing.encoder import PART_BITS, Advance, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.local import build_locally
-from recordspec.writing.options import Blocks, Execution, Key, ReshardOptions, Write
-from recordspec.writing.plan import BuildPlan, free_space
+from recordspec.writing.row_encoder import PART_BITS, Advance, no_progress
 from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
 from recordspec.writing.tasks import EncodedPart
+from recordspec.writing.write_options import Blocks, Execution, Key, ReshardOptions, Write
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -32,9 +32,9 @@ from recordspec.wire.arrays import (
     sizes_of,
 )
 from recordspec.wire.hashes import Words
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import order_of
 from recordspec.writing.encoded_rows import EncodedRows
-from recordspec.writing.plan import BuildPlan
 
 ORDER, KEY_HASH, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
 _LINES = 6

@@ -16,12 +16,12 @@ from recordspec.locations import sync_file
 from recordspec.store import key_hashes
 from recordspec.store.manifest import INDEX, KEYS, LabelCounts, Shard
 from recordspec.wire.hashes import Words
+from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.encoded_rows import EncodedRows
-from recordspec.writing.encoder import Advance, Encoder, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
-from recordspec.writing.plan import BuildPlan
 from recordspec.writing.rejects import add_line, lines
-from recordspec.writing.shards import ShardRange, ShardWriter, shard_count, shard_ranges
+from recordspec.writing.row_encoder import Advance, Encoder, no_progress
+from recordspec.writing.sharding import ShardRange, ShardWriter, shard_count, shard_ranges
 from recordspec.writing.sorter import (
     KEY_HASH,
     RowRange,

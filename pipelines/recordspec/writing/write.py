@@ -14,15 +14,15 @@ from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.local import build_locally
-from recordspec.writing.options import ByColumn, Execution, Write
 from recordspec.writing.sources.base import Source, leave_out
 from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.splits import SplitSources
+from recordspec.writing.write_options import ByColumn, Execution, Write
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from recordspec.writing.options import WriteOptions
+    from recordspec.writing.write_options import WriteOptions
 
 
 def write(

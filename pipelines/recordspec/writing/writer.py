@@ -18,16 +18,16 @@ from recordspec.schema.arrow_values import values_of
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, planned_build
-from recordspec.writing.encoder import Encoder
 from recordspec.writing.local import row_stages
-from recordspec.writing.options import Execution
+from recordspec.writing.row_encoder import Encoder
 from recordspec.writing.sources.base import Columns, check_names
 from recordspec.writing.write import write_options
+from recordspec.writing.write_options import Execution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from recordspec.writing.options import WriteOptions
+    from recordspec.writing.write_options import WriteOptions
 
 
 class ShardedWriter:

@@ -12,7 +12,7 @@ from tfmd_text import parsed
 import recordspec as rs
 from instances import CASES
 from recordspec._tf import tf
-from recordspec.inspect.check import check
+from recordspec.integrity.check import check
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.schema.options import options_of

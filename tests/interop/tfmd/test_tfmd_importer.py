@@ -8,7 +8,7 @@ from tfmd_text import ALWAYS, imported
 import recordspec as rs
 from examples import example, file_of
 from recordspec._tf import tf
-from recordspec.inspect.check import check
+from recordspec.integrity.check import check
 from recordspec.interop import tfmd
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.tensor import AnyTensor

@@ -12,7 +12,7 @@ import recordspec as rs
 from recordspec.interop import tfmd
 from recordspec.interop.notes import Note
 from recordspec.interop.tfmd.importer import import_schema
-from recordspec.interop.tfmd.proto import parse_binary
+from recordspec.interop.tfmd.messages import parse_binary
 from recordspec.schema.features.var_len import VariableLen
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf import text_format
 
 from recordspec.interop import tfmd
-from recordspec.interop.tfmd.proto import classes
+from recordspec.interop.tfmd.messages import classes
 
 ALWAYS = "presence {min_fraction: 1}"
 

@@ -8,9 +8,9 @@ import pytest
 import recordspec as rs
 from one_feature import schema
 from recordspec._tf import tf
-from recordspec.inspect.check import check
-from recordspec.schema.blocks import block_of_records
+from recordspec.integrity.check import check
 from recordspec.schema.decoder import decode_problems
+from recordspec.schema.row_blocks import block_of_records
 from recordspec.store.shards import File
 from recordspec.wire.framing import framed
 

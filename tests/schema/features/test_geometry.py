@@ -14,10 +14,10 @@ from PIL import Image
 
 import recordspec as rs
 from recordspec._tf import tf
-from recordspec.inspect.export import export
-from recordspec.schema.blocks import block_of_records
 from recordspec.schema.features.box import BoxFormat, Drop
+from recordspec.schema.row_blocks import block_of_records
 from recordspec.schema.validate import violations
+from recordspec.tables.export import export
 from recordspec.wire.arrays import data_of
 from recordspec.wire.proto import parse_example
 from recordspec.wire.record_batch import decode

@@ -10,7 +10,7 @@ from media import image_bytes, photo
 from one_feature import schema
 from recordspec._tf import tf
 from recordspec.errors import show_shape
-from recordspec.schema.blocks import block_of_records
+from recordspec.schema.row_blocks import block_of_records
 
 
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "bmp", "webp", "raw"])

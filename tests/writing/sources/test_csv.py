@@ -1,4 +1,4 @@
-"""Rows of CSV files: cells of text are values (`writing.sources.text`), gaps stay gaps, and lines are named."""
+"""Rows of CSV files: cells of text are values (`writing.sources.text_cells`), gaps stay gaps, and lines are named."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec.schema.values import BadValue
-from recordspec.writing.sources import ranges, text
+from recordspec.writing.sources import ranges
+from recordspec.writing.sources import text_cells as text
 from recordspec.writing.sources.csv import Csv
 
 SCHEMA = rs.Schema.loads(

@@ -20,7 +20,7 @@ from recordspec.locations import location
 from recordspec.schema.values import BadValue
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.notation import DateFormat, Notation
-from recordspec.writing.sources.text import from_text
+from recordspec.writing.sources.text_cells import from_text
 
 KINDS = schema(
     "whole: int64\n  number: {kind: tensor, dtype: float64}\n  single: float32\n  text: string\n"

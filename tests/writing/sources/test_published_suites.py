@@ -25,10 +25,10 @@ from pyarrow import parquet
 import recordspec as rs
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.ragged_array import RaggedArray
-from recordspec.writing.options import Quarantine
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.write_options import Quarantine
 
 NOTHING = "expected a column with values, got none"
 

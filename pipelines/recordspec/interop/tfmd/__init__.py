@@ -9,7 +9,7 @@ from recordspec.interop import MAX_SCHEMA_BYTES
 from recordspec.interop.notes import Note, losses
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.interop.tfmd.importer import import_schema
-from recordspec.interop.tfmd.proto import dump_text, parse_binary, parse_text
+from recordspec.interop.tfmd.messages import dump_text, parse_binary, parse_text
 from recordspec.locations import local, read_bytes, read_text
 from recordspec.schema.schema import Schema
 

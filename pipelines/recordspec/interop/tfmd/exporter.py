@@ -11,7 +11,7 @@ from functools import singledispatch
 from typing import Any
 
 from recordspec.errors import SpecError
-from recordspec.interop.tfmd.proto import (
+from recordspec.interop.tfmd.messages import (
     BYTES,
     DEFAULT_FIELDS,
     FLOAT,

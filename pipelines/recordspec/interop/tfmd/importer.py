@@ -13,7 +13,7 @@ from typing import Any
 from recordspec.errors import Problem, SpecError
 from recordspec.interop.notes import Note
 from recordspec.interop.stored_tensor import StoredTensor, full_default
-from recordspec.interop.tfmd.proto import (
+from recordspec.interop.tfmd.messages import (
     BYTES,
     DEFAULT_FIELDS,
     DTYPES,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recordspec.interop.tfmd.proto import sizes
+from recordspec.interop.tfmd.messages import sizes
 
 FeaturePath = tuple[str, ...]
 

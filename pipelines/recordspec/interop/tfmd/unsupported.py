@@ -7,7 +7,7 @@ from typing import Any
 
 from recordspec.errors import Path
 from recordspec.interop.notes import Note
-from recordspec.interop.tfmd.proto import DTYPES, STEPS, ignored_stages, inline, is_live
+from recordspec.interop.tfmd.messages import DTYPES, STEPS, ignored_stages, inline, is_live
 
 # The consequence of a field without a counterpart.
 _REASONS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from recordspec.schema.features.audio import Audio
-from recordspec.schema.features.base import Feature
 from recordspec.schema.features.box import Box
+from recordspec.schema.features.feature import Feature
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.features.image import Image

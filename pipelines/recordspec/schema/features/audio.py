@@ -10,8 +10,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.base import LATER, READING, WRITING, Feature, Invalid, ValueType
-from recordspec.schema.features.options import check_positive, check_value, problem
+from recordspec.schema.features.feature import LATER, READING, WRITING, Feature, Invalid, ValueType
+from recordspec.schema.features.option_checks import check_positive, check_value, problem
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media.decoders import decode_sound
 from recordspec.schema.media.resampling import MOST_WEIGHTS, resampled, resampled_array, weights

@@ -10,9 +10,9 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Invalid, ValueType
 from recordspec.schema.features.geometry import Coordinates, ImageTransform, Resize, Turn, resized_points
-from recordspec.schema.features.options import check_positive, check_value, problem
+from recordspec.schema.features.option_checks import check_positive, check_value, problem
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import by_row, items
 from recordspec.schema.media import resizing

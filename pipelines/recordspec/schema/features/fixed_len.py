@@ -12,8 +12,8 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, show_shape
 from recordspec.schema.dates import DateUnit, since_epoch
-from recordspec.schema.features.base import LATER, READING, Feature, ValueType
-from recordspec.schema.features.options import (
+from recordspec.schema.features.feature import LATER, READING, Feature, ValueType
+from recordspec.schema.features.option_checks import (
     STORAGE,
     WithDefault,
     check_dtype,

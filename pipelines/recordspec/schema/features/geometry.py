@@ -12,8 +12,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.base import READING, Feature
-from recordspec.schema.features.options import problem
+from recordspec.schema.features.feature import READING, Feature
+from recordspec.schema.features.option_checks import problem
 from recordspec.schema.tensors import Tensor
 from recordspec.schema.values import Array
 from recordspec.wire.arrays import ArrowArray, Ints, Mask

@@ -11,9 +11,9 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.schema.features.base import LATER, READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import LATER, READING, WRITING, Invalid, ValueType
 from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, resized_jpeg, sides_of
-from recordspec.schema.features.options import check_sizes, check_value, problem, static
+from recordspec.schema.features.option_checks import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media import resizing
 from recordspec.schema.media.decoders import decode_webp

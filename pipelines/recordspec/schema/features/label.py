@@ -16,8 +16,8 @@ from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import Location, PathText, is_below, read_text, url_problem
-from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
-from recordspec.schema.features.options import check_sizes, check_value, problem, static
+from recordspec.schema.features.feature import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.option_checks import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import outside, refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
 from recordspec.schema.ragged_array import dense, ragged

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, show_shape
-from recordspec.schema.features.base import READING, Feature, ValueType
-from recordspec.schema.features.options import (
+from recordspec.schema.features.feature import READING, Feature, ValueType
+from recordspec.schema.features.option_checks import (
     STORAGE,
     check_dtype,
     check_value,

@@ -11,8 +11,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, describe, show_shape
-from recordspec.schema.features.base import READING, Feature, ValueType
-from recordspec.schema.features.options import STORAGE, check_dtype, check_value, problem, sample_of
+from recordspec.schema.features.feature import READING, Feature, ValueType
+from recordspec.schema.features.option_checks import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.schema.lists import items
 from recordspec.schema.tensors import TypeSpec
 from recordspec.schema.values import BadValue, numbers

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from recordspec.errors import Problem
-from recordspec.schema.features.base import Feature, Invalid, as_taken
-from recordspec.schema.features.options import static
+from recordspec.schema.features.feature import Feature, Invalid, as_taken
+from recordspec.schema.features.option_checks import static
 from recordspec.schema.values import BadValue
 from recordspec.wire.arrays import (
     ArrowArray,

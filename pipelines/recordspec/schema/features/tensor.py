@@ -13,8 +13,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of, show_shape
-from recordspec.schema.features.base import READING, Feature, Invalid, ValueType
-from recordspec.schema.features.options import WithDefault, check_sizes, check_value, problem, static
+from recordspec.schema.features.feature import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.option_checks import WithDefault, check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, each_refused, outside
 from recordspec.schema.lists import items
 from recordspec.schema.options import frozen_value

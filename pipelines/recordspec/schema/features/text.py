@@ -10,8 +10,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.base import READING, WRITING, Feature, Invalid, ValueType
-from recordspec.schema.features.options import check_positive, check_value
+from recordspec.schema.features.feature import READING, WRITING, Feature, Invalid, ValueType
+from recordspec.schema.features.option_checks import check_positive, check_value
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import strings
 from recordspec.schema.tensors import TypeSpec

@@ -11,8 +11,8 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.schema import ragged_array
-from recordspec.schema.features.base import READING, Feature, Invalid, ListForm, ValueType
-from recordspec.schema.features.options import (
+from recordspec.schema.features.feature import READING, Feature, Invalid, ListForm, ValueType
+from recordspec.schema.features.option_checks import (
     STORAGE,
     WithLength,
     check_dtype,

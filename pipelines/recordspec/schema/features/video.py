@@ -12,10 +12,10 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.schema.features.base import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Invalid, ValueType
 from recordspec.schema.features.geometry import Pictures, Resize
 from recordspec.schema.features.image import Image
-from recordspec.schema.features.options import check_sizes, problem
+from recordspec.schema.features.option_checks import check_sizes, problem
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
 from recordspec.schema.media.images import ImageEncoding, encoded, pillow

@@ -30,7 +30,7 @@ from recordspec.writing.sources.base import (
 )
 from recordspec.writing.sources.notation import DateFormat, Decimal, Notation, Thousands
 from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, csv_ranges
-from recordspec.writing.sources.text import from_text
+from recordspec.writing.sources.text_cells import from_text
 from recordspec.writing.sources.text_files import UTF8, TextStream, encoding_problem
 
 _LONGEST_HEADER = 1 << 20

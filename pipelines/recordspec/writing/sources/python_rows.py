@@ -8,10 +8,10 @@ from typing import Any
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError, describe
-from recordspec.writing.sources.arrays import Arrays, frame_columns, is_frame
 from recordspec.writing.sources.arrow import TableRows, is_table, polars_to_arrow
 from recordspec.writing.sources.base import Source
 from recordspec.writing.sources.hugging_face import hugging_face_source, is_hugging_face
+from recordspec.writing.sources.numpy_arrays import Arrays, frame_columns, is_frame
 from recordspec.writing.sources.rows import DatasetRows, DictRows, is_dataset
 
 _EXPECTED = "an iterable of dicts, a dict of arrays, a frame, or an Arrow table"

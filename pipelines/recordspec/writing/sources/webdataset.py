@@ -20,7 +20,7 @@ from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, open_file
 from recordspec.schema import values
 from recordspec.schema.features import Feature
-from recordspec.schema.features.base import ValueType
+from recordspec.schema.features.feature import ValueType
 from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BadValue
@@ -36,7 +36,7 @@ from recordspec.writing.sources.base import (
     long_row_problem,
 )
 from recordspec.writing.sources.jsonl import json_value
-from recordspec.writing.sources.text import from_text
+from recordspec.writing.sources.text_cells import from_text
 from recordspec.writing.sources.text_files import uncompressed_name
 
 # Rows of about this many bytes are in memory at once.

@@ -1,0 +1,360 @@
+"""`recordspec.iterate`: batches of NumPy arrays in the one order of an epoch, without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from recordspec.arrays.random_access import Rows
+from recordspec.errors import Problem, SpecError
+from recordspec.executors import taken_ahead, threaded_map
+from recordspec.order.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
+from recordspec.order.position import Position, no_batch
+from recordspec.order.read_options import MEASURED, Bucket, Read
+from recordspec.schema.ragged_array import RaggedArray, SparseArray
+from recordspec.schema.schema import Schema
+from recordspec.schema.user_functions import naming_features
+from recordspec.store.expand import Files, expand_split, path_list
+from recordspec.wire.arrays import Ints
+
+# Rows that are filtered or bucketed together.
+_SHAPED = 1024
+
+
+def iterate(
+    files: Files | Rows,
+    schema: Schema | None = None,
+    *,
+    split: str | None = None,
+    batch: int,
+    shuffle: bool = False,
+    seed: int | None = None,
+    epoch: int = 0,
+    start: int = 0,
+    worker: int = 0,
+    workers: int = 1,
+    drop_remainder: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Yields the batches of one epoch as values of NumPy, in the order that `read: {shuffle: {global: true}}`
+    has in TensorFlow.
+
+    Args:
+        files: a path, a folder of shards, a pattern, several of these, or what `recordspec.open` returned.
+        schema: the schema of the rows; by default that of the dataset.
+        split: the split that is read; needed for a folder that has several.
+        batch: the rows of a global batch, of all workers.
+        shuffle: whether the rows are permuted, all of them; if not, they come in the order of the files.
+        seed: of the permutation.
+        epoch: the number of the epoch, from 0.
+        start: the first global batch; those before it are skipped, and are not read.
+        worker, workers: which of how many workers this is: it gets rows `worker, worker + workers, ...` of
+            each global batch. For every number of workers the global batches are the same.
+        drop_remainder: whether a smaller last batch is dropped.
+
+    Returns:
+        Dicts by feature: arrays `[n, ...]`; a RaggedArray or a SparseArray where rows differ.
+
+    Raises:
+        SpecError: an argument is invalid, or the last batch has fewer rows than there are workers.
+        StoreError, RecordError: as for `recordspec.open`; a record is corrupt.
+
+    Example:
+        >>> batches = list(rs.iterate("data/points/train-*", batch=4, shuffle=True, seed=17))
+        >>> [len(batch["x"]) for batch in batches]
+        [4, 4, 4, 3]
+    """
+    batch, epoch, start, workers = whole_numbers(
+        batch=(batch, 1), epoch=(epoch, 0), start=(start, 0), workers=(workers, 1)
+    )
+    worker, *_ = whole_numbers(worker=(worker, 0))
+    if not shuffle:
+        seed = None
+    elif seed is None:
+        raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none"))
+    else:
+        (seed,) = whole_numbers(seed=(seed, -1 << 63))
+    if isinstance(files, Rows) and split is not None:
+        hint = "give its files to `open`"
+        raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
+    rows = files if isinstance(files, Rows) else Rows(_of_split(files, split), schema)
+    share = Share(rows=len(rows), batch=batch, drop_remainder=drop_remainder, worker=worker, workers=workers)
+    check_share(share, ("workers",))
+    reader = BatchReader(rows=rows, share=share, seed=seed)
+    return (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
+
+
+def _of_split(files: Files, split: str | None) -> Files:
+    patterns = path_list(files)
+    paths, _ = expand_split(patterns, split)
+    return patterns if split is None else paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchReader:
+    """Batches of one worker, as values of NumPy.
+
+    Attributes:
+        rows: all rows.
+        features: what is decoded of them; None for all.
+        share: the part of the worker.
+        seed: of the order of all rows; None for that of the files.
+        predicate: says of features of rows which are kept; None for all.
+        bucket: how rows of similar lengths are batched; None if they are not.
+        measure: the lengths of a feature by which they are; None for those of `lengths_of`.
+    """
+
+    rows: Rows
+    share: Share
+    features: tuple[str, ...] | None = None
+    seed: int | None = None
+    predicate: Callable[..., Any] | None = None
+    bucket: Bucket | None = None
+    measure: Callable[[Any], Ints] | None = None
+
+    @property
+    def steps(self) -> int | None:
+        """The batches of a pass; None if values of rows decide how many there are."""
+        return self.share.steps if self.predicate is None and self.bucket is None else None
+
+    @cached_property
+    def _wanted(self) -> Rows:
+        return self.rows if self.features is None else self.rows.only(self.features)
+
+    def numbers(self, epoch: int, start: int = 0, stopped: Event | None = None) -> Iterator[Ints]:
+        """The numbers of the rows of each batch of a pass, from batch `start` on, int64 `[n]`.
+
+        Args:
+            stopped: set where no more rows are to be looked at.
+        """
+        share, order = self.share, self._order(epoch)
+        if self.steps is not None:
+            return (order.rows_at(share.positions(step, step + 1)) for step in range(start, self.steps))
+        chunks: Iterator[Ints] = (
+            order.rows_at(np.arange(first, min(first + _SHAPED, share.rows)))
+            for first in range(0, share.rows, _SHAPED)
+            if stopped is None or not stopped.is_set()
+        )
+        if self.predicate is not None:
+            chunks = map(self._kept, chunks)
+        gathered = self._gathered(chunks) if self.bucket is None else self._bucketed(chunks, self.bucket)
+        return islice(gathered, start, None)
+
+    def groups(
+        self, epoch: int, start: int = 0, apart: int = 1, stopped: Event | None = None
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """The numbers of the rows of batches that are decoded together, and how many each of these has: of
+        batch `start`, and of every one that is `apart` more."""
+        share, most = self.share, self._wanted.decoded_chunk
+        if self.steps is not None and apart == 1:
+            together, order = max(1, most // -(-share.batch // share.workers)), self._order(epoch)
+            for step in range(start, self.steps, together):
+                stop = min(step + together, self.steps)
+                yield order.rows_at(share.positions(step, stop)), share.sizes(step, stop)
+            return
+        some: list[Ints] = []
+        for batch in islice(self.numbers(epoch, start, stopped), None, None, apart):
+            if some and sum(map(len, some)) + len(batch) > most:
+                yield np.concatenate(some), np.array([len(one) for one in some])
+                some = []
+            some.append(batch)
+        if some:
+            yield np.concatenate(some), np.array([len(one) for one in some])
+
+    def decoded(self, numbers: Ints, sizes: Ints) -> Iterator[dict[str, Any]]:
+        """The features of batches that are decoded together."""
+        batches, names = self._wanted.batches(numbers, sizes), self.features
+        return ({name: batch[name] for name in names or batch} for batch in batches)
+
+    @property
+    def has_media(self) -> bool:
+        """Whether there are images or sounds, which several threads decode faster than one."""
+        return self._wanted.schema is not None and self._wanted.schema.may_grow
+
+    def _order(self, epoch: int) -> EpochOrder:
+        return epoch_order(len(self.rows), self.seed, epoch, self.rows.block_sizes)
+
+    def _kept(self, numbers: Ints) -> Ints:
+        assert self.predicate is not None
+        predicate = naming_features("filter", self.predicate)
+        kept = np.asarray(predicate(_FeaturesOfRows(self.rows, numbers)))
+        if kept.dtype != bool or kept.shape != numbers.shape:
+            got = f"{kept.dtype.name} {kept.shape}"
+            raise SpecError(Problem(path=("filter",), expected="a bool for each row, [n]", got=got))
+        chosen: Ints = numbers[kept]
+        return chosen
+
+    def _gathered(self, chunks: Iterable[Ints]) -> Iterator[Ints]:
+        """Rows in batches of one size."""
+        size, waiting = self.share.batch, np.zeros(0, np.int64)
+        for chunk in chunks:
+            waiting = np.concatenate([waiting, chunk])
+            whole = len(waiting) // size * size
+            yield from waiting[:whole].reshape(-1, size)
+            waiting = waiting[whole:]
+        if len(waiting) and not self.share.drop_remainder:
+            yield waiting
+
+    def _bucketed(self, chunks: Iterable[Ints], bucket: Bucket) -> Iterator[Ints]:
+        """Batches of rows whose lengths lie between the same two boundaries; at the end of the pass, the rows
+        that are left in each bucket."""
+        measured = self.rows.only([bucket.by])
+        waiting: dict[int, list[int]] = {}
+        for chunk in chunks:
+            value = measured[chunk][bucket.by]
+            lengths = lengths_of(value, bucket.by) if self.measure is None else self.measure(value)
+            buckets = np.searchsorted(bucket.boundaries, lengths, "right")
+            for row, number in zip(chunk.tolist(), buckets.tolist(), strict=True):
+                own = waiting.setdefault(number, [])
+                own.append(row)
+                if len(own) == self.share.batch:
+                    yield np.array(waiting.pop(number))
+        if not self.share.drop_remainder:
+            yield from (np.array(waiting[number]) for number in sorted(waiting))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """The batches of a config, pass after pass, as values of NumPy.
+
+    Attributes:
+        reader: reads the batches of a pass.
+        finish: makes what a model takes of a batch of features.
+        start: the position of the first iteration.
+        count: the passes of an iteration; None for `repeat: forever`.
+        ahead: the batches that a thread makes ahead; 0 for none, and no threads that decode.
+        order: what decides which rows come next, as a position has it.
+    """
+
+    reader: BatchReader
+    finish: Callable[[dict[str, Any]], Any]
+    start: Position
+    count: int | None
+    ahead: int
+    order: Mapping[str, Any]
+
+    @cached_property
+    def steps(self) -> int:
+        """The batches of a pass. Where values of rows decide how many there are, all are looked at."""
+        return self.reader.steps or sum(1 for _ in self.reader.numbers(0))
+
+    @property
+    def batches(self) -> int | None:
+        """The batches of an iteration that begins with a pass; None if it has no end."""
+        return None if self.count is None else self.steps * self.count
+
+    def after(self, position: Position) -> Position:
+        """The position of the iteration after the one that begins at `position`."""
+        return Position(epoch=position.epoch + (self.count or 1))
+
+    def begin(self, position: Position, first: int = 0, apart: int = 1) -> Iterator[Any]:
+        """The batches of an iteration that begins at `position`: number `first` from there, and every one
+        that is `apart` more."""
+        stopped = Event()
+        groups = self._groups(position, first, apart, stopped)
+        if not self.ahead:
+            return (self.finish(batch) for group in groups for batch in self.reader.decoded(*group))
+        return taken_ahead("prefetch", self._made(groups), self.ahead, stopped.set)
+
+    def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
+        # several threads that decode no media would wait for each other more than they decode
+        threads = None if self.reader.has_media else 1
+        # closed at once where an error ends it, which keeps what it was raised in
+        with closing(threaded_map("decode", self.reader.decoded, groups, threads)) as decoded:
+            for some in decoded:
+                for batch in some:
+                    yield self.finish(batch)
+
+    def _groups(
+        self, position: Position, first: int, apart: int, stopped: Event
+    ) -> Iterator[tuple[Ints, Ints]]:
+        start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))
+        for epoch in count(position.epoch) if self.count is None else epochs:
+            has_none = True
+            for group in self.reader.groups(epoch, start + first, apart, stopped):
+                has_none = False
+                yield group
+            if stopped.is_set():
+                return
+            # from the first batch on, all rows have been looked at
+            if has_none and self.count is None and (start + first == 0 or not self.steps):
+                raise SpecError(no_batch())
+            if first or apart > 1:  # the first of those in the next pass
+                left = self.steps - start - first
+                first = -left % apart if left > 0 else -left
+            start = 0
+
+
+class _FeaturesOfRows(Mapping[str, Any]):
+    """The features of rows, of which each is decoded when it is asked for."""
+
+    def __init__(self, rows: Rows, numbers: Ints) -> None:
+        assert rows.schema is not None
+        self._rows, self._numbers, self._schema = rows, numbers, rows.schema
+        self._decoded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._schema.outputs:
+            raise KeyError(name)
+        if name not in self._decoded:
+            self._decoded |= self._rows.only([name])[self._numbers]
+        return self._decoded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schema.outputs)
+
+    def __len__(self) -> int:
+        return len(self._schema.outputs)
+
+
+def lengths_of(value: Any, name: str) -> Ints:
+    """The number of items per row, int64 `[n]`, by which `read.bucket` compares rows."""
+    if isinstance(value, RaggedArray):
+        return value.lengths
+    if isinstance(value, SparseArray):
+        return np.bincount(value.indices[:, 0], minlength=len(value))
+    if value.ndim == 1 and value.dtype == object:
+        return np.fromiter(map(len, value), np.int64, len(value))
+    if value.ndim == 1 and value.dtype.kind in "iu":
+        lengths: Ints = value.astype(np.int64)
+        return lengths
+    dtype = "string" if value.dtype == object else value.dtype.name
+    raise SpecError(Problem(path=("read", "bucket", "by"), expected=MEASURED, got=f"`{name}`, {dtype}"))
+
+
+def check_without_tensorflow(read: Read) -> None:
+    """Raises SpecError for options of `read` that need TensorFlow."""
+    hints = {
+        "service": "its workers run TensorFlow",
+        "interleave": "the order of an epoch says which row comes next",
+        "cache": "files are mapped into memory",
+        "corrupt": "`recordspec repair` writes the intact records",
+        "balance": "weigh the classes: `Pipeline.class_weights`",
+        "augment": "`map` changes images",
+    }
+    usual = Read()
+    problems = [
+        Problem(
+            path=("read", option), expected="none without TensorFlow", got=_shown(read, option), hint=hint
+        )
+        for option, hint in hints.items()
+        if getattr(read, option) != getattr(usual, option)
+    ]
+    if read.shuffle is not None and not read.shuffle.global_:
+        expected, hint = "`global: true` without TensorFlow", "write `shuffle: {global: true, seed: 1}`"
+        problems.append(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
+    if read.batch is None:
+        problems.append(Problem(path=("read", "batch"), expected="a batch without TensorFlow", got="none"))
+    if problems:
+        raise SpecError(problems)
+
+
+def _shown(read: Read, option: str) -> str:
+    value = getattr(read, option)
+    return f"`{value}`" if isinstance(value, str) else f"`{option}`"

@@ -1,0 +1,111 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.errors import SpecError
+from recordspec.locations import Location, local, location
+
+if TYPE_CHECKING:
+    from recordspec.tables.query import Query
+
+Command = Callable[..., Any]
+
+
+class _Place(click.Path):
+    """A path whose syntax is checked; other errors are reported when it is opened."""
+
+    def __init__(self, check: Callable[..., Any], path_type: type[str] | type[Path]) -> None:
+        super().__init__(readable=False, path_type=path_type)
+        self._check = check
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            checked = self._check(value)
+        except SpecError as error:
+            raise SpecError([problem.at(_name_of(param)) for problem in error.problems]) from None
+        return value if self.type is str else checked
+
+
+class _NamedPattern(_Place):
+    """`NAME=FILES`, or FILES, whose syntax is checked: a pair of a name, which may be empty, and files."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        named = None if Path(value).exists() else _NAMED_FILES.fullmatch(value)
+        name, files = ("", value) if named is None else named.groups()
+        return name, super().convert(files, param, ctx)
+
+
+def _name_of(param: click.Parameter | None) -> str:
+    """`--out`, or `FILES`."""
+    if param is None:
+        return ""
+    return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+
+
+# A local path or a URL of an object store; a local path.
+PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
+# A path or a pattern, unchanged.
+PATTERN = _Place(location, str)
+NAMED_PATTERN = _NamedPattern(location, str)
+
+_NAMED_FILES = re.compile(r"([^/=]+)=(.+)", re.DOTALL)  # any name, in SQL in double quotes
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
+
+files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines, also on a terminal.")
+
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1), help="Processes, or threads. [default: one per processor]"
+)
+
+spec_option = click.option("--spec", type=PATH, help="A schema or config that names features and classes.")
+
+where_option = click.option(
+    "--where", metavar="CONDITION", help="""Only records such as "age > 30 AND city = 'Paris'", in SQL."""
+)
+
+
+def build_options(command: Command) -> Command:
+    """Options of commands that write a dataset: `--force`, `--resume`, `--jobs`, `--memory`."""
+    for option in (
+        click.option("--memory", help="Memory of all processes, such as 2GiB; by default 512MiB each."),
+        click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work."),
+        click.option("--resume", is_flag=True, help="Continue an interrupted build."),
+        click.option("--force", is_flag=True, help="Replace the dataset if it exists."),
+    ):
+        command = option(command)
+    return command
+
+
+def columns_options(command: Command) -> Command:
+    """`--columns` and `--spec`, the arguments of `query`."""
+    columns_help = 'Only these features, in this order; "A, B" in double quotes is one name.'
+    return click.option("--columns", metavar="A,B", help=columns_help)(spec_option(command))
+
+
+def query(columns: str | None, spec: Location | None, where: str | None = None) -> Query:
+    """The query that these options define. Raises SpecError."""
+    from recordspec.tables.query import Query
+
+    schema = None
+    if spec is not None:
+        from recordspec.config import load_any  # importing takes 0.1 s, and most queries have no spec
+
+        schema = load_any(spec)[1]
+    return Query(columns=names_in(columns or ""), where=where, spec=schema)
+
+
+def names_in(columns: str) -> tuple[str, ...]:
+    """Comma-separated names. A name in double quotes may contain commas, and `""` for a double quote."""
+    names = _NAME.findall(columns + ",") if columns else ()
+    return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in names)

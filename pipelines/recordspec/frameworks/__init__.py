@@ -1,1 +1,0 @@
-"""Batches for Keras, PyTorch and JAX, without TensorFlow."""

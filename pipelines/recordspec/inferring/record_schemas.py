@@ -1,0 +1,305 @@
+"""A schema for TFRecords, inferred from their records."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Literal
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError, counted
+from recordspec.inferring.column_profile import ValueProfile
+from recordspec.inferring.media_features import IMAGES, SOUNDS, media_options
+from recordspec.inferring.rules import Evidence, infer_features, inferred_schema
+from recordspec.progress import Progress
+from recordspec.schema.features import Feature
+from recordspec.schema.features.box import Box
+from recordspec.schema.features.fixed_len import FixedLen
+from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
+from recordspec.schema.inferred import Inferred
+from recordspec.schema.schema import Schema
+from recordspec.statistics.content import EMPTY, TEXT, ContentTypes
+from recordspec.statistics.profile import MOST_FEATURES, FeatureCounts, Profile, flat_values
+from recordspec.statistics.sizes import SizeCounts
+from recordspec.store.expand import Files
+from recordspec.store.scan import (
+    RecordSpans,
+    RowBatch,
+    Scanner,
+    UnpackedRows,
+    UnreadableRecord,
+    decoded,
+    map_together,
+    scan,
+)
+from recordspec.tables.feature_names import FeatureKey
+from recordspec.wire.arrays import sizes_of, values_array
+from recordspec.wire.columns import TF_DTYPES, Kind, RecordMessage
+from recordspec.wire.proto import list_with_context
+from recordspec.wire.record_batch import RecordBatch
+
+# The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
+_SIDES = ("ymin", "xmin", "ymax", "xmax")
+
+
+def infer_records(
+    files: Files,
+    name: str,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Inferred:
+    """A schema that reads these TFRecords.
+
+    Args:
+        name: the name of the schema.
+        sample: how many records of each file to read, from its start; None for all. Features that only other
+            records have are then missing from the schema.
+        jobs: the number of threads; None for one per processor.
+
+    Raises:
+        StoreError: there are no such files.
+        RecordError: a record is damaged, or none has any features.
+    """
+    scanner = Scanner.of_rows(files)
+    progress = progress or Progress(show=False)
+    progress.begin("reading", None)
+    tally = _profiled(scanner, sample, jobs, progress)
+    if tally.problems:
+        raise RecordError(_once(tally))
+    features: dict[bool, list[Feature]] = {False: [], True: []}
+    inferred, notes = infer_features(_evidence(tally))
+    for evidence, feature in inferred:
+        if feature is not None:
+            features[evidence.sequence].append(feature)
+    features[False] = list(_with_boxes(features[False], tally, notes))
+    if tally.conflicts:
+        rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
+        notes.append(f"TensorFlow refuses {rows}, or reads other values: see `check`")
+    if tally.truncated:
+        (_, last) = max(tally.features)
+        notes.append(f"more than {MOST_FEATURES:,} keys: those after `{last}` are left out")
+    if not any(features.values()):
+        expected, where = "records with features", str(scanner.paths[0])
+        got = "other messages, which `head` shows" if tally.unknown_fields == tally.rows > 0 else "none"
+        raise RecordError(Problem(where=where, expected=expected, got=got, hint="; ".join(notes[:3])))
+    notes += [
+        f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
+    ]
+    lists = _are_lists(scanner)
+    if lists:  # an Example need not have a key, and its single values are no sequences
+        features[True] = [
+            FixedLen(
+                name=step.name, key=step.key, description=step.description, dtype=step.dtype, shape=step.shape
+            )
+            if isinstance(step, FixedLenSequence)
+            else replace(step, missing="error")
+            for step in features[True]
+        ]
+        notes = [note for note in notes if "no list of steps" not in note]
+    schema = _schema(name, tuple(features[False]), tuple(features[True]), lists=lists)
+    return inferred_schema(schema, inferred, notes, tally.rows)
+
+
+def _profiled(
+    scanner: Scanner, sample: int | None, threads: int | None, progress: Progress
+) -> _RecordProfile:
+    """What is in records, read once."""
+
+    def decode(
+        batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows
+    ) -> tuple[Sequence[RowBatch], RecordBatch]:
+        return batches, decoded(rows)
+
+    tally = _RecordProfile()
+    items = chain.from_iterable(map(scan, scanner.files)) if sample is None else scanner.first(sample)
+    for made in map_together(decode, items, threads):
+        if isinstance(made, UnreadableRecord):
+            tally.add_unreadable(made)
+            continue
+        batches, records = made
+        tally.add(batches, records)
+        progress.advance(records.rows, sum(batch.bytes for batch in batches))
+    tally.features = tally.used_features
+    return tally
+
+
+def _once(tally: Profile) -> list[Problem]:
+    """The problems of records; of records that are all of one other type, the first, with their number."""
+    first, *others = tally.problems
+    alike = all((other.expected, other.hint) == (first.expected, first.hint) for other in others)
+    if not others or not first.hint or not alike:
+        return tally.problems
+    return [replace(first, hint=f"{first.hint}; as {counted(tally.broken - 1, 'more record')}")]
+
+
+def _with_boxes(features: list[Feature], tally: _RecordProfile, notes: list[str]) -> Iterator[Feature]:
+    """The features, with one box in place of four lists that are named like its sides."""
+    keys = {feature.stored for feature in features}
+    for feature in features:
+        folder, _, side = feature.stored.rpartition("/")
+        sides = tuple(f"{folder}/{one}" for one in _SIDES)
+        format_ = None
+        if keys.issuperset(sides):
+            lengths = [tally.features[False, key].lengths.times for key in sides]
+            format_ = _box_format(lengths, [tally.values[False, key].get("float32") for key in sides])
+        if format_ is None or side not in _SIDES:
+            yield feature
+        elif side == _SIDES[0]:
+            notes.append(f"{folder}: the sides of boxes, a guess: `check` reports records with others")
+            yield Box(name=folder, format=format_, keys=sides)
+
+
+def _box_format(
+    lengths: Sequence[Mapping[int, int]], sides: Sequence[_KeyValues | None]
+) -> Literal["yxyx", "rel_yxyx"] | None:
+    """The format of boxes whose sides are stored in lists of these lengths; None if that is impossible."""
+    different = {tuple(sorted((size, many) for size, many in times.items() if size)) for times in lengths}
+    numbers = [side.numbers for side in sides if side is not None and side.numbers.finite]
+    if len(numbers) < len(sides) or len(different) > 1 or any(one.low < 0 for one in numbers):
+        return None
+    return "rel_yxyx" if max(one.high for one in numbers) <= 1 else "yxyx"
+
+
+def _are_lists(scanner: Scanner) -> bool:
+    """Whether the first record is an ExampleListWithContext."""
+    batch = next(scanner.first(1), None)
+    if batch is None or not batch.rows.decode(None).broken:  # as of others, which need no protobuf
+        return False
+    return list_with_context(batch.data(0)) is not None
+
+
+def _schema(
+    name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...], *, lists: bool = False
+) -> Schema:
+    try:
+        if not steps and not lists:
+            return Schema(name=name, features=features)
+        record: RecordMessage = "example_list_with_context" if lists else "sequence_example"
+        return Schema(name=name, record=record, context=features, sequence=steps)
+    except SpecError as error:
+        raise RecordError(error.problems) from error
+
+
+def _evidence(tally: _RecordProfile) -> Iterator[Evidence]:
+    """The evidence of each key. A feature list whose key is taken gets another name."""
+    names = {key for sequence, key in tally.features if not sequence}
+    for (sequence, key), tallied in sorted(tally.features.items()):
+        name = key
+        while sequence and name in names:
+            name += "_steps"
+        names.add(name)
+        lists = sum(tallied.kinds.values())
+        rows = lists if sequence else tally.rows
+        missing = rows - (lists - tallied.kinds["none"] - tallied.empty)
+        absent = tally.rows - tallied.present if sequence else 0
+        inferred = _evidence_of_values(tallied, tally.values[sequence, key], missing, sequence)
+        if absent:
+            lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
+            inferred["notes"] = (lacking, *inferred.get("notes", ()))
+        if not key:
+            inferred = {"type_name": "the empty key, which no feature holds"}
+        where: dict[str, Any] = {"name": name, "key": key, "sequence": sequence, "absent": absent}
+        yield Evidence(rows=rows, missing=missing, stored=True, **where, **inferred)
+
+
+def _evidence_of_values(
+    counted: FeatureCounts, values: Mapping[Kind, _KeyValues], missing: int, sequence: bool
+) -> dict[str, Any]:
+    """The evidence of dtype, shape and values."""
+    kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
+    if len(kinds) != 1:
+        lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)
+        return {"type_name": f"lists of several kinds ({lists})"}
+    (kind,) = kinds
+    same = counted.lengths.low == counted.lengths.high
+    evidence: dict[str, Any] = {
+        "dtype": TF_DTYPES[kind],
+        "shape": (counted.lengths.high,) if same else (None,),
+    }
+    # A default replaces a key that records lack, but neither an empty list nor an image.
+    is_text = kind in values and values[kind].is_text
+    has_default = not counted.empty and not sequence and (kind != "bytes" or is_text)
+    if evidence["shape"] == (1,) and (not missing or has_default):
+        return evidence | {"shape": (), **values[kind].evidence(kind, missing)}
+    return evidence | {"shape": (None,)} if missing else evidence
+
+
+@dataclass
+class _KeyValues(ValueProfile):
+    """The values of one kind under a key.
+
+    Attributes:
+        count: their number.
+        sizes, forms: of strings.
+    """
+
+    count: int = 0
+    sizes: SizeCounts = field(default_factory=SizeCounts)
+    forms: ContentTypes = field(default_factory=ContentTypes)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether these are strings, and all of them are text."""
+        return self.sizes.count > 0 and self.forms.counts.keys() <= {TEXT, EMPTY}
+
+    def add(self, kind: Kind, values: Any) -> None:
+        """Adds values, at least one: numbers of NumPy, or strings of Arrow."""
+        self.count += len(values)
+        if kind == "float32":
+            self.numbers.add(values)
+            return
+        some = values_array(values)
+        if kind == "int64":
+            self.add_values(some)
+            return
+        self.sizes.add(sizes_of(some))
+        self.forms.add(some)
+        if self.is_text:
+            texts = some.cast(arrow().large_string())
+            self.add_values(texts)
+            self.texts.add(texts)
+
+    def evidence(self, kind: Kind, missing: int) -> dict[str, Any]:
+        """The evidence of single values: some rows lack one."""
+        if kind == "float32":
+            return {"finite": self.numbers.finite}
+        if kind == "int64":
+            return {"values": None if self.values is None else frozenset(self.values)}
+        rows = self.count + missing
+        if self.is_text:
+            notes = self.notes_of_words(rows, missing)
+            identifies = self.are_words(rows, missing)
+            return {"is_text": True, "free_text": bool(notes), "notes": notes, "identifies": identifies}
+        form = next(iter(self.forms.counts)) if len(self.forms.counts) == 1 else ""
+        if form in IMAGES or form in SOUNDS:
+            media = [medium for medium in self.forms.media if medium is not None]
+            notes = ()
+            if 0 < len(media) < self.count:
+                notes = (f"{form}s, judged by the headers of {len(media):,} of {self.count:,}",)
+            return {"media": form, "media_options": media_options(form, media), "notes": notes}
+        if form and self.sizes.low == self.sizes.high:
+            hint = "`kind: tensor` with `encoding: raw`, if these are numbers"
+            return {"notes": (f"{self.sizes.low:,} bytes each: {hint}",)}
+        return {}
+
+
+class _RecordProfile(Profile):
+    """What is in records.
+
+    Attributes:
+        values: those of each key, by kind.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = defaultdict[FeatureKey, dict[Kind, _KeyValues]](lambda: defaultdict(_KeyValues))
+
+    def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:
+        super().add(batches, records)
+        for (key, kind), flat in flat_values(records):
+            if key in self.features:
+                self.values[key][kind].add(kind, flat)

@@ -1,0 +1,485 @@
+"""Checks every record of files against a schema, without TensorFlow: counts the violations, with examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Path as Place
+from recordspec.errors import Problem, counted, nearest, show_path
+from recordspec.locations import Location
+from recordspec.progress import Progress
+from recordspec.schema.feature_set import columns_in
+from recordspec.schema.features import Feature
+from recordspec.schema.schema import Schema
+from recordspec.schema.validate import Code, Violation, of_other_message, other_message, violations
+from recordspec.store.scan import (
+    WORTH_CHECKING,
+    FileRange,
+    RowBatch,
+    UnreadableRecord,
+    file_ranges,
+    run,
+    scan,
+)
+from recordspec.store.shards import File
+from recordspec.tables.feature_names import check_known
+from recordspec.wire.arrays import ArrowArray, counts_of, is_list, items_of, storage_of
+from recordspec.wire.columns import Section
+from recordspec.wire.framing import place
+from recordspec.wire.record_batch import RecordBatch
+
+# The titles of violations in a report.
+TITLES: dict[Code, str] = {
+    "record": "unreadable",
+    "refused": "refused by TensorFlow",
+    "misread": "read differently by TensorFlow",
+    "missing": "missing",
+    "kind": "wrong kind of list",
+    "count": "wrong number of values",
+    "value": "invalid values",
+}
+# The most unknown or duplicate keys that are listed: data may have a new one in every record.
+MOST_UNKNOWN = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvalidRecord:
+    """A record that violates the schema, or that cannot be read.
+
+    Attributes:
+        path: the path of the file.
+        record: its number.
+        offset: the byte where it begins; in a compressed file, of the uncompressed ones.
+        problem: placed at file and record.
+    """
+
+    path: Location
+    record: int
+    offset: int
+    problem: Problem
+
+    def dump(self) -> dict[str, Any]:
+        """For JSON, and for a table."""
+        place = {"file": str(self.path), "record": self.record, "byte": self.offset}
+        return place | dump_problem(self.problem)
+
+
+def dump_problem(problem: Problem) -> dict[str, str]:
+    """For JSON."""
+    texts = {"expected": problem.expected, "got": problem.got, "hint": problem.hint}
+    return {"feature": show_path(problem.path), **texts}
+
+
+@dataclass(kw_only=True)
+class ViolationGroup:
+    """Violations of one feature with one code.
+
+    Attributes:
+        count: how many rows have any.
+        found: what they have instead, a few of all: a kind of list, or numbers of values.
+        examples: the first of them.
+    """
+
+    code: Code
+    path: Place
+    count: int = 0
+    found: set[str | int] = field(default_factory=set)
+    examples: list[InvalidRecord] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class UnknownKey:
+    """A key that the schema does not have.
+
+    Attributes:
+        rows: how many have it.
+        kinds: of its lists.
+    """
+
+    rows: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
+class CheckReport:
+    """The result of a check.
+
+    Attributes:
+        files: how many they are.
+        rows: all that were found, readable or not; without those lost after a corrupt length.
+        invalid: rows that violate the schema, or cannot be read.
+        lost: rows that a manifest counts, and that are not there.
+        readable: rows that can be read.
+        groups: the violations, by feature and code.
+        empty: features that rows have without any values, and in how many rows.
+        unknown: keys that the schema does not have. Reading ignores them.
+        more: whether there are more of them than are listed.
+        repeated: duplicate keys, and in how many rows. Every reader takes the last.
+        present: keys of the schema that rows have.
+        absent: features of the schema with a key that no row has.
+    """
+
+    files: int = 0
+    rows: int = 0
+    invalid: int = 0
+    lost: int = 0
+    readable: int = 0
+    groups: dict[tuple[Place, Code], ViolationGroup] = field(default_factory=dict)
+    empty: dict[Place, int] = field(default_factory=dict)
+    unknown: dict[Place, UnknownKey] = field(default_factory=dict)
+    more: bool = False
+    repeated: Counter[str] = field(default_factory=Counter)
+    present: set[Place] = field(default_factory=set)
+    absent: tuple[Problem, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether all rows are valid, and each feature is in some."""
+        return not self.groups and not self.absent
+
+    @property
+    def examples(self) -> Iterator[InvalidRecord]:
+        """The first violations of each group."""
+        return (example for group in self.groups.values() for example in group.examples)
+
+    def add(
+        self,
+        code: Code,
+        path: Place,
+        count: int,
+        examples: Iterable[InvalidRecord],
+        most: int,
+        instead: Iterable[str | int] = (),
+    ) -> None:
+        """Counts violations of a feature, and keeps the first examples, at most `most` of a group."""
+        group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
+        group.count += count
+        group.examples += islice(examples, most - len(group.examples))
+        group.found |= set(instead)
+
+    def merge(self, other: CheckReport, most: int) -> None:
+        """Adds the report of the records that follow, with at most `most` examples a group."""
+        self.files += other.files
+        self.rows += other.rows
+        self.invalid += other.invalid
+        self.lost += other.lost
+        self.readable += other.readable
+        self.present |= other.present
+        for group in other.groups.values():
+            self.add(group.code, group.path, group.count, group.examples, most, group.found)
+        for path, rows in other.empty.items():
+            self.add_empty(path, rows)
+        for path, key in other.unknown.items():
+            self.add_unknown(path, key.rows, key.kinds)
+        self.more |= other.more
+        self.add_repeated(other.repeated)
+
+    def add_empty(self, path: Place, rows: int) -> None:
+        """Counts rows that have a feature without any values."""
+        self.empty[path] = self.empty.get(path, 0) + rows
+
+    def add_unknown(self, path: Place, rows: int, kinds: Set[str]) -> None:
+        """Counts rows that have a key which the schema does not have."""
+        if self.has_room(path):
+            key = self.unknown.setdefault(path, UnknownKey())
+            key.rows += rows
+            key.kinds |= kinds
+
+    def has_room(self, path: Place) -> bool:
+        """Whether one more key that the schema does not have is listed; if not, there are more."""
+        room = path in self.unknown or len(self.unknown) < MOST_UNKNOWN
+        self.more |= not room
+        return room
+
+    def add_repeated(self, rows: Counter[str]) -> None:
+        """Counts rows that have a key twice, by key."""
+        for key, count in rows.items():
+            if key in self.repeated or len(self.repeated) < MOST_UNKNOWN:
+                self.repeated[key] += count
+
+    def dump(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "invalid": self.invalid,
+            "lost": self.lost,
+            "violations": [
+                {
+                    "feature": show_path(group.path),
+                    "code": group.code,
+                    "rows": group.count,
+                    "examples": [example.dump() for example in group.examples],
+                }
+                for group in self.groups.values()
+            ],
+            "absent": [dump_problem(problem) for problem in self.absent],
+            "empty": {show_path(path): rows for path, rows in self.empty.items()},
+            "unknown": {
+                show_path(path): {"rows": key.rows, "kinds": sorted(key.kinds)}
+                for path, key in self.unknown.items()
+            },
+            "more unknown": self.more,
+            "duplicate keys": dict(self.repeated),
+        }
+
+
+def check(
+    files: Sequence[File],
+    schema: Schema,
+    *,
+    examples: int = 10,
+    allow_absent: Collection[str] = (),
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Checks every record of files against a schema.
+
+    A feature with a key that is in no record of any file is reported, too, unless there are no records.
+
+    Args:
+        files: from `shard_files`, or from `compare_schema` where the schema is not their own.
+        examples: how many of each kind of violation are returned; all are counted.
+        allow_absent: names of features that may be in no record.
+        jobs: processes that share the work; None for one per processor if there is much to read.
+        progress: receives the number of rows and bytes.
+
+    Damage is returned, not raised. Raises StoreError if a file cannot be opened, SpecError for a name in
+    `allow_absent` that no feature has.
+    """
+    check_known(allow_absent, schema.names, "allow_absent")
+    rows = [None if file.shard is None else file.shard.rows for file in files]
+    progress = Progress(show=False) if progress is None else progress
+    progress.begin("checking", None if None in rows else sum(count or 0 for count in rows))
+    report = CheckReport(files=len(files))
+    tasks = [
+        (part, file, schema, examples)
+        for file in files
+        for part in file_ranges(FileRange(path=file.path, blocks=None if file.block is None else schema))
+    ]
+    results = run(
+        _check_range, tasks, [file.path for file in files], jobs, "checking", WORTH_CHECKING, small=True
+    )
+    for (part, *_), result in zip(tasks, results, strict=True):
+        report.merge(result, examples)
+        progress.advance(result.rows, part.bytes)
+    report.absent = tuple(_absent(schema, report, allow_absent))
+    return report
+
+
+def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> Iterator[Problem]:
+    """Features with a key that is in no row."""
+    for section, feature in schema.placed if report.readable else ():
+        keys = [
+            column.key
+            for column in columns_in(section, feature)
+            if (section, column.key) not in report.present
+        ]
+        if not keys or feature.name in allowed:
+            continue
+        named = " and ".join(f"`{key}`" for key in keys)
+        yield Problem(
+            path=(section, feature.name),
+            expected=f"the key{'s' * (len(keys) > 1)} {named} in any row",
+            got=f"none in {counted(report.readable, 'row')}",
+            hint=f"{_elsewhere(section, keys, report)}: {_remedy(section, feature, report)}",
+        )
+
+
+def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
+    """A hint for a feature that is in no record."""
+    if ((section, feature.name), "missing") not in report.groups:
+        return f"--allow-absent {feature.name}"
+    if section == "sequence":
+        return "give it `missing: empty`"
+    return "give it a default" if feature.takes_default else "leave it out"
+
+
+def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
+    """A hint of the other section that has a missing key, or of a similar key."""
+    for other, unknown_key in report.unknown:
+        if unknown_key in keys and other != section:
+            return f"`{unknown_key}` is in the {other}; otherwise"
+    known = [str(found) for other, found in report.unknown if other == section]
+    near = next(filter(None, (nearest(key, known) for key in keys)), "")
+    return f"{near} otherwise" if near else "if that is intended"
+
+
+def _check_range(part: FileRange, file: File, schema: Schema, examples: int, _attempt: str) -> CheckReport:
+    report = CheckReport(files=0)
+    _RangeCheck(file, schema, report, examples).check(part)
+    return report
+
+
+class _RangeCheck:
+    """Checks rows of a file, and counts their violations in a report."""
+
+    def __init__(self, file: File, schema: Schema, report: CheckReport, examples: int) -> None:
+        self._file, self._schema, self._report, self._examples = file, schema, report, examples
+
+    def check(self, part: FileRange) -> None:
+        number = offset = 0
+        for item in scan(part):
+            if isinstance(item, UnreadableRecord):
+                self._add_unreadable(item)
+            else:
+                self._add_rows(item)
+            if item.end is None:
+                return
+            number, offset = item.end
+        if part.last:
+            self._check_end(number, offset)
+
+    def _add_unreadable(self, unreadable: UnreadableRecord) -> None:
+        """Counts a record that cannot be read, or all from there on."""
+        rows = self._file.rows_of(unreadable.number)
+        self._report.rows += rows
+        self._report.invalid += rows
+        for problem in unreadable.problems:
+            self._add("record", rows, unreadable.number, unreadable.offset, problem)
+        left = self._file.rows_from(unreadable.number)
+        if unreadable.end is None and left is not None:
+            self._report.lost += left - rows
+
+    def _check_end(self, number: int, offset: int) -> None:
+        """Compares the number of records in the file with that in its manifest."""
+        shard = self._file.shard
+        if shard is not None and number != shard.records:
+            problem = Problem(
+                where=f"{self._file.path}: {place(number, offset)}",
+                expected=f"{shard.records:,} records, as the manifest says",
+                got=f"the end of the file after {number:,}",
+            )
+            lost = self._file.rows_from(number) or 0
+            self._report.lost += lost
+            self._add("record", max(1, lost), number, offset, problem)
+
+    def _add_rows(self, rows: RowBatch) -> None:
+        records = rows.decode(sequence=self._schema.message_steps, keys=keys_needed(self._schema))
+        invalid = np.zeros(records.rows, bool)
+        for violation in violations_in(self._schema, records, rows.data):
+            invalid[violation.rows] = True
+            self._count(violation, rows)
+        self._report.rows += records.rows
+        self._report.readable += records.rows - len(records.broken)
+        self._report.invalid += int(invalid.sum())
+        self._report.add_repeated(Counter(key for _, key in set(records.repeated)))
+        self._keys(self._schema.sections[0], records.features)
+        self._keys("sequence", records.sequence)
+        if rows.block_rows is not None:  # a block that can be unpacked has all features of the schema
+            for section in self._schema.sections:
+                keys = (column.key for column in self._schema.columns(section))
+                self._report.present.update((section, key) for key in keys)
+
+    def _count(self, violation: Violation, batch: RowBatch) -> None:
+        rows, firsts = np.unique(violation.rows, return_index=True)
+        examples = (
+            InvalidRecord(
+                path=self._file.path,
+                record=int(batch.records[row]),
+                offset=int(batch.offsets[row]),
+                problem=violation.problem(first).at(batch.place(row)),
+            )
+            for row, first in zip(rows.tolist(), firsts.tolist(), strict=True)
+        )
+        most = self._examples
+        self._report.add(violation.code, violation.path, len(rows), examples, most, violation.found)
+
+    def _add(self, code: Code, rows: int, number: int, offset: int, problem: Problem) -> None:
+        example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)
+        self._report.add(code, (), rows, [example], self._examples)
+
+    def _keys(self, section: Section, values: Mapping[str, tuple[ArrowArray, ...]]) -> None:
+        """Counts keys that the schema does not have, and keys without values."""
+        known = {column.key for column in self._schema.columns(section)} if values else set()
+        for key in values:
+            path = (section, key)
+            if key not in known and not self._report.has_room(path):
+                continue
+            lists = values[key]
+            rows = lists[:1] if section == "sequence" else lists  # each array of a feature list has all
+            if key in known:
+                self._report.present.add(path)
+                if empty := sum(map(_empty, rows)):
+                    self._report.add_empty(path, empty)
+            else:
+                lists = tuple(map(items_of, lists)) if section == "sequence" else lists
+                kinds = {storage_of(array) for array in lists if array.null_count < len(array)}
+                count = sum(len(array) - array.null_count for array in rows)
+                self._report.add_unknown(path, count, kinds)
+
+
+def _empty(array: ArrowArray) -> int:
+    """The number of rows that have a list without values."""
+    return int((counts_of(array) == 0).sum()) - int(array.null_count) if is_list(array) else 0
+
+
+def keys_needed(schema: Schema) -> set[str] | None:
+    """The keys to decode of records that are checked: all, so that unknown ones are counted. Of an
+    ExampleListWithContext those of the schema: which of them its Examples lack, they alone tell."""
+    if schema.message_steps != "examples":
+        return None
+    return {column.key for section in schema.sections for column in schema.columns(section)}
+
+
+def violations_in(
+    schema: Schema, records: RecordBatch, data: Callable[[int], bytes | memoryview]
+) -> Iterator[Violation]:
+    """All violations of rows, of which `data` returns the bytes of one."""
+    every = (*_broken(records), *_conflicts(schema, records), *violations(schema, records))
+    return _without_other_messages(schema, records, data, every)
+
+
+def _broken(records: RecordBatch) -> Iterator[Violation]:
+    rows = sorted(records.broken)
+    if rows:
+        yield Violation("record", (), np.array(rows), lambda place: records.broken[rows[place]])
+
+
+def _without_other_messages(
+    schema: Schema,
+    records: RecordBatch,
+    data: Callable[[int], bytes | memoryview],
+    invalid: tuple[Violation, ...],
+) -> Iterator[Violation]:
+    """The violations, with one for each row that lacks features because it is of the other message."""
+    missing = [violation.rows for violation in invalid if violation.code == "missing"]
+    wrong = (
+        np.intersect1d(of_other_message(schema, records, data), np.concatenate(missing))
+        if missing
+        else np.array([], np.int64)
+    )
+    if not len(wrong):
+        yield from invalid
+        return
+    right = np.ones(records.rows, bool)
+    right[wrong] = False
+    yield Violation("record", (), wrong, lambda _: other_message(schema))
+    yield from (left for violation in invalid if len((left := violation.only(right)).rows))
+
+
+def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
+    """Rows that TensorFlow refuses or reads differently, for keys of the schema."""
+    if not records.conflicts:
+        return
+    features: dict[Place, str] = {
+        (section, column.key): feature.name
+        for section, feature in schema.placed
+        for column in columns_in(section, feature)
+    }
+    for row, conflicts in sorted(records.conflicts.items()):
+        for conflict in conflicts:
+            path = conflict.problem.path
+            if path:
+                if path not in features:
+                    continue
+                path = (path[0], features[path])
+            code: Code = "refused" if conflict.refused else "misread"
+            problem = replace(conflict.problem, path=path)
+            yield Violation(code, path, np.array([row]), lambda place, each=problem: each)  # type: ignore[misc]

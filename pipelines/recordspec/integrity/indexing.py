@@ -1,0 +1,126 @@
+"""Indexes the records of files for random access by number, also for other readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError, one_of, system_errors
+from recordspec.locations import Location, atomic_write, output_file
+from recordspec.progress import Progress
+from recordspec.store.expand import Files, expand_dataset
+from recordspec.store.index import check_uncompressed, indexed, of_file, of_shard
+from recordspec.store.manifest import FILE, INDEX_FILE, INDEX_SUFFIXES, Manifest, Shard, manifest_in
+from recordspec.store.scan import run
+from recordspec.store.transaction import changing
+from recordspec.wire.tfrecord import record_ends
+
+Format = Literal["recordspec", "tfrecord", "dali"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A file, the index of it that was written, and the records of both."""
+
+    file: str
+    index: str
+    records: int
+
+
+def index(
+    files: Files,
+    form: Format = "recordspec",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[Written]:
+    """Writes an index of each file, and replaces the one there.
+
+    Of the form `recordspec`, it is `index.bin` beside the manifest for all the shards of a dataset, and
+    `FILE.index` beside another file, where it is used as long as the file does not change. `tfrecord` and
+    `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
+    it begins, and its size with its length and CRCs.
+
+    Args:
+        jobs: the number of processes; None for one per processor if there is much to read.
+        progress: receives the number of records that are indexed.
+
+    Raises SpecError for another form, RecordError if a file is compressed, or a length is wrong, and
+    StoreError where there is no file, or the index cannot be written.
+    """
+    if form not in FORMATS:
+        raise SpecError(Problem(path=("format",), expected=one_of(FORMATS), got=f"`{form}`"))
+    paths, manifests = expand_dataset(files)
+    for path in paths:
+        check_uncompressed(path)
+    known: dict[Location, Written] = {}
+    progress = progress or Progress(show=False)
+    progress.begin("indexing", None)
+    for folder in dict.fromkeys(path.parent for path in paths) if form == "recordspec" else ():
+        manifest = manifests.get(folder) or manifest_in(folder)
+        if manifest is not None and folder.peek() is not None:  # on this machine, where it can be changed
+            shards = manifest.by_file()
+            listed = [path for path in paths if path.parent == folder and path.name in shards]
+            if listed:
+                _index_dataset(folder, manifest, jobs, progress)
+            known |= {path: _of_shard(path, manifest, shards[path.name]) for path in listed}
+    alone = [(path, form) for path in paths if path not in known]
+    written = run(_index_beside, alone, [path for path, _ in alone], jobs, "index")
+    done = []
+    for path in paths:
+        if path in known:
+            done.append(known[path])
+            continue
+        done.append(next(written))
+        progress.advance(done[-1].records)
+    return done
+
+
+def _index_dataset(folder: Location, manifest: Manifest, jobs: int | None, progress: Progress) -> None:
+    """Writes the index of all shards of a dataset, and then its manifest, which names it."""
+    tasks = [(folder, shard) for shard in manifest.all_shards]
+    files = [folder / shard.file for shard in manifest.all_shards]
+
+    def part(shard: Shard) -> bytes:
+        data = next(parts)
+        progress.advance(shard.records)
+        return data
+
+    with system_errors("write", folder), changing(Path(str(folder)), manifest):
+        parts = run(_part, tasks, files, jobs, "index")
+        known = indexed(manifest, Path(str(folder)), part)
+        atomic_write(Path(str(folder / FILE)), known.dump().encode())
+
+
+def _part(folder: Location, shard: Shard, attempt: str) -> bytes:
+    return of_shard(folder, shard)
+
+
+def _of_shard(path: Location, manifest: Manifest, shard: Shard) -> Written:
+    index = path.with_name(manifest.name_of(INDEX_FILE))
+    return Written(file=str(path), index=str(index), records=shard.records)
+
+
+def _index_beside(path: Location, form: Format, attempt: str) -> Written:
+    target, records = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}"), 0
+    with output_file(target, force=True) as begun, begun.open("wb") as file:
+        for data, count in [of_file(path)] if form == "recordspec" else _lines(path):
+            file.write(data)
+            records += count
+    return Written(file=str(path), index=str(target), records=records)
+
+
+def _lines(path: Location) -> Iterator[tuple[bytes, int]]:
+    """The text of DALI's `tfrecord2idx` and the package's, some records at a time."""
+    start = 0
+    for _, places in record_ends(path):
+        starts = np.concatenate([[start], places[:-1]])
+        sizes = places - starts
+        lines = zip(starts.tolist(), sizes.tolist(), strict=True)
+        yield "".join(f"{offset} {size}\n" for offset, size in lines).encode(), len(places)
+        start = int(places[-1])

@@ -1,0 +1,413 @@
+"""Verifies the integrity of files: each length, each CRC, and their manifest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_errors
+from recordspec.locations import LocalPath, Location, location, open_file
+from recordspec.progress import Progress
+from recordspec.store.expand import Files, expand, find_incomplete
+from recordspec.store.manifest import (
+    FILE,
+    INDEX_FILE,
+    KEYS_FILE,
+    REJECTS_FILE,
+    SCHEMA_FILE,
+    Manifest,
+    Shard,
+    manifest_of,
+    shard_differences,
+)
+from recordspec.store.scan import WORTH_CHECKING, processes_for, run
+from recordspec.store.shard_names import is_tfrecord_name
+from recordspec.store.shards import File
+from recordspec.wire.compression import Compression
+from recordspec.wire.file_types import FileStart
+from recordspec.wire.hashes import FrameHash, HashedFile, sha256_of
+from recordspec.wire.recovery import rescue
+from recordspec.wire.streams import Readable
+from recordspec.wire.tfrecord import Chunk, Damage
+
+log = logging.getLogger("recordspec")
+
+# Losses of a file that are listed one by one; a file of nothing else has millions.
+MOST_LISTED = 10_000
+
+_FORMAT_1 = "without a SHA-256 of its own, a change of it is not noticed"
+
+# A problem, and the path of the file that has it.
+FileProblem = tuple[Location, Problem]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedFile:
+    """The verification of a file.
+
+    Attributes:
+        file: its path.
+        integrity: its records and losses; None for sidecars, and if it is missing or cannot be read.
+        problems: the differences from its manifest, or why it cannot be read.
+        unreadable: whether the system does not let it be read.
+    """
+
+    file: str
+    integrity: FileIntegrity | None = None
+    problems: tuple[Problem, ...] = ()
+    unreadable: bool = False
+
+    @property
+    def intact(self) -> bool:
+        """Whether every record is intact, and the file matches the manifest."""
+        return not self.problems and (self.integrity is None or not self.integrity.losses)
+
+
+def verify(files: Files, progress: Progress | None = None, jobs: int | None = 1) -> Iterator[VerifiedFile]:
+    """Reads every byte of files, checks each length and each CRC, and searches after a corrupt length.
+
+    If there is a manifest beside a file, its size, hash and number of records are compared, too. After the
+    files follow those in their folders that are missing, unexpected or changed according to the manifest; in
+    a folder or a pattern without a manifest, according to the names of shards. Corruption is
+    returned, not raised; so are files that cannot be read.
+
+    Args:
+        files: paths, folders or patterns.
+        progress: receives the number of records and bytes.
+        jobs: the number of processes; None for one per processor if there is much to read.
+
+    Raises StoreError if there is no file.
+    """
+    paths = expand(files, as_found=True)
+    manifests: dict[Location, Manifest] = {}
+    problems: list[FileProblem] = []
+    for folder in dict.fromkeys(path.parent for path in paths):
+        try:
+            manifest = manifest_of((folder / FILE,))
+        except StoreError as error:
+            problems += [(folder / FILE, problem) for problem in error.problems]
+            continue
+        if manifest is not None:
+            manifests[folder] = manifest
+            if manifest.format == 1:
+                log.warning("%s has format 1: %s", folder / FILE, _FORMAT_1)
+            problems += dataset_problems(folder, manifest)
+    by_name = [(location(problem.where), problem) for problem in find_incomplete(files)]
+    # a manifest names its own missing shards
+    problems += [(path, problem) for path, problem in by_name if path.parent not in manifests]
+    others: dict[Location, tuple[Problem, ...]] = {}
+    for path, problem in problems:
+        others[path] = (*others.get(path, ()), problem)
+    shards = {folder: manifest.by_file() for folder, manifest in manifests.items()}
+    integrities = [
+        FileIntegrity.of(path, manifests.get(path.parent), shards.get(path.parent, {}).get(path.name))
+        for path in paths
+    ]
+    progress = progress or Progress(show=False)
+    rows = [None if file.shard is None else file.shard.records for file in integrities]
+    progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
+    jobs = min(processes_for(paths, jobs, WORTH_CHECKING), len(paths))
+    tasks = [(integrity, progress if jobs == 1 else None) for integrity in integrities]
+    verified = run(_verify, tasks, paths, jobs, "verifying", small=True)
+    for path, file in zip(paths, verified, strict=True):
+        if jobs > 1 and file.integrity is not None:
+            progress.advance(file.integrity.saved, file.integrity.size or 0)
+        yield replace(file, problems=(*others.pop(path, ()), *file.problems))
+    for path, several in others.items():
+        yield VerifiedFile(file=str(path), problems=several)
+
+
+def _verify(integrity: FileIntegrity, progress: Progress | None, _attempt: str) -> VerifiedFile:
+    try:
+        for _ in integrity.read(progress or Progress(show=False)):
+            pass
+    except StoreError as error:
+        return VerifiedFile(file=str(integrity.path), problems=error.problems, unreadable=True)
+    problems = () if integrity.shard is None else tuple(_shard_problems(integrity, integrity.shard))
+    return VerifiedFile(file=str(integrity.path), integrity=integrity, problems=problems)
+
+
+def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
+    """In what a file differs from its manifest. After a corrupt length the number of records is unknown."""
+    where, size = str(file.path), file.path.stat().st_size
+    if size != shard.bytes:
+        yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
+    if file.compression != file.declared:
+        expected = f"compression {file.declared}, as the manifest says"
+        yield Problem(where=where, expected=expected, got=file.compression)
+    if not file.behind and (records := file.records + file.corrupt) != shard.records:
+        expected = f"{shard.records:,} records, as the manifest says"
+        yield Problem(where=where, expected=expected, got=f"{records:,}")
+    if (needed := file.file.records_needed) != shard.records:
+        expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
+        yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
+    if shard.sha256 and file.sha256 != shard.sha256:
+        expected = f"sha256 {shard.sha256}, as the manifest says"
+        yield Problem(where=where, expected=expected, got=file.sha256)
+    elif not file.is_same:
+        expected = "the lengths and CRCs of records that it had when it was adopted"
+        yield Problem(where=where, expected=expected, got="others")
+
+
+def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
+    """Yields missing, unexpected and changed files of a dataset's folder; the shards are not read."""
+    if isinstance(folder, LocalPath):  # a store keeps the shards of replaced datasets
+        there = {path.name for path in folder.iterdir()}
+        foreign = set(filter(is_tfrecord_name, there)) - manifest.files
+        for problem in shard_differences(folder, manifest, manifest.files - there, foreign):
+            yield LocalPath(problem.where), problem
+    yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)
+    yield from ((folder / manifest.name_of(KEYS_FILE), problem) for problem in key_problems(folder, manifest))
+    index = folder / manifest.name_of(INDEX_FILE)
+    if manifest.index_sha256 is not None:
+        yield from ((index, problem) for problem in _hash_problems(index, manifest.index_sha256))
+    rejects = folder / manifest.name_of(REJECTS_FILE)
+    if manifest.rejected and not rejects.is_file():
+        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
+        yield _file_problem(rejects, expected, "no file")
+    for name, sha256 in manifest.beside.items():
+        yield from ((folder / name, problem) for problem in _hash_problems(folder / name, sha256))
+
+
+def _schema_problems(path: Location, manifest: Manifest) -> Iterator[FileProblem]:
+    if manifest.fingerprint is None:
+        return
+    expected = f"the schema of fingerprint {manifest.fingerprint}, as the manifest says"
+    if not path.is_file():
+        yield _file_problem(path, expected, "no file")
+        return
+    from recordspec.schema.schema import Schema, custom_kinds  # most files have none beside them
+
+    try:
+        if kinds := custom_kinds(path):
+            log.warning("%s: custom kinds: %s; it is not verified", path, show_text(", ".join(kinds)))
+            return
+        got = Schema.load(path).fingerprint
+    except RecordspecError as error:
+        yield from ((path, problem) for problem in error.problems)
+        return
+    if got != manifest.fingerprint:
+        yield _file_problem(path, expected, f"one of {got}")
+
+
+def key_problems(folder: Location, manifest: Manifest) -> Iterator[Problem]:
+    """The problem of a `keys.bin` that is not the one that was written."""
+    if manifest.keys_sha256 is not None:
+        yield from _hash_problems(folder / manifest.name_of(KEYS_FILE), manifest.keys_sha256)
+
+
+def _hash_problems(path: Location, sha256: str) -> Iterator[Problem]:
+    got = sha256_of(path) if path.is_file() else "no file"  # a pipe or a device has no end
+    if got != sha256:
+        yield Problem(where=str(path), expected=f"sha256 {sha256}, as the manifest says", got=got)
+
+
+def _file_problem(path: Location, expected: str, got: str) -> FileProblem:
+    return path, Problem(where=str(path), expected=expected, got=got)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostRange:
+    """Bytes of a file that are not in an intact record.
+
+    Attributes:
+        record: the number of the record that should be there. After a corrupt length it is counted from the
+            records that were recovered, as if one were lost.
+        offset: the byte where they begin; in a compressed file, of the uncompressed ones.
+        stop: the byte after them; None if they extend to the end of a compressed file.
+        problem: the problem.
+    """
+
+    record: int
+    offset: int
+    stop: int | None
+    problem: Problem
+
+
+@dataclass(kw_only=True)
+class FileIntegrity:
+    """The records of a file, as they are read, and its losses.
+
+    Attributes:
+        file: the file, and its entry in the manifest.
+        declared: its compression in the manifest; None without one.
+        compression: its compression, once it is read.
+        size: its bytes, once it is read; None if it is compressed.
+        records: the number of intact records that every reader reaches.
+        corrupt: the number of records with corrupt data, which a reader can skip.
+        recovered: the number of intact records after a corrupt length, which only `repair` reaches.
+        losses: the first MOST_LISTED losses.
+        lost: the number of losses.
+        rows_lost: the number of rows that a reader does not reach; None if unknown.
+        bytes_lost: the number of bytes that are not in an intact record; None if unknown.
+        behind: whether there was a corrupt length, after which no reader reaches.
+        sha256: the hash of the whole file, once it is read; empty if no manifest has one to compare.
+        frames_sha256: the same of the lengths and CRCs of its intact records.
+    """
+
+    file: File
+    declared: Compression | None
+    compression: Compression = "none"
+    size: int | None = None
+    records: int = 0
+    corrupt: int = 0
+    recovered: int = 0
+    losses: list[LostRange] = field(default_factory=list)
+    lost: int = 0
+    rows_lost: int | None = 0
+    bytes_lost: int | None = 0
+    sha256: str = ""
+    frames_sha256: str = ""
+    behind: bool = False
+    _open: Damage | None = None  # damage that nothing follows as yet
+
+    @classmethod
+    def of(cls, path: Location, manifest: Manifest | None, shard: Shard | None) -> FileIntegrity:
+        """Before the file is read."""
+        file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
+        return cls(file=file, declared=None if manifest is None or shard is None else manifest.compression)
+
+    @property
+    def path(self) -> Location:
+        return self.file.path
+
+    @property
+    def shard(self) -> Shard | None:
+        """The entry of the manifest; None without one."""
+        return self.file.shard
+
+    @property
+    def saved(self) -> int:
+        """Records that are whole."""
+        return self.records + self.recovered
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the file is what its manifest says, to the byte."""
+        return self.is_same and self._complete and not self.lost
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the file, or its frames, have the hash in the manifest."""
+        shard = self.shard
+        if shard is None:
+            return False
+        if shard.sha256:
+            return self.sha256 == shard.sha256
+        return self.frames_sha256 == shard.frames_sha256
+
+    @property
+    def rows_saved(self) -> int | None:
+        """Rows in the records that are whole. None if unknown: of records of many rows, any may be
+        the last, which has fewer, unless all are there as they were written, except for corrupt ones."""
+        shard = self.shard
+        if shard is None or shard.records != self.file.records_needed:
+            return None
+        if self.file.block is None or not self.saved:
+            return self.saved
+        numbered = self._complete and (self.corrupt > 0 or self.unchanged)
+        return shard.rows - (self.rows_lost or 0) if numbered else None
+
+    @property
+    def _complete(self) -> bool:
+        """Whether a reader reaches as many records as the manifest counts."""
+        shard = self.shard
+        return shard is not None and not self.behind and self.records + self.corrupt == shard.records
+
+    def read(self, progress: Progress) -> Iterator[Chunk]:
+        """Reads the file to its end. Yields the whole records. Raises StoreError if the disk fails."""
+        with system_errors("read", self.path), open_file(self.path) as file:
+            start = FileStart(self.path, file)
+            self.compression = start.likely_compression
+            self.size = self.path.stat().st_size if self.compression == "none" else None
+            if self.shard is None:
+                yield from self._read(file, start, progress)
+                return
+            if not self.shard.sha256:
+                frames = FrameHash()
+                for chunk in self._read(file, start, progress):
+                    frames.add(chunk.buffer, chunk.starts, chunk.stops)
+                    yield chunk
+                self.frames_sha256 = frames.hexdigest()
+                return
+            with HashedFile(file) as hashed:
+                yield from self._read(hashed, start, progress)
+                self.sha256 = hashed.sha256()
+
+    def _read(self, file: Readable, start: FileStart, progress: Progress) -> Iterator[Chunk]:
+        for item in rescue(self.path, file, start):
+            if isinstance(item, Damage):
+                self._add_damage(item)
+                continue
+            if self._open is not None:
+                self._add_loss(self._open, item.offset_of(0))
+                self._open = None
+            if self.behind:
+                self.recovered += len(item)
+            else:
+                self.records += len(item)
+            progress.advance(len(item), len(item.frames))
+            yield item
+        if self._open is not None:
+            self._add_loss(self._open, self.size)
+            self._open = None
+        elif not self.behind and self.shard is not None:
+            self._add_missing_records()  # cut between two records, it looks whole
+
+    def _add_damage(self, damage: Damage) -> None:
+        if not self.behind:
+            self._add_lost_rows(damage.number, rest=damage.stop is None)
+        if damage.stop is not None:
+            self.corrupt += 1
+            self._add_loss(damage, damage.stop)
+        else:
+            self._open, self.behind = damage, True
+
+    def _add_missing_records(self) -> None:
+        """Counts the rows of the records that the manifest counts, and that are not there."""
+        total = self.records + self.corrupt
+        if self.file.block is None or not total:
+            self._add_lost_rows(total, rest=True)
+        elif not self._complete:
+            self.rows_lost = None  # the last record, which has fewer rows, may be missing, or another
+
+    def _add_lost_rows(self, record: int, *, rest: bool) -> None:
+        rows = self.file.rows_from(record) if rest else self.file.rows_of(record)
+        known = None not in (rows, self.rows_lost, self.shard)
+        self.rows_lost = (self.rows_lost or 0) + (rows or 0) if known else None
+
+    def _add_loss(self, damage: Damage, stop: int | None) -> None:
+        if stop is None or self.bytes_lost is None:
+            self.bytes_lost = None
+        else:
+            self.bytes_lost += stop - damage.offset
+        self.lost += 1
+        if len(self.losses) < MOST_LISTED:
+            self.losses.append(
+                LostRange(record=damage.number, offset=damage.offset, stop=stop, problem=damage.problem)
+            )
+
+    def dump(self) -> dict[str, Any]:
+        """For JSON."""
+        losses = [
+            {
+                "record": loss.record,
+                "byte": loss.offset,
+                "to": loss.stop,
+                "expected": loss.problem.expected,
+                "got": loss.problem.got,
+            }
+            for loss in self.losses
+        ]
+        return {
+            "file": str(self.path),
+            "records": self.records,
+            "corrupt": self.corrupt,
+            "recovered": self.recovered,
+            "bytes lost": self.bytes_lost,
+            "rows lost": self.rows_lost,
+            "losses": losses,
+            "not listed": self.lost - len(losses),
+        }

@@ -1,0 +1,368 @@
+"""How a dataset is read: the options of `recordspec.read` and of a config's `read:`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, TypedDict
+from urllib.parse import urlsplit
+
+from recordspec.errors import Problem, SpecError, see
+from recordspec.locations import PathText
+from recordspec.schema.options import parse_bytes
+
+# With a larger factor of contrast, all pixels would be black or white.
+_MOST_CONTRAST = 100.0
+
+# What a bucket compares.
+MEASURED = "a ragged or sparse feature, a text, or a number that is a length"
+
+
+def _at_least(option: str, value: int, least: int) -> None:
+    if value < least:
+        raise SpecError(Problem(path=(option,), expected=f"at least {least}", got=str(value)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The number of rows per batch. The last batch of a pass may be smaller, unless it is dropped.
+
+    All workers have the same number of batches. If rows do not divide evenly, some are dropped
+    with `drop_remainder`, and some are read twice without it.
+
+    Attributes:
+        size: the number of rows, at least 1.
+        drop_remainder: whether a smaller last batch is dropped.
+    """
+
+    SHORT_FORM: ClassVar[str] = "size"
+
+    size: int
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least("size", self.size, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffle:
+    """A shuffle of files and, within a buffer, of rows; or of all rows, without a buffer. The order is a
+    function of the seed and the epoch.
+
+    Attributes:
+        buffer: the number of rows that are permuted together, or their stored bytes, such as `64MiB`. Up to
+            four times as much memory is used; for rows of 8 KiB or more, as much.
+        seed: the seed of the order.
+        global_: whether all rows are permuted, and not files and the rows within a buffer. The same global
+            batches come for every number of workers, a training resumes at any step at once, and a pass holds
+            no rows in memory. It takes uncompressed files of this machine, and Python in the graph.
+    """
+
+    seed: int
+    buffer: int | str = 10_000
+    global_: bool = False
+
+    def __post_init__(self) -> None:
+        if self.global_ and self.buffer != Shuffle.buffer:
+            raise SpecError(
+                Problem(path=("buffer",), expected="none with `global: true`", got=str(self.buffer))
+            )
+        if isinstance(self.buffer, str):
+            parse_bytes(self.buffer, "buffer")
+        else:
+            _at_least("buffer", self.buffer, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interleave:
+    """How files are mixed: `block` records from each of `cycle` files in turn.
+
+    Attributes:
+        cycle: the number of files open at a time; by default all, up to 128, so that rows of all are mixed.
+        block: the number of records read from a file before the next; in the layout `blocks` it is one.
+        parallel: the number of files read in parallel, by threads. `auto` is all of the cycle, up to 16. It
+            helps with remote files. Local files are read faster without: passing records between threads
+            costs more than reading them.
+    """
+
+    cycle: Literal["auto"] | int = "auto"
+    block: int = 32
+    parallel: Literal["auto"] | int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cycle, int):
+            _at_least("cycle", self.cycle, 1)
+        _at_least("block", self.block, 1)
+        if isinstance(self.parallel, int):
+            _at_least("parallel", self.parallel, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """Batches of rows of similar lengths, to reduce padding.
+
+    Attributes:
+        by: the feature whose lengths are compared: the items of a list, the bytes of a text, or its words if
+            `fit` encodes it as `words`, or a number that is a length.
+        boundaries: the lengths at which the next bucket begins: `[64, 128]` makes three buckets, of lengths
+            below 64, from 64 to 127, and from 128.
+    """
+
+    by: str
+    boundaries: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rising = all(one < other for one, other in pairwise(self.boundaries))
+        if not self.boundaries or self.boundaries[0] < 1 or not rising:
+            expected = "lengths, each more than the one before"
+            got = str(list(self.boundaries))
+            raise SpecError(Problem(path=("boundaries",), expected=expected, got=got))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balance:
+    """Rows of frequent classes are dropped at random, so that all classes are about equally frequent.
+
+    The choice is a function of the seed, the epoch, and the row's position in the order.
+
+    Attributes:
+        by: a label with one class per row; a build counts the classes.
+        seed: the seed of the choice; by default that of the shuffle.
+    """
+
+    SHORT_FORM: ClassVar[str] = "by"
+
+    by: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment:
+    """Images of the training split are changed at random after they are decoded.
+
+    What is drawn for a row is a function of the seed, the epoch and the position of the row in it, so a
+    training that resumes sees the same pictures. Boxes and masks follow the flips and crops of their image.
+
+    Attributes:
+        seed: the seed of the draws.
+        image: the image; by default the only one of the schema that is no mask.
+        masks: images and tensors of the height and width of the image, such as the class of each pixel. They
+            follow its flips and crops; where a crop is resized, each pixel is the nearest one.
+        flip: `horizontal` or `vertical`, for every second image on average; or `both`, each drawn on its own.
+        crop: the least and the largest share of the area that is kept, such as `[0.7, 1.0]`. What is kept has
+            the aspect ratio of the image, and is resized to its size.
+        brightness: the most that is added to all pixels, or taken from them, as a share of the full range,
+            such as 0.1.
+        contrast: the least and the largest factor of the distance from the mean of a channel, such as
+            `[0.8, 1.2]`.
+        splits: the splits whose images are changed. `recordspec.read` changes those of all files, and takes
+            none.
+    """
+
+    seed: int
+    image: str | None = None
+    masks: tuple[str, ...] = ()
+    flip: Literal["horizontal", "vertical", "both"] | None = None
+    crop: tuple[float, ...] | None = None
+    brightness: float | None = None
+    contrast: tuple[float, ...] | None = None
+    splits: tuple[str, ...] = ("train",)
+
+    def __post_init__(self) -> None:
+        problems = list(self._check())
+        if problems:
+            raise SpecError(problems)
+
+    def _check(self) -> Iterator[Problem]:
+        changes = ("flip", "crop", "brightness", "contrast")
+        if all(getattr(self, name) is None for name in changes):
+            yield Problem(expected=f"at least one of {', '.join(changes)}", got="none")
+        if self.crop is not None and not _is_range(self.crop, 1.0, positive=True):
+            expected = "two shares above 0 and up to 1, the smaller first"
+            yield Problem(path=("crop",), expected=expected, got=_listed(self.crop))
+        if self.brightness is not None and not 0 < self.brightness <= 1:
+            expected = "a share above 0 and up to 1"
+            yield Problem(path=("brightness",), expected=expected, got=f"{self.brightness:g}")
+        if self.contrast is not None and not _is_range(self.contrast, _MOST_CONTRAST):
+            expected = f"two factors of 0 to {_MOST_CONTRAST:g}, the smaller first"
+            yield Problem(path=("contrast",), expected=expected, got=_listed(self.contrast))
+        if self.masks and not self.is_moving:
+            yield Problem(path=("masks",), expected="a flip or a crop, which masks follow", got="neither")
+        if not self.splits:
+            yield Problem(path=("splits",), expected="at least one split", got="none")
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether what is in an image may be in another place after."""
+        return self.flip is not None or self.crop is not None
+
+
+def _is_range(values: tuple[float, ...], most: float, *, positive: bool = False) -> bool:
+    """Whether these are two numbers from 0 to `most`, the smaller first; with `positive`, above 0."""
+    if len(values) != 2:
+        return False
+    low, high = values
+    return 0 <= low <= high <= most and (low > 0 or not positive)
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return f"[{', '.join(f'{value:g}' for value in values)}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staging:
+    """The folder to which shards of an object store are copied to be read.
+
+    Attributes:
+        folder: by default `~/.cache/recordspec/shards`; several processes may share a folder.
+        size: the largest total size of the copies.
+    """
+
+    folder: PathText | None = None
+    size: str = "20GiB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """How shards are read as batches. A stage without its option is omitted.
+
+    Attributes:
+        batch: the number of rows per batch; by default, an element is a single row.
+        shuffle: how rows are shuffled; by default, they come in the order of the files.
+        interleave: how files are mixed; by default only when shuffling.
+        bucket: batches of rows of similar lengths.
+        balance: the label whose classes are to be equally frequent.
+        features: the features to read; by default all.
+        augment: how images are changed at random for training.
+        cache: `memory`, or a folder, for the serialized rows of the first pass.
+        repeat: the number of passes, or `forever`. No batch has rows of two passes.
+        prefetch: the number of batches made ahead; `auto` is 2.
+        deterministic: whether the order is the same for any parallelism.
+        corrupt: `skip` skips and logs records that cannot be read. To find them, all files are read once
+            before the first batch.
+        service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
+        staging: the folder to which shards of an object store are copied while they are read; with
+            `tensorflow`, TensorFlow reads them itself, which supports `gs://`.
+    """
+
+    batch: Batch | None = None
+    shuffle: Shuffle | None = None
+    interleave: Interleave | None = None
+    bucket: Bucket | None = None
+    balance: Balance | None = None
+    features: tuple[str, ...] | None = None
+    augment: Augment | None = None
+    cache: PathText = "none"
+    repeat: Literal["forever"] | int = 1
+    prefetch: Literal["auto"] | int | None = "auto"
+    deterministic: bool = True
+    corrupt: Literal["error", "skip"] = "error"
+    service: str | None = None
+    staging: Literal["tensorflow"] | Staging = Staging()
+
+    def __post_init__(self) -> None:
+        problems = list(self._check())
+        if problems:
+            raise SpecError(problems)
+
+    def _check(self) -> Iterator[Problem]:
+        if isinstance(self.repeat, int) and self.repeat < 1:
+            yield Problem(path=("repeat",), expected="at least 1, or forever", got=str(self.repeat))
+        if isinstance(self.prefetch, int) and self.prefetch < 0:
+            yield Problem(path=("prefetch",), expected="at least 0, or auto", got=str(self.prefetch))
+        if self.bucket is not None and self.batch is None:
+            yield Problem(path=("bucket",), expected="a batch to fill", got="none")
+        if self.balance is not None and self.choice_seed is None:
+            hint = f"so that the rows are reproducible; {see('explanation/order')}"
+            yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
+        if self.features == ():
+            yield Problem(path=("features",), expected="at least one feature", got="none")
+        if self.service is not None:
+            yield from self._check_service(self.service)
+
+    def _check_service(self, service: str) -> Iterator[Problem]:
+        try:
+            address_of(service)
+        except SpecError as error:
+            yield from error.problems
+        if self.cache != "none":
+            hint = "each of its workers would keep the part of one pass"
+            yield Problem(path=("cache",), expected="none with a service", got=self.cache, hint=hint)
+        if self.augment is not None:
+            hint = "its batches have no positions, of which the draws are a function: augment with `map_fit`"
+            yield Problem(path=("augment",), expected="none with a service", got="one", hint=hint)
+        if self.bucket is not None and self.shuffle is not None:
+            hint = "each of its workers would read every row"  # TensorFlow 2.16 to 2.21
+            expected = "none with a service and a shuffle"
+            yield Problem(path=("bucket",), expected=expected, got=f"by `{self.bucket.by}`", hint=hint)
+
+    @property
+    def choice_seed(self) -> int | None:
+        """The seed of the choice of rows where classes are balanced."""
+        if self.balance is None:
+            return None
+        shuffled = None if self.shuffle is None else self.shuffle.seed
+        return shuffled if self.balance.seed is None else self.balance.seed
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The options that decide which rows come next, as values of JSON, without those that are none."""
+        found: dict[str, Any] = {}
+        if self.batch is not None and self.batch.drop_remainder:
+            found["drop_remainder"] = True
+        mixed = self.interleave
+        if self.shuffle is not None:
+            found["seed"] = self.shuffle.seed
+            found |= {"global": True} if self.shuffle.global_ else {"buffer": self.shuffle.buffer}
+            mixed = mixed or Interleave()
+        if mixed is not None and "global" not in found:
+            found["interleave"] = [mixed.cycle, mixed.block]
+        if self.bucket is not None:
+            found["bucket"] = [self.bucket.by, *self.bucket.boundaries]
+        if self.balance is not None:
+            found["balance"] = [self.balance.by, self.choice_seed]
+        if self.corrupt != Read.corrupt:
+            found["corrupt"] = self.corrupt
+        return found
+
+    @property
+    def passes(self) -> int | None:
+        """The number of passes; None for `forever`."""
+        return None if self.repeat == "forever" else self.repeat
+
+
+class ReadOptions(TypedDict, total=False):
+    """The fields of `Read` as keyword arguments, but for those that `recordspec.read` names itself."""
+
+    interleave: Mapping[str, Any] | Interleave | None
+    bucket: Mapping[str, Any] | Bucket | None
+    balance: str | Mapping[str, Any] | Balance | None
+    features: Sequence[str] | None
+    augment: Mapping[str, Any] | Augment | None
+    cache: str
+    repeat: Literal["forever"] | int
+    prefetch: Literal["auto"] | int | None
+    deterministic: bool
+    corrupt: Literal["error", "skip"]
+    service: str | None
+    staging: Literal["tensorflow"] | Mapping[str, str] | Staging
+
+
+class DatasetOptions(ReadOptions, total=False):
+    """All of them."""
+
+    batch: int | Mapping[str, Any] | Batch | None
+    shuffle: Mapping[str, Any] | Shuffle | None
+
+
+def address_of(service: str) -> tuple[str, int]:
+    """The host and port of the dispatcher of a tf.data service. Raises SpecError."""
+    try:
+        parts = urlsplit(service)
+        if parts.scheme == "grpc" and parts.hostname and parts.port and service == f"grpc://{parts.netloc}":
+            return parts.hostname, parts.port
+    except ValueError:  # the port is no number
+        pass
+    expected = "an address such as grpc://localhost:5050"
+    raise SpecError(Problem(path=("service",), expected=expected, got=f"`{service}`"))

@@ -1,0 +1,260 @@
+"""In what two datasets differ: by the keys of their rows, or by their distributions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, State, StoreError
+from recordspec.integrity.verify import key_problems
+from recordspec.locations import Location
+from recordspec.progress import Progress
+from recordspec.schema.schema import Schema
+from recordspec.statistics.diff_distributions import PERCENTILES, Measure, compare, lacking
+from recordspec.statistics.profile import Profile, profile_all, profile_splits
+from recordspec.statistics.schema_changes import Change, changes
+from recordspec.store import key_hashes
+from recordspec.store.expand import ALL, Files
+from recordspec.store.manifest import KEYS_FILE, Manifest
+from recordspec.store.scan import FileRange, Scanner, UnreadableRecord, scan
+from recordspec.wire.arrays import Ints
+from recordspec.wire.hashes import Words
+
+__all__ = ["THRESHOLD", "ByKey", "Change", "Difference", "Measure", "changes", "diff"]
+
+# A distance that is worth a word: one value in twenty would have to be another.
+THRESHOLD = 0.05
+# Rows of each dataset that are compared at once, on average: 40 bytes each.
+_AT_ONCE = 1 << 21
+_NO_KEYS = "datasets that were built with unique keys have it; give the whole folder"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keyed:
+    """A dataset whose rows have keys, of which `keys.bin` has the hashes.
+
+    Attributes:
+        folder: where it lies.
+        manifest: what it says of itself.
+        blocks: what its records hold, where they hold many rows.
+    """
+
+    folder: Location
+    manifest: Manifest
+    blocks: Schema | None
+
+    @classmethod
+    def of(cls, scanner: Scanner) -> Keyed | None:
+        """The dataset, if these are all of its files, and its rows have keys."""
+        manifest = scanner.manifest
+        if manifest is None:
+            return None
+        if manifest.files != {path.name for path in scanner.paths}:
+            return None
+        blocks = None if manifest.block is None else scanner.schema
+        keyed = cls(folder=scanner.paths[0].parent, manifest=manifest, blocks=blocks)
+        return keyed if keyed.whole else None
+
+    @property
+    def rows(self) -> int:
+        return sum(map(self.manifest.rows, self.manifest.splits))
+
+    @property
+    def keys(self) -> Location:
+        return self.folder / self.manifest.name_of(KEYS_FILE)
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are the hashes of all rows."""
+        return self.manifest.keys_sha256 is not None and key_hashes.rows(self.keys) == self.rows
+
+    def split_of(self, places: Ints) -> Ints:
+        """The index of the split of rows, counted through all splits."""
+        ends = np.cumsum([self.manifest.rows(split) for split in self.manifest.splits])
+        return np.searchsorted(ends, places, side="right")
+
+    def contents(self) -> Iterator[Words]:
+        """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a corrupt one, and
+        if their number in a file differs from the manifest: later rows would be mistaken for others."""
+        for shard in self.manifest.all_shards:
+            path = self.folder / shard.file
+            count = 0
+            for rows in scan(FileRange(path=path, blocks=self.blocks)):
+                if isinstance(rows, UnreadableRecord):
+                    raise rows.error
+                count += len(rows)
+                yield rows.hashes
+            if count != shard.rows:
+                expected = f"{shard.rows:,} rows, as the manifest says"
+                raise RecordError(Problem(where=str(path), expected=expected, got=f"{count:,}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByKey:
+    """The differences of the rows of two datasets.
+
+    Attributes:
+        old, new: rows of either.
+        added, removed: rows whose key only the new, or only the old, has.
+        moved: rows of both that are in another split.
+        changed: rows of both whose bytes differ; None if they were not compared, since the schemas
+            store rows otherwise.
+    """
+
+    old: int
+    new: int
+    added: int
+    removed: int
+    moved: int
+    changed: int | None
+
+    @property
+    def different(self) -> bool:
+        return bool(self.added or self.removed or self.moved or self.changed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """In what two datasets differ.
+
+    Attributes:
+        schema: changes of their schemas, where both have one.
+        keys: what became of their rows, where these were compared by key.
+        measures: how far apart their features are, where they were compared by distribution.
+    """
+
+    schema: tuple[Change, ...] = ()
+    keys: ByKey | None = None
+    measures: tuple[Measure, ...] = ()
+
+    @property
+    def different(self) -> bool:
+        """Whether a change of the schema breaks something, rows differ, or distances are large."""
+        broken = any(change.breaks for change in self.schema)
+        moved = self.keys is not None and self.keys.different
+        return broken or moved or any(measure.different for measure in self.measures)
+
+
+def diff(
+    old: Files,
+    new: Files,
+    schema: Schema | None = None,
+    *,
+    threshold: float = THRESHOLD,
+    keys: bool | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Difference:
+    """Compares two datasets.
+
+    Args:
+        old, new: paths, patterns, or a folder.
+        schema: of the records; by default the one beside each dataset.
+        threshold: the distance above which distributions differ.
+        keys: whether rows are compared by their keys, True, or by distribution, False; None for by key where
+            both are whole datasets with `keys.bin`.
+        jobs, progress: as for `stats`.
+
+    Raises:
+        StoreError: without files, or without keys where they are required.
+        RecordError: where records cannot be read.
+    """
+    scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)
+    known = [scanner.schema for scanner in scanners]
+    changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()
+    keyed = [Keyed.of(scanner) for scanner in scanners]
+    if keys is not False and keyed[0] is not None and keyed[1] is not None:
+        return Difference(schema=changed, keys=by_key(keyed[0], keyed[1]))
+    if keys:
+        for scanner, dataset in zip(scanners, keyed, strict=True):
+            if dataset is None:
+                where = str(scanner.paths[0].parent)
+                got = f"has no `{KEYS_FILE}` with the keys of its rows"
+                raise StoreError(State(where=where, got=got, hint=_NO_KEYS))
+    have_splits = not {*scanners[0].splits.values()}.isdisjoint(scanners[1].splits.values())
+    if progress is not None:
+        progress.begin("reading", None)
+    profiles = [_whole(scanner, have_splits, jobs, progress) for scanner in scanners]
+    return Difference(schema=changed, measures=tuple(_measures(profiles[0], profiles[1], threshold)))
+
+
+def _whole(
+    scanner: Scanner, have_splits: bool, jobs: int | None, progress: Progress | None
+) -> dict[str, Profile]:
+    """What is in a dataset, split by split, or all together where the other has none of its splits.
+
+    Raises RecordError if a record cannot be read: what it held is not known.
+    """
+    if have_splits:
+        profiles = profile_splits(scanner, jobs, progress, shares=PERCENTILES)
+    else:
+        profiles = {ALL: profile_all(scanner, jobs, progress, shares=PERCENTILES)}
+    problems = [problem for profile in profiles.values() for problem in profile.problems]
+    if problems:
+        raise RecordError(problems)
+    return profiles
+
+
+def _measures(old: Mapping[str, Profile], new: Mapping[str, Profile], threshold: float) -> Iterator[Measure]:
+    for split in dict.fromkeys((*old, *new)):
+        if split in old and split in new:
+            yield from compare(split, old[split], new[split], threshold)
+        else:
+            yield lacking(split, f"no such split in the {'new' if split in old else 'old'} one")
+
+
+def by_key(old: Keyed, new: Keyed) -> ByKey:
+    """Compares the rows of equal keys. Takes bounded memory, and a few bytes a row of temporary files.
+
+    Raises RecordError if a record cannot be read, or the keys are not those that were written.
+    """
+    problems = [problem for one in (old, new) for problem in key_problems(one.folder, one.manifest)]
+    if problems:
+        raise RecordError(problems)
+    alike = old.manifest.fingerprint == new.manifest.fingerprint
+    kept = moved = changed = 0
+    with tempfile.TemporaryDirectory(prefix="recordspec-") as folder:
+        contents = [
+            _written(source, Path(folder) / name) if alike else None
+            for source, name in ((old, "old"), (new, "new"))
+        ]
+        for ends in key_hashes.ranges(-(-max(old.rows, new.rows) // _AT_ONCE)):
+            places = _pairs(*(key_hashes.in_range(one.keys, *ends) for one in (old, new)))
+            kept += len(places[0])
+            names = [
+                np.array([*scanner.manifest.splits])[scanner.split_of(some)]
+                for scanner, some in zip((old, new), places, strict=True)
+            ]
+            moved += int((names[0] != names[1]).sum())
+            if alike:
+                hashed = [some[held] for some, held in zip(contents, places, strict=True) if some is not None]
+                changed += int((hashed[0] != hashed[1]).sum())
+    return ByKey(
+        old=old.rows,
+        new=new.rows,
+        added=new.rows - kept,
+        removed=old.rows - kept,
+        moved=moved,
+        changed=changed if alike else None,
+    )
+
+
+def _written(dataset: Keyed, path: Path) -> Words:
+    """The hashes of all rows, in a memory-mapped file."""
+    with path.open("wb") as file:
+        for hashed in dataset.contents():
+            file.write(hashed.data)
+    return np.memmap(path, np.uint64, "r") if path.stat().st_size else np.zeros(0, np.uint64)
+
+
+def _pairs(old: tuple[Words, Words], new: tuple[Words, Words]) -> tuple[Ints, Ints]:
+    """The positions of rows with equal keys in both datasets."""
+    hashed = np.concatenate([old[0], new[0]])
+    places = np.concatenate([old[1], new[1]]).astype(np.int64)
+    order = np.lexsort((hashed[:, 1], hashed[:, 0]))  # stable: of equal ones the old comes first
+    same = np.flatnonzero((hashed[order[1:]] == hashed[order[:-1]]).all(axis=1))
+    return places[order[same]], places[order[same + 1]]

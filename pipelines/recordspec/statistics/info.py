@@ -1,0 +1,162 @@
+"""Summarizes files: the number and type of records, and their features."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from recordspec.statistics.count import FileCount, count_paths
+from recordspec.statistics.sizes import SizeCounts
+from recordspec.store.expand import Files
+from recordspec.store.manifest import Manifest
+from recordspec.store.scan import FIRST, RecordSpans, Scanner, small_together
+from recordspec.tables.column_types import keys_of
+from recordspec.tables.feature_names import FeatureKey
+from recordspec.wire.arrays import ArrowArray, counts_of, data_of, items_of, present_in, storage_of
+from recordspec.wire.columns import Kind
+from recordspec.wire.proto import ListWithContext, list_with_context
+from recordspec.wire.record_batch import RecordBatch, decode
+
+RecordKind = Literal["Example", "SequenceExample", "ExampleListWithContext", "neither"]
+# The part of an ExampleListWithContext that has a feature; empty of features of other records.
+Within = Literal["", "context", "examples"]
+
+# Records may each have a key of their own.
+_MOST_KEYS = 10_000
+
+
+@dataclass
+class FeatureInfo:
+    """The values of the read records under a key.
+
+    Attributes:
+        key: as it is stored.
+        sequence: whether it is that of a feature list.
+        records: how many have it.
+        steps: of a feature list.
+        kinds: how many lists there are of each kind; a Feature without one is of the kind `none`. Of a
+            feature list, each step has one.
+        lengths: of all lists; a Feature without a kind has none.
+        within: the part of an ExampleListWithContext that has it. Of `examples`, these are counted, not the
+            records.
+    """
+
+    key: str
+    sequence: bool
+    within: Within = ""
+    records: int = 0
+    steps: SizeCounts = field(default_factory=SizeCounts)
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    lengths: SizeCounts = field(default_factory=SizeCounts)
+
+    def add(self, arrays: tuple[ArrowArray, ...]) -> None:
+        """Adds the lists of records, an array for each kind."""
+        if self.sequence:
+            steps = counts_of(arrays[0].drop_null())
+            self.records += len(steps)
+            self.steps.add(steps)
+            arrays = tuple(map(items_of, arrays))
+        for array in arrays:
+            lengths, kind = counts_of(array.drop_null()), storage_of(array)
+            self.records += 0 if self.sequence else len(lengths)
+            if len(lengths):
+                self.kinds[kind] += len(lengths)
+            if kind != "none":
+                self.lengths.add(lengths)
+
+
+@dataclass(kw_only=True)
+class Info:
+    """The contents of files.
+
+    Attributes:
+        blocks: whether a record of any file is a block of rows.
+        manifest: what lies beside the files, if anything does.
+        files: each, with its records, bytes and compression.
+        looked_at: the number of records read, which the following describe.
+        kinds: how many of them are Examples, SequenceExamples, and neither; and ExampleListWithContexts, if
+            any are.
+        examples: how many Examples these have.
+        conflicts: the number of records that TensorFlow refuses, or of which it reads other values.
+        by_key: the features.
+        more_keys: whether there are other keys.
+    """
+
+    blocks: bool
+    manifest: Manifest | None
+    files: tuple[FileCount, ...] = ()
+    looked_at: int = 0
+    kinds: dict[RecordKind, int] = field(
+        default_factory=lambda: {"Example": 0, "SequenceExample": 0, "neither": 0}
+    )
+    examples: SizeCounts = field(default_factory=SizeCounts)
+    conflicts: int = 0
+    by_key: dict[tuple[Within, FeatureKey], FeatureInfo] = field(default_factory=dict)
+    more_keys: bool = False
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+    @property
+    def features(self) -> tuple[FeatureInfo, ...]:
+        """By key."""
+        return tuple(self.by_key[key] for key in sorted(self.by_key))
+
+    def add(self, records: RecordSpans) -> None:
+        decoded = records.decode(None)
+        lists = [one for row in decoded.broken if (one := list_with_context(records.data(row))) is not None]
+        if lists:
+            self._add_lists(lists)
+        self.conflicts += len(decoded.conflicts)
+        neither = {*decoded.broken, *decoded.unknown_fields}
+        self.looked_at += len(records)
+        if neither:
+            records = records.take(np.setdiff1d(np.arange(len(records)), list(neither)))
+            decoded = records.decode(None)
+        in_lists = np.zeros(len(records), bool)
+        for steps in decoded.sequence.values():
+            in_lists |= present_in(steps[0])
+            if in_lists.all():
+                break
+        self._add_features(decoded)
+        self.kinds["neither"] += len(neither) - len(lists)
+        self.kinds["SequenceExample"] += int(in_lists.sum())
+        self.kinds["Example"] += len(records) - int(in_lists.sum())
+
+    def _add_lists(self, lists: list[ListWithContext]) -> None:
+        name: RecordKind = "ExampleListWithContext"
+        self.kinds[name] = self.kinds.get(name, 0) + len(lists)
+        self.examples.add(np.array([len(array.examples) for array in lists]))
+        self._add_features(_decoded(array.context for array in lists if array.context is not None), "context")
+        self._add_features(_decoded(example for array in lists for example in array.examples), "examples")
+
+    def _add_features(self, decoded: RecordBatch, within: Within = "") -> None:
+        for key in keys_of(decoded):
+            if (within, key) in self.by_key or len(self.by_key) < _MOST_KEYS:
+                feature = self.by_key.setdefault((within, key), FeatureInfo(key[1], key[0], within))
+                feature.add((decoded.sequence if key[0] else decoded.features)[key[1]])
+            else:
+                self.more_keys = True
+
+
+def info(files: Files, most: int | None = FIRST) -> Info:
+    """Summarizes files by the first `most` records of each file; None reads all of them.
+
+    Raises RecordError if a file is not whole, StoreError if there is none.
+    """
+    scanner = Scanner(files, unpack=False)
+    summary = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
+    for batches in small_together(scanner.first(most)):
+        summary.add(RecordSpans.joined([batch.spans for batch in batches]))
+    summary.files = tuple(count_paths(scanner.paths, scanner.manifests))
+    return summary
+
+
+def _decoded(examples: Iterable[bytes]) -> RecordBatch:
+    data, places = data_of(list(examples))
+    return decode(data, places[:-1], places[1:])

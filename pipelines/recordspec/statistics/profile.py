@@ -1,0 +1,550 @@
+"""Reads records, and counts each of their features.
+
+How often each value is there is counted while few differ. The bounds below which numbers are counted, and
+which of many values may be frequent, are known only at the end: a second reading, which decodes only the
+columns that need it, counts these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem
+from recordspec.progress import Progress
+from recordspec.statistics.content import ContentTypes
+from recordspec.statistics.distinct import SmallestHashes, ValueCounts, counted_pairs
+from recordspec.statistics.sizes import SizeCounts
+from recordspec.statistics.value_counts import (
+    SHARES,
+    BytesValues,
+    EstimatedCount,
+    Frequencies,
+    KindValues,
+    NumberCounter,
+    NumberValues,
+    Sample,
+    counted_numbers,
+)
+from recordspec.store.scan import (
+    FileRange,
+    RecordSpans,
+    RowBatch,
+    Scanner,
+    UnpackedRows,
+    UnreadableRecord,
+    decoded,
+    map_together,
+    scan,
+)
+from recordspec.tables.column_types import keys_of
+from recordspec.tables.feature_names import FeatureKey, FeatureNames
+from recordspec.wire.arrays import (
+    ArrowArray,
+    bytes_in,
+    counts_of,
+    flat_of,
+    items_of,
+    numbers_array,
+    offsets,
+    prefixes,
+    present_in,
+    rows_array,
+    sizes_of,
+    storage_of,
+    string_scalar,
+    strings_array,
+    take,
+    to_numpy,
+    truth_array,
+    values_array,
+)
+from recordspec.wire.columns import Kind
+from recordspec.wire.hashes import Words, of_parts, of_strings
+from recordspec.wire.record_batch import RecordBatch
+
+# The largest number of features whose values are counted.
+MOST_FEATURES = 1000
+MOST_PROBLEMS = 10
+# Of so many different values of a column, each is counted; of a label, of as many as it has classes.
+MOST_DISTINCT = 1 << 12
+MOST_STRINGS = 1 << 12
+# Rows up to which duplicates are counted; beyond, they are estimated. 96 MB.
+MOST_ROWS = 1 << 22
+# The first bytes of a value that are kept; one more shows whether the value is longer.
+SHOWN = 64
+# The most frequent values that are named, of those that are not all counted.
+TOP = 20
+# With at least this share of different values, none can be frequent enough to be named.
+_DIFFERENT = 0.9
+
+# What reads the records, of blocks only these keys, as often as they are needed.
+Reading = Callable[[Collection[str] | None], Iterable[RowBatch | UnreadableRecord]]
+
+
+class FeatureCounts:
+    """What records have under a key.
+
+    Attributes:
+        present: the number of records that have the key.
+        kinds: the number of lists by kind (of a feature list: steps).
+        empty: the number of lists without a value.
+        lengths: the number of values of each list.
+        steps: the number of steps of each feature list.
+        of: the values, by kind.
+        order: whether values that follow each other are the same; None of others than labels.
+    """
+
+    def __init__(self) -> None:
+        self.present = self.empty = 0
+        self.kinds: Counter[Kind] = Counter()
+        self.lengths, self.steps = SizeCounts(), SizeCounts()
+        self.of: dict[Kind, KindValues] = {}
+        self.order: AdjacentValues | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether no record has several values, nor values of several kinds."""
+        return self.lengths.high <= 1 and not self.steps.count and len(self.kinds.keys() - {"none"}) == 1
+
+    def add(self, arrays: Sequence[ArrowArray], *, in_steps: bool) -> None:
+        """Adds the lists of records under the key, or in the feature list."""
+        if in_steps:
+            present = present_in(arrays[0])
+            self.present += int(present.sum())
+            self.steps.add(counts_of(arrays[0])[present])
+        for array in arrays:
+            lists = items_of(array) if in_steps else array
+            count = len(lists) - lists.null_count
+            self.present += 0 if in_steps else count
+            if count:
+                kind = storage_of(lists)
+                self.kinds[kind] += count
+                if kind != "none":
+                    lengths = counts_of(lists)
+                    lengths = lengths[present_in(lists)] if lists.null_count else lengths
+                    self.lengths.add(lengths)
+                    self.empty += count - int(np.count_nonzero(lengths))
+
+
+class AdjacentValues:
+    """Counts pairs of values that follow each other, one a record, and those of equal ones.
+
+    Attributes:
+        pairs, same: the numbers of pairs.
+    """
+
+    def __init__(self) -> None:
+        self.pairs = self.same = 0
+        self._last: ArrowArray | None = None
+
+    def add(self, values: ArrowArray) -> None:
+        """Values that follow those that were added before, at least one."""
+        equal = arrow().compute.equal
+        if self._last is not None:
+            self.pairs += 1
+            self.same += equal(self._last, values[:1]).true_count
+        self.pairs += len(values) - 1
+        self.same += equal(values[1:], values[:-1]).true_count
+        self._last = take(values, np.array([len(values) - 1]))  # a copy, which keeps no other memory
+
+
+class Profile:
+    """What is in records.
+
+    Attributes:
+        rows: the number of counted rows. A block has many.
+        sizes: the sizes of records, in bytes.
+        hashes: of rows.
+        broken: the number of records that are corrupt, or of another type.
+        problems: the first problems of these.
+        unknown_fields: the number of rows with fields that no Example has, which may be other messages.
+        conflicts: the number of rows that TensorFlow rejects, or reads differently.
+        repeated: duplicate keys, with the number of records that have them.
+        features: the features by key: the first MOST_FEATURES by name.
+        truncated: whether there are more.
+    """
+
+    def __init__(self) -> None:
+        self.rows = self.broken = self.unknown_fields = self.conflicts = 0
+        self.sizes = SizeCounts()
+        self.hashes = SmallestHashes(MOST_ROWS)
+        self.problems: list[Problem] = []
+        self.repeated: Counter[str] = Counter()
+        self.features: dict[FeatureKey, FeatureCounts] = {}
+        self.truncated = False
+
+    def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:
+        """Adds rows, and what is decoded of them."""
+        for batch in batches:
+            self.sizes.add(batch.sizes)
+        firsts = offsets(np.array([len(batch) for batch in batches]))
+        for row, problem in sorted(records.broken.items()):
+            known = replace(problem, expected="an Example or a SequenceExample")
+            place = int(np.searchsorted(firsts, row, "right")) - 1
+            self._add_broken(known.at(batches[place].place(row - int(firsts[place]))))
+        self.rows += records.rows - len(records.broken)
+        self.unknown_fields += len(records.unknown_fields)
+        self.conflicts += len(records.conflicts)
+        for _, name in records.repeated:
+            if name in self.repeated or len(self.repeated) < MOST_FEATURES:
+                self.repeated[name] += 1
+        self._make_room(keys_of(records))
+        for key, arrays in _arrays(records):
+            if key in self.features:
+                self.features[key].add(arrays, in_steps=key[0])
+
+    def add_unreadable(self, record: UnreadableRecord) -> None:
+        if record.size is not None:
+            self.sizes.add(np.array([record.size]))
+        self._add_broken(record.problems[0])
+
+    @property
+    def used_features(self) -> dict[FeatureKey, FeatureCounts]:
+        """Those that some row has: a block has a column of each."""
+        return {key: counts for key, counts in self.features.items() if counts.present}
+
+    def _add_broken(self, problem: Problem) -> None:
+        self.broken += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def _make_room(self, keys: Iterable[FeatureKey]) -> None:
+        """For the keys that are counted."""
+        known = {*self.features, *keys}
+        if len(known) > len(self.features):
+            self.truncated |= len(known) > MOST_FEATURES
+            some = sorted(known)[:MOST_FEATURES]
+            self.features = {key: self.features.get(key) or FeatureCounts() for key in some}
+
+
+def _arrays(records: RecordBatch) -> Iterator[tuple[FeatureKey, Sequence[ArrowArray]]]:
+    """The lists of records by key, those of each kind in an array."""
+    for name, arrays in records.features.items():
+        yield (False, name), arrays
+    for name, arrays in records.sequence.items():
+        yield (True, name), arrays
+
+
+ColumnKey = tuple[FeatureKey, Kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chunk:
+    """Rows that are decoded together.
+
+    Attributes:
+        batches: the rows.
+        records: what is decoded of them.
+        hashes: of the rows that can be read; none in the second reading.
+    """
+
+    batches: Sequence[RowBatch]
+    records: RecordBatch
+    hashes: Words | None
+
+    @property
+    def bytes(self) -> int:
+        return sum(batch.bytes for batch in self.batches)
+
+
+class _Counted:
+    """The values of a kind under a key, and what is known of them.
+
+    Args:
+        number: of the column, from which samples are drawn.
+        most: of so many different values each is counted; of floats only of as many as the sample has.
+
+    Attributes:
+        numbers: the counts of numbers.
+        sizes, forms: of strings.
+        sample: of the values; of strings, as they are told apart.
+        counts: of integers and strings; and `order`, None once many of these differ.
+        values, times: those that are counted, and how often each is there.
+        is_counted: whether these are all.
+    """
+
+    def __init__(self, number: int, kind: Kind, most: int) -> None:
+        self.kind = kind
+        self.numbers = None if kind == "bytes" else NumberCounter(kind, number)
+        self.sample = self.numbers.sample if self.numbers else Sample(MOST_STRINGS, number)
+        self.sizes, self.forms = SizeCounts(), ContentTypes()
+        self.counts = None if kind == "float32" else ValueCounts(most)
+        self.order: AdjacentValues | None = AdjacentValues() if self.counts else None
+        self.is_counted = False
+        self.values = strings_array([]) if kind == "bytes" else numbers_array(np.zeros(0, kind))
+        self.times = np.zeros(0, np.int64)
+
+    @property
+    def count(self) -> int:
+        """The number of values; of floats, of the finite ones."""
+        return self.sizes.count if self.numbers is None else self.numbers.count
+
+    @property
+    def is_read_again(self) -> bool:
+        return self.count > 0 and not self.is_counted and bool(self.numbers or len(self.values))
+
+    def add(self, values: Any) -> None:
+        """Counts values, in the first reading."""
+        told_apart = self.told_apart(values)
+        if self.numbers is not None:
+            self.numbers.add(values)
+        else:
+            self.sizes.add(sizes_of(values))
+            self.forms.add(values)
+            self.sample.add(told_apart)
+        if self.counts is not None:
+            self.counts.add(told_apart)
+        if self.order is not None:
+            self.order.add(told_apart)
+            self.order = self.order if self.counts and self.counts.are_few else None
+
+    def told_apart(self, values: Any) -> ArrowArray:
+        """Values in Arrow; of long strings the beginning and a hash."""
+        if self.kind == "bytes" and (sizes := sizes_of(values)).max(initial=0) > SHOWN:
+            some = take(values, np.flatnonzero(sizes > SHOWN))
+            ends = rows_array(of_strings(some).view(np.uint8).reshape(-1, 8))
+            cut = arrow().compute.binary_join_element_wise(prefixes(some, SHOWN), ends, string_scalar(b"\0"))
+            return arrow().compute.replace_with_mask(values, truth_array(sizes > SHOWN), cut)
+        return values_array(values)
+
+    def choose(self, shares: Sequence[float]) -> None:
+        """Takes the values that are counted; else those that may be frequent, and what numbers are bounds,
+        for the second reading."""
+        pairs = self.counts.pairs if self.counts else None
+        self.order = self.order if pairs else None
+        if pairs is None and self.sample.is_whole and self.count:
+            pairs = counted_pairs(values_array(self.sample.values))
+        if pairs is not None:
+            self.values, self.times = pairs
+            self.is_counted = True
+        elif self.counts is not None and self.counts.distinct.value < _DIFFERENT * self.count:
+            values, times = counted_pairs(values_array(self.sample.values))
+            some = np.flatnonzero(times > 1)
+            some = some[np.argsort(-times[some], kind="stable")[: 2 * TOP]]
+            self.values, self.times = take(values, some), np.zeros(len(some), np.int64)
+        if self.numbers is not None and not self.is_counted and self.count:
+            self.numbers.find_bounds(shares)
+
+    def count_again(self, values: Any) -> None:
+        """Counts values that may be frequent, and numbers below bounds, in the second reading."""
+        if len(self.values):
+            told_apart = self.told_apart(values)
+            places = arrow().compute.index_in(told_apart, value_set=self.values).drop_null()
+            self.times += np.bincount(to_numpy(places), minlength=len(self.times))
+        if self.numbers is not None:
+            self.numbers.count_below(values)
+
+    @property
+    def summary(self) -> KindValues:
+        if self.numbers is None:
+            return BytesValues(sizes=self.sizes, forms=self.forms, frequent=self._frequent)
+        numbers = self.numbers
+        if not numbers.count:
+            none = np.zeros(0, self.kind)
+            made = NumberValues(count=0, quantiles={}, points=none, below=none.astype(np.int64))
+        elif self.is_counted:
+            order = np.argsort(to_numpy(self.values))
+            made = counted_numbers(to_numpy(self.values)[order], self.times[order])
+        else:
+            made = numbers.summary(self._frequent if self.counts else None)
+        count = made.count + numbers.nans + numbers.infinite
+        return replace(made, count=count, nans=numbers.nans, infinite=numbers.infinite, lowest=numbers.lowest)
+
+    @property
+    def _frequent(self) -> Frequencies:
+        assert self.counts is not None
+        pairs = arrow().Table.from_arrays([self.values, numbers_array(self.times)], names=["value", "times"])
+        pairs = pairs.sort_by([("times", "descending"), ("value", "ascending")])
+        pairs = pairs if self.is_counted else pairs.slice(0, TOP)
+        values, times = (_whole(pairs[name]) for name in ("value", "times"))
+        return Frequencies(
+            distinct=EstimatedCount(value=len(values)) if self.is_counted else self.counts.distinct,
+            values=bytes_in(values) if self.kind == "bytes" else to_numpy(values).tolist(),
+            times=to_numpy(times).tolist(),
+            whole=self.is_counted,
+        )
+
+
+def profile(
+    read: Reading,
+    *,
+    as_records: bool = False,
+    classes: Mapping[FeatureKey, int] | None = None,
+    shares: Sequence[float] = SHARES,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Profile:
+    """Counts the features of records.
+
+    Args:
+        read: reads them.
+        as_records: whether the rows of blocks are compared as records, since there are others.
+        classes: of labels with named classes, how many there are: each is counted.
+        shares: the shares of quantiles.
+        threads: their number; None for one per processor.
+        progress: receives the number of records and bytes.
+
+    Raises StoreError if a file cannot be opened. Records that cannot be read are counted.
+    """
+    profiler = _Profiler(read, as_records, classes or {}, threads or len(os.sched_getaffinity(0)))
+    return profiler.run(shares, progress or Progress(show=False))
+
+
+def profile_splits(
+    scanner: Scanner,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+    most: int | None = None,
+    only: str | None = None,
+) -> dict[str, Profile]:
+    """The profile of each split, in order, or only of one; of its first rows, at most `most`. Raises what
+    `profile` raises."""
+    files = [file for file in scanner.files if only in (None, file.split)]
+    return {
+        split: _profile(
+            scanner, [file for file in files if file.split == split], threads, progress, shares, most
+        )
+        for split in dict.fromkeys(file.split for file in files)
+    }
+
+
+def profile_all(
+    scanner: Scanner,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+) -> Profile:
+    """The profile of all records. Raises what `profile` raises."""
+    return _profile(scanner, list(scanner.files), threads, progress, shares)
+
+
+def _profile(
+    scanner: Scanner,
+    files: Sequence[FileRange],
+    threads: int | None,
+    progress: Progress | None,
+    shares: Sequence[float],
+    most: int | None = None,
+) -> Profile:
+    names = FeatureNames.of(scanner.schema)
+    return profile(
+        partial(_read if most is None else partial(_read_first, most), files),
+        as_records=len({scanner.has_blocks(path) for path in scanner.paths}) > 1,
+        classes={key: len(classes) for key, classes in names.classes.items()},
+        shares=shares,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _read(files: Iterable[FileRange], keys: Collection[str] | None) -> Iterator[RowBatch | UnreadableRecord]:
+    for file in files:
+        yield from scan(replace(file, keys=keys))
+
+
+def _read_first(
+    most: int, files: Iterable[FileRange], keys: Collection[str] | None
+) -> Iterator[RowBatch | UnreadableRecord]:
+    for item in _read(files, keys):
+        if isinstance(item, RowBatch) and len(item) > most:
+            sizes = item.sizes[:most] if item.block_rows is None else item.sizes
+            yield replace(item.first(most), sizes=sizes)
+        else:
+            yield item
+        most -= len(item) if isinstance(item, RowBatch) else 1
+        if most <= 0:
+            return
+
+
+class _Profiler:
+    """Reads records as often as needed; see `profile`."""
+
+    def __init__(
+        self, read: Reading, as_records: bool, classes: Mapping[FeatureKey, int], threads: int
+    ) -> None:
+        self._read, self._as_records, self._classes, self._threads = read, as_records, classes, threads
+        self._columns: dict[ColumnKey, _Counted] = {}
+        self._profile = Profile()
+
+    def run(self, shares: Sequence[float], progress: Progress) -> Profile:
+        for chunk in self._chunks(None):
+            progress.advance(chunk.records.rows, chunk.bytes)
+            self._add(chunk)
+        features = self._profile.features = self._profile.used_features
+        columns = self._columns = {place: one for place, one in self._columns.items() if place[0] in features}
+        for column in columns.values():
+            column.choose(shares)
+        some = {place: column for place, column in columns.items() if column.is_read_again}
+        for chunk in self._chunks({key for (_, key), _ in some}) if some else ():
+            progress.advance(0)  # which may cancel the work
+            for place, flat in flat_values(chunk.records):
+                if place in some:
+                    some[place].count_again(flat)
+        for (key, kind), column in columns.items():
+            features[key].of[kind] = column.summary
+            if column.order is not None and features[key].is_single:
+                features[key].order = column.order
+        return self._profile
+
+    def _add(self, chunk: _Chunk) -> None:
+        """Counts rows, in the first reading."""
+        self._profile.add(chunk.batches, chunk.records)
+        if chunk.hashes is not None:
+            self._profile.hashes.add(chunk.hashes)
+        for place, flat in flat_values(chunk.records):
+            if place[0] not in self._profile.features:
+                continue
+            if place not in self._columns:
+                most = max(MOST_DISTINCT, self._classes.get(place[0], 0))
+                self._columns[place] = _Counted(len(self._columns), place[1], most)
+            self._columns[place].add(flat)
+
+    def _chunks(self, keys: Collection[str] | None) -> Iterator[_Chunk]:
+        """The rows that can be read, with what is decoded of them; of all keys, also what cannot be read is
+        counted."""
+
+        def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
+            records = decoded(rows, keys)
+            hashes = self._hashes(rows, records) if keys is None else None
+            return _Chunk(batches=batches, records=records, hashes=hashes)
+
+        for made in map_together(decode, self._read(keys), self._threads):
+            if isinstance(made, _Chunk):
+                yield made
+            elif keys is None:
+                self._profile.add_unreadable(made)
+
+    def _hashes(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> Words:
+        """The hashes of the rows that can be read: of the values of those of blocks, else of the records."""
+        if isinstance(rows, UnpackedRows):
+            if not self._as_records:
+                return rows.hashes
+            rows = rows.records
+        broken = list(records.broken)
+        return of_parts(rows.buffer, np.delete(rows.starts, broken), np.delete(rows.stops, broken))
+
+
+def flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
+    """The values of each kind under each key, end to end."""
+    for key, arrays in _arrays(records):
+        for array in arrays:
+            lists = items_of(array) if key[0] else array
+            kind = storage_of(lists)
+            if kind != "none" and len(flat := flat_of(lists)):
+                yield (key, kind), flat
+
+
+def _whole(column: Any) -> ArrowArray:
+    """A column of a table as one array. Its `combine_chunks` imports pandas, which takes 0.2 s."""
+    return arrow().concat_arrays(column.chunks) if column.num_chunks else arrow().nulls(0, column.type)

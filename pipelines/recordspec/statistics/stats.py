@@ -1,0 +1,50 @@
+"""Statistics of files: the presence and the values of each feature."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from recordspec.progress import Progress
+from recordspec.statistics.profile import profile_splits
+from recordspec.statistics.summarize import stats_report
+from recordspec.statistics.summary import StatsReport
+from recordspec.store.expand import Files
+from recordspec.store.scan import Scanner
+
+if TYPE_CHECKING:
+    from recordspec.schema.schema import Schema
+
+__all__ = ["StatsReport", "stats"]
+
+
+def stats(
+    files: Files, schema: Schema | None = None, *, jobs: int | None = None, progress: Progress | None = None
+) -> StatsReport:
+    """Reads files, and summarizes each feature of their records.
+
+    Uses bounded memory. What is counted is exact; quantiles of many values, and the numbers of many different
+    values and of duplicates among millions of rows, are estimates, with their error.
+
+    Args:
+        files: paths, patterns, or a folder.
+        schema: the schema, for the names of features and classes; by default the one beside the files.
+        jobs: the number of threads; None for one per processor.
+        progress: receives the number of records and bytes; by default a bar, on a terminal or in a notebook.
+
+    Returns:
+        A report with the splits, `report["train"]`, and their features, `report["train"]["x"]`. A notebook
+        shows it as a table of each.
+
+    Raises:
+        StoreError: there are no files, or one cannot be opened. Records that cannot be read are counted
+            in the report.
+
+    Example:
+        >>> rs.stats("data/points")["train"]["x"].records
+        15
+    """
+    scanner = Scanner.of_rows(files, schema)
+    with Progress() if progress is None else nullcontext(progress) as bar:
+        bar.begin("reading", None)
+        return stats_report(scanner, profile_splits(scanner, jobs, bar))

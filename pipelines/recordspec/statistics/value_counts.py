@@ -1,0 +1,398 @@
+"""What the values of a column are: numbers or strings, with how often each is there where that is counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec._arrow import arrow
+from recordspec.statistics.content import ContentTypes
+from recordspec.statistics.sizes import SizeCounts
+from recordspec.wire.arrays import Ints, take
+from recordspec.wire.arrays import is_arrow as is_arrow_array
+
+# The shares of the quantiles.
+SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+_BINS = 20
+# The size of a sample, of whose quantiles the ranks are off by about 0.5 %.
+SAMPLE = 1 << 14
+# Up to so many bounds are compared with one by one, and so many values at once, which the cache holds.
+_FEW_BOUNDS = 100
+_AT_ONCE = 1 << 15
+_EXACT = 1 << 52  # below it, float64 has every multiple of 0.5
+
+NumberArray = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimatedCount:
+    """A count, exact or estimated.
+
+    Attributes:
+        error: its standard error, as a share of it; 0 if it is exact.
+    """
+
+    value: int
+    error: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """The number of values between consecutive edges; the last bin includes its upper edge.
+
+    Attributes:
+        edges: the edges of the bins, one more than there are counts.
+        counts: the number of values in each bin.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frequencies:
+    """How often values are there.
+
+    Attributes:
+        distinct: the number of different values.
+        values, times: the values and how often each is there, of those that are counted; the most frequent
+            first. Of a long string, its first bytes and others that tell it from those that begin alike.
+        whole: whether every value is counted.
+    """
+
+    distinct: EstimatedCount
+    values: Sequence[Any]
+    times: Sequence[int]
+    whole: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberValues:
+    """Int64 or float32 values.
+
+    Attributes:
+        count: of all; `nans`, `infinite` (of which `lowest` are minus infinity) and `zeros` of these.
+        low, high, mean, deviation: of the finite ones; None without any.
+        quantiles: the finite value at each share; empty without any.
+        rank_error: by how much the rank of any quantile is off, as a share; 0 if each value is counted.
+        histogram: of the finite values.
+        points, below: numbers, rising, and how many finite values are below each.
+        is_counted: whether each value is counted: then all are points.
+        frequent: the values, of integers.
+    """
+
+    count: int
+    nans: int = 0
+    infinite: int = 0
+    lowest: int = 0
+    zeros: int = 0
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    quantiles: dict[float, float]
+    rank_error: float = 0.0
+    histogram: Histogram | None = None
+    points: NumberArray
+    below: Ints
+    is_counted: bool = True
+    frequent: Frequencies | None = None
+
+    @property
+    def finite(self) -> int:
+        return self.count - self.nans - self.infinite
+
+
+@dataclass(frozen=True, kw_only=True)
+class BytesValues:
+    """Bytes values.
+
+    Attributes:
+        sizes: in bytes.
+        forms: their formats.
+        frequent: the values.
+    """
+
+    sizes: SizeCounts
+    forms: ContentTypes
+    frequent: Frequencies
+
+    @property
+    def count(self) -> int:
+        return self.sizes.count
+
+
+KindValues = NumberValues | BytesValues
+
+
+def moments_of(values: NumberArray, times: Ints) -> dict[str, Any]:
+    """The exact moments of finite values, rising, of which each is there so many times."""
+    count, is_float = int(times.sum()), values.dtype.kind == "f"
+    if is_float:
+        exact = values.astype(np.float64)
+        mean = float(exact @ times) / count
+        apart = exact - mean
+    else:  # float64 has no large integers next to each other
+        total = sum(value * many for value, many in zip(values.tolist(), times.tolist(), strict=True))
+        mean = total / count
+        middle = total // count
+        apart = np.array([float(value - middle) for value in values.tolist()])
+        apart -= float(apart @ times) / count
+    return {
+        "zeros": int(times[values == 0].sum()),
+        "low": values[0].item(),
+        "high": values[-1].item(),
+        "mean": mean,
+        "deviation": math.sqrt(float((apart * apart) @ times) / count),
+    }
+
+
+def exact_quantiles(values: NumberArray, times: Ints) -> dict[float, float]:
+    """By share, the value at this rank, interpolated linearly between two values like `np.quantile`.
+
+    Args:
+        values: rising.
+        times: how often each is there.
+    """
+    seen = np.cumsum(times)
+    last = int(seen[-1]) - 1
+    quantiles: dict[float, float] = {}
+    for share in SHARES:
+        # exact: no share is finer than a hundredth
+        rank, part = divmod(round(share * 100) * last, 100)
+        first, then = (
+            values[np.searchsorted(seen, min(place, last), "right")].item() for place in (rank, rank + 1)
+        )
+        if values.dtype.kind == "f":
+            quantiles[share] = first + (then - first) * (part / 100)
+        else:
+            quantiles[share] = _to_number(100 * first + (then - first) * part)
+    return quantiles
+
+
+def _to_number(hundredths: int) -> float:
+    """A float of an exact number; an integer, rounded up, where float64 is too coarse."""
+    return hundredths / 100 if abs(hundredths) < 100 * _EXACT else -(-hundredths // 100)
+
+
+def bin_edges(low: float, high: float, *, integers: bool) -> tuple[float, ...]:
+    """The edges of a histogram: of integers equally many in a bin, so that a uniform distribution looks
+    uniform; one each of few."""
+    if not integers:
+        return (low, high) if low == high else tuple(np.linspace(low, high, _BINS + 1).tolist())
+    first, last = int(low), int(high)
+    width = -(-(last - first + 1) // _BINS)
+    bins = -(-(last - first + 1) // width)
+    return tuple(_to_number(100 * (first + index * width) - 50) for index in range(bins + 1))
+
+
+def inner_edges(edges: Sequence[float], *, integers: bool) -> list[float]:
+    """Between which numbers bins change: a bin has what is below, and not what is equal."""
+    return [math.ceil(edge) if integers else edge for edge in edges[1:-1]]
+
+
+def histogram_of(edges: tuple[float, ...], below: Sequence[int], count: int) -> Histogram:
+    """The histogram of values, of which so many are below each inner edge."""
+    return Histogram(edges=edges, counts=tuple(np.diff([0, *below, count]).tolist()))
+
+
+def counted_numbers(values: NumberArray, times: Ints) -> NumberValues:
+    """The summary of finite numbers, rising, each of which is there so many times."""
+    integers, count = values.dtype.kind != "f", int(times.sum())
+    below = np.cumsum(times) - times
+    edges = bin_edges(values[0].item(), values[-1].item(), integers=integers)
+    inner = np.searchsorted(values, inner_edges(edges, integers=integers), "left")
+    order = np.lexsort((values, -times))
+    return NumberValues(
+        count=count,
+        **moments_of(values, times),
+        quantiles=exact_quantiles(values, times),
+        histogram=histogram_of(edges, np.append(below, count)[inner].tolist(), count),
+        points=values,
+        below=below,
+        frequent=Frequencies(
+            distinct=EstimatedCount(value=len(values)),
+            values=values[order].tolist(),
+            times=times[order].tolist(),
+            whole=True,
+        )
+        if integers
+        else None,
+    )
+
+
+class Sample:
+    """A random sample of values, all of them as long as they are few; the same in every run.
+
+    Args:
+        size: of the sample, which has up to twice as many.
+        seed: of the draws.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self._size, self._step, self._random = size, 1, np.random.default_rng(seed)
+        self._parts: list[Any] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all values."""
+        return self._step == 1
+
+    @property
+    def values(self) -> Any:
+        """The values, as they were added: in NumPy or Arrow."""
+        if len(self._parts) != 1:
+            is_arrow = is_arrow_array(self._parts[0]) if self._parts else False
+            self._parts = [(arrow().concat_arrays if is_arrow else np.concatenate)(self._parts)]
+        return self._parts[0]
+
+    def add(self, values: Any) -> None:
+        """Adds values, at least one: of NumPy, or of Arrow."""
+        if self._step > 1:
+            some = self._random.binomial(len(values), 1 / self._step)
+            values = _take(values, self._random.integers(0, len(values), some))
+        else:
+            values = _copied(values)  # which keeps no other memory
+        self._parts.append(values)
+        while sum(map(len, self._parts)) > 2 * self._size:
+            whole = self.values
+            self._parts = [_take(whole, np.flatnonzero(self._random.random(len(whole)) < 0.5))]
+            self._step *= 2
+
+
+def _take(values: Any, places: Ints) -> Any:
+    return take(values, places) if is_arrow_array(values) else values[places]
+
+
+def _copied(values: Any) -> Any:
+    return arrow().concat_arrays([values, values[:0]]) if is_arrow_array(values) else values.copy()
+
+
+class NumberCounter:
+    """Counts numbers: in one reading if they are no more than its sample, else in two.
+
+    Attributes:
+        count, nans, infinite, lowest, zeros, low, high: as of NumberValues, `count` of the finite ones.
+        sum: of the finite ones, of integers exact.
+        sample: of the finite ones.
+    """
+
+    def __init__(self, kind: str, seed: int) -> None:
+        self._is_float = kind == "float32"
+        self.count = self.nans = self.infinite = self.lowest = self.zeros = 0
+        self.low: Any = None
+        self.high: Any = None
+        self.sum: Any = 0
+        self.sample = Sample(SAMPLE, seed)
+        self._bounds = np.zeros(0, kind)
+        self._below: Ints = np.zeros(0, np.int64)
+        self._quantiles: dict[float, Any] = {}
+        self._squares = 0.0
+
+    def add(self, values: NumberArray) -> None:
+        """Adds values, in the first reading."""
+        finite = self.finite(values)
+        if len(finite) < len(values):
+            nans = int(np.count_nonzero(np.isnan(values)))
+            self.nans += nans
+            self.infinite += len(values) - len(finite) - nans
+            self.lowest += int(np.count_nonzero(np.isneginf(values)))
+        if not len(finite):
+            return
+        self.count += len(finite)
+        self.zeros += len(finite) - int(np.count_nonzero(finite))
+        low, high = finite.min().item(), finite.max().item()
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+        self.sum += float(finite.sum(dtype=np.float64)) if self._is_float else _exact_sum(finite)
+        self.sample.add(finite)
+
+    def finite(self, values: NumberArray) -> NumberArray:
+        """Those values that are finite."""
+        if not self._is_float:
+            return values
+        finite = np.isfinite(values)
+        return values if finite.all() else values[finite]
+
+    def find_bounds(self, shares: Sequence[float]) -> None:
+        """Finds the numbers that are counted up to in the second reading: at which bins end, and at which
+        quantiles are about."""
+        sample = np.sort(self.sample.values)
+        at = sample[[round(share * (len(sample) - 1)) for share in shares]]
+        self._quantiles = dict(zip(shares, at.tolist(), strict=True))
+        if self._is_float:
+            with np.errstate(over="ignore"):  # infinity is after the largest
+                after = np.nextafter(at, np.float32(np.inf))
+        else:
+            after = np.minimum(at, np.iinfo(np.int64).max - 1) + 1
+        self._bounds = np.unique(np.concatenate([self._edges, at, after]))
+        self._below = np.zeros(len(self._bounds), np.int64)
+
+    @property
+    def _edges(self) -> NumberArray:
+        """The inner edges of bins: of floats the next float32 that is not below, which has as many below."""
+        edges = inner_edges(
+            bin_edges(self.low, self.high, integers=not self._is_float), integers=not self._is_float
+        )
+        if not self._is_float:
+            return np.array(edges, np.int64)
+        exact = np.array(edges, np.float64)
+        near = exact.astype(np.float32)
+        return np.where(near < exact, np.nextafter(near, np.float32(np.inf)), near)
+
+    def count_below(self, values: NumberArray) -> None:
+        """Counts values below the bounds, and how far all are from their mean, in the second reading."""
+        finite = self.finite(values)
+        middle = self.sum / self.count if self._is_float else self.sum // self.count
+        for start in range(0, len(finite), _AT_ONCE):
+            some = finite[start : start + _AT_ONCE]
+            if len(self._bounds) > _FEW_BOUNDS:
+                bins = np.bincount(
+                    np.searchsorted(self._bounds, some, "right"), minlength=len(self._bounds) + 1
+                )
+                self._below += np.cumsum(bins)[:-1]
+            else:  # 0.2 ns each, and a search 25 ns
+                self._below += [np.count_nonzero(some < bound) for bound in self._bounds]
+            # integers are subtracted before they are rounded: float64 has no large ones next to each other
+            exact = not self._is_float and self.high - self.low < 1 << 63
+            apart = np.subtract(some, middle, dtype=np.int64 if exact else np.float64)
+            self._squares += float(np.square(apart, dtype=np.float64).sum())
+
+    def summary(self, frequent: Frequencies | None) -> NumberValues:
+        """The summary of numbers, of which not each is counted."""
+        edges, below = bin_edges(self.low, self.high, integers=not self._is_float), self._below
+        inner = below[np.searchsorted(self._bounds, self._edges)]
+        at = np.array(list(self._quantiles.values()), self._bounds.dtype)
+        ranks = [
+            np.append(below, self.count)[np.searchsorted(self._bounds, at, side)] / self.count
+            for side in ("left", "right")
+        ]
+        shares = np.array(list(self._quantiles))
+        off = np.maximum(ranks[0] - shares, shares - ranks[1]).max()
+        mean = self.sum / self.count
+        rest = 0.0 if self._is_float else self.sum % self.count / self.count  # which is exact
+        return NumberValues(
+            count=self.count,
+            zeros=self.zeros,
+            low=self.low,
+            high=self.high,
+            mean=mean,
+            deviation=math.sqrt(max(self._squares / self.count - rest * rest, 0.0)),
+            quantiles=self._quantiles,
+            rank_error=max(float(off), 0.0),
+            histogram=histogram_of(edges, inner.tolist(), self.count),
+            points=self._bounds,
+            below=below,
+            is_counted=False,
+            frequent=frequent,
+        )
+
+
+def _exact_sum(numbers: Ints) -> int:
+    """The exact sum of integers, whose halves have sums of their own."""
+    return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())

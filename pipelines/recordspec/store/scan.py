@@ -1,0 +1,657 @@
+"""Scans files: yields their records, or the rows of their blocks, in batches, with their places.
+
+All commands on records use a scan. If results can be merged, several processes scan byte ranges of large
+files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, see
+from recordspec.executors import Task, executor, threaded_map
+from recordspec.locations import Location
+from recordspec.store.expand import ALL, Files, expand_dataset, note_sizes, splits_of
+from recordspec.store.index import Indices, find_records
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
+from recordspec.store.shards import begins_with_block, stored_schema
+from recordspec.wire import proto, tfrecord
+from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, strings_array
+from recordspec.wire.columns import Steps
+from recordspec.wire.file_types import FileStart, compression_of
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
+from recordspec.wire.hashes import Words, of_parts, of_strings, of_values, splitmix64
+from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
+
+if TYPE_CHECKING:
+    from recordspec.schema.row_blocks import Sections
+    from recordspec.schema.schema import Schema
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+# The number of records per file that represent the others.
+FIRST = 1000
+# Large files are scanned in ranges of this size, however many processes there are: so what is found is the
+# same for any number of them.
+_RANGE = 64 << 20
+# A batch of at most so many bytes is summarized together with others, of which so many wait.
+_SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
+# Less is summarized, or checked, before other processes have begun: they take 0.4 s to begin, in which one
+# checks 400 MB.
+_WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
+# Tasks that are sent to a process at once. Of small files, each takes less time than sending it.
+_MOST_TOGETHER = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRange:
+    """A file, or a range of its bytes, that is scanned independently.
+
+    Attributes:
+        path: the path of the file.
+        file: its number among all files.
+        split: that it belongs to.
+        records: the range; None for the whole file.
+        last: whether the file ends with it.
+        blocks: the schema of the rows that each record holds many of; None if a record is a row.
+        keys: those of the columns that are unpacked from blocks; None for all.
+    """
+
+    path: Location
+    file: int = 0
+    split: str = ALL
+    records: RecordRange | None = None
+    last: bool = True
+    blocks: Schema | None = None
+    keys: Collection[str] | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.path.stat().st_size if self.records is None else self.records.stop - self.records.start
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordSpans:
+    """Records in a buffer.
+
+    Attributes:
+        buffer: uint8 `[bytes]`.
+        starts, stops: of each record, int64 `[n]`.
+    """
+
+    buffer: Bytes
+    starts: Ints
+    stops: Ints
+
+    @classmethod
+    def joined(cls, many: Sequence[RecordSpans]) -> RecordSpans:
+        """The records of all of these, one after the other."""
+        if len(many) == 1:
+            return many[0]
+        shifts = offsets(lengths_of([spans.buffer for spans in many]))[:-1].tolist()
+        places = list(zip(many, shifts, strict=True))
+        return cls(
+            buffer=np.concatenate([spans.buffer for spans in many]),
+            starts=np.concatenate([spans.starts + shift for spans, shift in places]),
+            stops=np.concatenate([spans.stops + shift for spans, shift in places]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, rows: Ints) -> RecordSpans:
+        """Some of them."""
+        return replace(self, starts=self.starts[rows], stops=self.stops[rows])
+
+    def data(self, row: int) -> memoryview:
+        """The bytes of a record, which are not copied."""
+        return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
+
+    def decode(self, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
+        return decode(self.buffer, self.starts, self.stops, sequence=sequence, keys=keys)
+
+
+class UnpackedRows:
+    """The rows of blocks as columns, which are encoded when records are asked for."""
+
+    def __init__(self, schema: Schema, sections: Sections, rows: int) -> None:
+        self._schema, self._sections, self._rows = schema, sections, rows
+
+    def decode(self, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
+        from recordspec.schema.row_blocks import decoded
+
+        return decoded(self._sections, self._rows)
+
+    @cached_property
+    def records(self) -> RecordSpans:
+        from recordspec.schema.row_blocks import records_with
+
+        made = records_with(self._schema, self._sections, self._rows)
+        data, places = data_of(made)
+        return RecordSpans(buffer=data, starts=places[:-1], stops=places[1:])
+
+    @property
+    def hashes(self) -> Words:
+        """The hash of the values of each row, uint64 `[n]`."""
+        hashed = np.zeros(self._rows, np.uint64)
+        for section, arrays in sorted(self._sections.items()):
+            for key, array in sorted(arrays.items()):
+                (of_key,) = of_strings(strings_array([f"{section}/{key}".encode()]))
+                hashed = splitmix64(hashed + of_key + of_values(array))
+        return hashed
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowBatch:
+    """Rows of a file that follow each other.
+
+    Attributes:
+        path: the path of the file.
+        file: its number among all files.
+        rows: the records, or the rows of blocks.
+        records, offsets: the number of the record that each is, or is in, and the byte of the file (or of
+            what it inflates to) where that begins, int64 `[n]`.
+        numbers: of each row, counted from where the scan began, int64 `[n]`; of rows that are records, those
+            of the records.
+        block_rows: which row of its block each is, int64 `[n]`; None if each is a record.
+        sizes: of the records, in bytes, int64 `[m]`.
+        end: the number and the byte of the record after them.
+    """
+
+    path: Location
+    file: int
+    rows: RecordSpans | UnpackedRows
+    records: Ints
+    offsets: Ints
+    numbers: Ints
+    block_rows: Ints | None
+    sizes: Ints
+    end: tuple[int, int]
+
+    @property
+    def spans(self) -> RecordSpans:
+        """The rows as records."""
+        return self.rows.records if isinstance(self.rows, UnpackedRows) else self.rows
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows; of those of blocks, as they are stored."""
+        if isinstance(self.rows, UnpackedRows):
+            return int(self.sizes.sum())
+        return int((self.rows.stops - self.rows.starts).sum())
+
+    def take(self, rows: Ints) -> RowBatch:
+        """Some of the rows."""
+        return replace(
+            self,
+            rows=self.spans.take(rows),
+            records=self.records[rows],
+            offsets=self.offsets[rows],
+            numbers=self.numbers[rows],
+            block_rows=None if self.block_rows is None else self.block_rows[rows],
+        )
+
+    def first(self, count: int) -> RowBatch:
+        """The first rows, at most `count`."""
+        return self.take(np.arange(min(count, len(self))))
+
+    def data(self, row: int) -> memoryview:
+        """The bytes of a row, which are not copied."""
+        return self.spans.data(row)
+
+    def decode(self, *, sequence: Steps = None, keys: Collection[str] | None = None) -> RecordBatch:
+        """The rows as columns; of records, only of these keys."""
+        return decoded(self.rows, keys) if sequence is None else self.rows.decode(sequence, keys)
+
+    def place(self, row: int) -> str:
+        """The location of a row, for messages."""
+        where = place(int(self.records[row]), int(self.offsets[row]))
+        of_block = "" if self.block_rows is None else f", row {self.block_rows[row]}"
+        return f"{self.path}: {where}{of_block}"
+
+    def list_error(self, decoded: RecordBatch) -> RecordError | None:
+        """The error of the first ExampleListWithContext, whose features are no columns."""
+        for row in sorted(decoded.broken):
+            listed = proto.list_with_context(self.data(row))
+            if listed is not None:
+                return RecordError(listed.problem.at(self.place(row)), row)
+        return None
+
+    @property
+    def hashes(self) -> Words:
+        """The hash of the bytes of each row, uint64 `[n]`."""
+        spans = self.spans
+        return of_parts(spans.buffer, spans.starts, spans.stops)
+
+    def kept(self) -> RowBatch:
+        """The same rows in memory of their own: the file's next ones may overwrite theirs."""
+        if isinstance(self.rows, UnpackedRows) or not len(self):
+            return self
+        first, last = int(self.rows.starts[0]), int(self.rows.stops[-1])
+        rows = RecordSpans(
+            buffer=self.rows.buffer[first:last].copy(),
+            starts=self.rows.starts - first,
+            stops=self.rows.stops - first,
+        )
+        return replace(self, rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadableRecord:
+    """A record that cannot be read, which a scan yields in its place.
+
+    Attributes:
+        number, offset: of the record.
+        problems: what is wrong, placed at file and record.
+        size: of its data, in bytes, where these are whole, and no block of the schema; None of others.
+        end: the number and the byte of the record after it; None if that cannot be found.
+    """
+
+    number: int
+    offset: int
+    problems: tuple[Problem, ...]
+    size: int | None
+    end: tuple[int, int] | None
+
+    @property
+    def error(self) -> RecordError:
+        return RecordError(self.problems, self.number)
+
+
+def decoded(rows: RecordSpans | UnpackedRows, keys: Collection[str] | None = None) -> RecordBatch:
+    """Records of unknown messages as columns: if none is an Example or a SequenceExample, and the first is an
+    ExampleListWithContext, all as these."""
+    batch = rows.decode(None, keys)
+    if isinstance(rows, UnpackedRows) or not len(batch.broken) == batch.rows > 0:
+        return batch
+    return batch if proto.list_with_context(rows.data(0)) is None else rows.decode("examples", keys)
+
+
+def check_readable(records: RecordBatch, batch: RowBatch) -> None:
+    """Raises RecordError for the first row that is neither an Example nor a SequenceExample, or that
+    TensorFlow refuses or reads differently.
+    """
+    expected = "an Example or a SequenceExample"
+    unknown = Problem(expected=expected, got="another message")
+    bad = dict.fromkeys(records.unknown_fields, (unknown,)) | dict(records.problems)
+    for row in sorted(bad)[:1]:
+        broken = row in records.broken
+        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
+        raise RecordError([problem.at(batch.place(row)) for problem in problems], row)
+
+
+def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
+    """Yields the rows of a file, or of a range of it, in order.
+
+    Raises StoreError if the file cannot be opened.
+    """
+    rows = 0
+    for item in salvage(part.path, part.records):
+        if isinstance(item, Damage):
+            yield UnreadableRecord(
+                number=item.number,
+                offset=item.offset,
+                problems=(item.problem,),
+                size=None,
+                end=None if item.stop is None else (item.number + 1, item.stop),
+            )
+        elif part.blocks is None:
+            numbers = np.arange(item.number, item.number + len(item))
+            yield RowBatch(
+                path=part.path,
+                file=part.file,
+                rows=RecordSpans(buffer=item.buffer, starts=item.starts, stops=item.stops),
+                records=numbers,
+                offsets=item.offsets,
+                numbers=numbers,
+                block_rows=None,
+                sizes=item.stops - item.starts,
+                end=_end(item, len(item) - 1),
+            )
+        else:
+            for unpacked in _unpack(part, part.blocks, item, rows):
+                yield unpacked
+                rows += len(unpacked) if isinstance(unpacked, RowBatch) else 0
+
+
+def _unpack(
+    part: FileRange, schema: Schema, chunk: Chunk, first_row: int
+) -> Iterator[RowBatch | UnreadableRecord]:
+    """The rows of the blocks of a chunk: those of many blocks together, since a block alone has few."""
+    # the kinds of features take 0.1 s to import
+    from recordspec.schema.row_blocks import rows_of_blocks
+
+    first, count = 0, len(chunk)
+    while first < len(chunk):
+        stop = min(first + count, len(chunk))
+        try:
+            spans = chunk.starts[first:stop], chunk.stops[first:stop]
+            sections, counts = rows_of_blocks(schema, chunk.buffer, *spans, keys=part.keys)
+        except RecordError as error:
+            if stop - first > 1:  # another block before it may be broken, too
+                count = max(1, error.row or 0)
+                continue
+            yield UnreadableRecord(
+                number=chunk.number + first,
+                offset=chunk.offset_of(first),
+                problems=error.at(f"{part.path}: {chunk.place(first)}").problems,
+                size=int(chunk.stops[first] - chunk.starts[first]),
+                end=_end(chunk, first),
+            )
+        else:
+            which = first + np.repeat(np.arange(stop - first), counts)
+            yield RowBatch(
+                path=part.path,
+                file=part.file,
+                rows=UnpackedRows(schema, sections, len(which)),
+                records=which + chunk.number,
+                offsets=chunk.offsets[which],
+                numbers=np.arange(first_row, first_row + len(which)),
+                block_rows=np.arange(len(which)) - np.searchsorted(which, which),
+                sizes=(chunk.stops - chunk.starts)[first:stop],
+                end=_end(chunk, stop - 1),
+            )
+            first_row += len(which)
+        # where one is broken others are near
+        first, count = stop, 2 * count
+
+
+def _end(chunk: Chunk, index: int) -> tuple[int, int]:
+    return chunk.number + index + 1, chunk.offset_of(index) + HEADER_BYTES + FOOTER_BYTES + int(
+        chunk.stops[index] - chunk.starts[index]
+    )
+
+
+def file_ranges(part: FileRange) -> Iterator[FileRange]:
+    """A file in ranges, if it is large and not compressed. What cannot be read is in the last one."""
+    path, size = part.path, part.path.stat().st_size
+    start = FileStart(path) if size > _RANGE else None
+    if start is None or start.problem is not None or start.likely_compression != "none":
+        yield part
+        return
+    ranges: list[RecordRange] = []
+    with suppress(RecordError):
+        ranges.extend(tfrecord.record_ranges(path, _RANGE))
+    ranges = ranges or [RecordRange(0, 0, size)]
+    ranges[-1] = replace(ranges[-1], stop=size)
+    for records in ranges:
+        yield replace(part, records=records, last=records is ranges[-1])
+
+
+def run(
+    function: Callable[..., T],
+    tasks: Sequence[Task],
+    paths: Iterable[Location],
+    jobs: int | None,
+    name: str,
+    worth: int = _WORTH,
+    *,
+    small: bool = False,
+) -> Iterator[T]:
+    """Runs a function of ranges of files in `jobs` processes; yields the results in the order of the tasks.
+
+    Args:
+        paths: all the files.
+        jobs, worth: see `processes_for`.
+        name: of the work, in messages.
+        small: whether results are small, so that a process may do several of many tasks before it sends them.
+    """
+    count = max(1, min(processes_for(paths, jobs, worth), len(tasks)))
+    together = max(1, min(_MOST_TOGETHER, len(tasks) // (8 * count))) if small else 1
+    with executor(count, name) as running:
+        if running.in_process or together == 1:
+            yield from running.map(function, tasks)
+            return
+        groups = ((function, tasks[first : first + together]) for first in range(0, len(tasks), together))
+        for results in running.map(_run_all, groups):
+            yield from results
+
+
+def _run_all(function: Callable[..., T], tasks: Sequence[Task], attempt: str) -> list[T]:
+    return [function(*task, attempt) for task in tasks]
+
+
+def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> int:
+    """How many processes read files.
+
+    Args:
+        jobs: their number; None for one per processor if there is much to read.
+        worth: the bytes from which several processes are faster than one.
+    """
+    if jobs is not None:
+        return jobs
+    much = sum(map(size_of, paths)) >= worth
+    return len(os.sched_getaffinity(0)) if much else 1
+
+
+def size_of(path: Location) -> int:
+    """Bytes of a file; 0 of one that does not tell."""
+    with suppress(OSError):  # who reads it tells that it cannot be read
+        return path.stat().st_size
+    return 0
+
+
+class Scanner:
+    """Reads the records of files, or the rows of their blocks.
+
+    Args:
+        files: paths, folders or patterns.
+        schema: the schema of the rows; by default, blocks are unpacked with the schema beside the files.
+        unpack: whether blocks are unpacked, if there is a schema.
+
+    Raises StoreError without files.
+    """
+
+    def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
+        self.paths, self.manifests = expand_dataset(files)
+        note_sizes(self.paths, self.manifests)
+        self._given, self._unpack = schema, unpack
+        self._counts: dict[Location, int] = {}
+        self._have_blocks: dict[Location, bool] = {}
+
+    @classmethod
+    def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
+        """Returns a scanner of rows. Raises StoreError for blocks without a schema to unpack them."""
+        scanner = cls(files, schema)
+        if scanner.manifest is not None:
+            scanner.require_schema()
+        return scanner
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        """The manifest beside the files, if they are in one folder."""
+        folders = {path.parent for path in self.paths}
+        known = self.manifests.get(next(iter(folders))) if len(folders) == 1 else None
+        return known or manifest_of(self.paths)
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """The schema of the rows, if known."""
+        if self._given is not None:
+            return self._given
+        return stored_schema(self.paths[0].parent, self.manifest)
+
+    @cached_property
+    def splits(self) -> dict[Location, str]:
+        """The split of each file, from the manifest or from its name."""
+        manifests = {} if self.manifest is None else {self.paths[0].parent: self.manifest}
+        return splits_of(self.paths, manifests)
+
+    def has_blocks(self, path: Location) -> bool:
+        """Whether records of a file are blocks, according to the manifest or the first record."""
+        if self.manifest is not None:
+            return self.manifest.block is not None
+        if path not in self._have_blocks:
+            self._have_blocks[path] = begins_with_block(path)
+        return self._have_blocks[path]
+
+    def blocks_of(self, path: Location) -> Schema | None:
+        """The schema with which the blocks of a file are unpacked, if they are."""
+        return self.schema if self._unpack and self.has_blocks(path) else None
+
+    def require_schema(self) -> None:
+        """Raises StoreError if there are blocks, and no schema to unpack them."""
+        if any(map(self.has_blocks, self.paths)) and self.schema is None:
+            name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
+            path = self.paths[0].parent / name
+            hint = f"blocks are unpacked by it, give it with --spec; {see('explanation/blocks')}"
+            got = "has custom kinds" if path.exists() else "does not exist"
+            raise StoreError(State(where=str(path), got=got, hint=hint))
+
+    @property
+    def files(self) -> Iterator[FileRange]:
+        """Each file as a whole, in order."""
+        for number, path in enumerate(self.paths):
+            yield FileRange(path=path, file=number, split=self.splits[path], blocks=self.blocks_of(path))
+
+    @property
+    def ranges(self) -> Iterator[FileRange]:
+        """All files, in order, the large ones in ranges."""
+        for file in self.files:
+            yield from file_ranges(file)
+
+    def batches(self) -> Iterator[RowBatch]:
+        """Yields all rows. Raises RecordError at a row that cannot be read, after those before it."""
+        return self.first(None)
+
+    def first(self, count: int | None = FIRST) -> Iterator[RowBatch]:
+        """Yields the first `count` rows of each file; None means all. Raises RecordError likewise."""
+        for file in self.files:
+            left = count
+            for batch in _readable(file):
+                yield batch if left is None else batch.first(left)
+                if left is not None:
+                    left -= len(batch)
+                    if left <= 0:
+                        break
+
+    def count(self, path: Location) -> int:
+        """Returns the number of rows of a file."""
+        if path in self._counted:
+            return self._counted[path]
+        if path not in self._counts:
+            schema = self.blocks_of(path)
+            index = self._indices.of(path) if schema is None else None
+            if schema is not None:
+                rows = sum(map(len, _readable(FileRange(path=path, blocks=schema))))
+            else:
+                rows = tfrecord.count(path) if index is None else index.records
+            self._counts[path] = rows
+        return self._counts[path]
+
+    @cached_property
+    def _counted(self) -> dict[Location, int]:
+        """The rows of the files of a store that a manifest names: to read past them takes requests."""
+        if self.manifest is None or self.paths[0].peek() is not None:
+            return {}
+        rows = {
+            shard.file: shard.rows if self._unpack and self.manifest.block and self.schema else shard.records
+            for shard in self.manifest.all_shards
+        }
+        return {path: rows[path.name] for path in self.paths if path.name in rows}
+
+    def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
+        """Yields the rows with these ascending numbers, counted across all files, one by one. Files are not
+        read beyond the last of them.
+
+        Raises SpecError for a number that is too large.
+        """
+        first = 0
+        left = list(numbers)
+        for path in self.paths if left and left[0] >= 0 else ():
+            if path in self._counted and left[0] - first >= self._counted[path]:
+                first += self._counted[path]
+                continue
+            for batch in self._picked(path, [number - first for number in left]):
+                yield batch
+                del left[0]
+            if not left:
+                return
+            first += self.count(path)
+        if left:
+            total = sum(map(self.count, self.paths))
+            expected = f"a number from 0 to {total - 1}" if total else "a record"
+            got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
+            raise SpecError(Problem(path=("record",), expected=expected, got=got))
+
+    @cached_property
+    def _indices(self) -> Indices:
+        known = {} if self.manifest is None else {self.paths[0].parent: self.manifest}
+        return Indices(self.manifests | known)
+
+    def _picked(self, path: Location, numbers: list[int]) -> Iterator[RowBatch]:
+        """The wanted rows of one file."""
+        schema = self.blocks_of(path)
+        if schema is None and compression_of(path) == "none":
+            for record in find_records(path, numbers, self._indices.of(path)):
+                yield from _readable(FileRange(path=path, records=record))
+            return
+        count = 0
+        for batch in _readable(FileRange(path=path, blocks=schema)):
+            wanted = np.flatnonzero(np.isin(batch.numbers, numbers))
+            yield from (batch.take(wanted[place : place + 1]) for place in range(len(wanted)))
+            count += len(batch)
+            if count > numbers[-1]:
+                return
+        self._counts[path] = count
+
+
+def small_together(items: Iterable[RowBatch | U]) -> Iterator[tuple[RowBatch, ...] | U]:
+    """Yields batches, small ones that follow each other together, and other items as they are.
+
+    To summarize several takes no longer than to summarize one.
+    """
+    small: list[RowBatch] = []
+    for item in items:
+        if isinstance(item, RowBatch) and len(small) < _MOST_SMALL:
+            rows = item.rows
+            if isinstance(rows, RecordSpans) and len(rows.buffer) <= _SMALL_BYTES:
+                # the file's next rows may overwrite it
+                small.append(replace(item, rows=replace(rows, buffer=rows.buffer.copy())))
+                continue
+        if small:
+            yield tuple(small)
+            small = []
+        yield (item,) if isinstance(item, RowBatch) else item
+    if small:
+        yield tuple(small)
+
+
+def map_together(
+    function: Callable[[tuple[RowBatch, ...], RecordSpans | UnpackedRows], T],
+    items: Iterable[RowBatch | UnreadableRecord],
+    threads: int | None = None,
+) -> Iterator[T | UnreadableRecord]:
+    """Yields `function(batches, rows)` of batches, small ones together, with their rows end to end; called in
+    threads. Records that cannot be read are yielded as they are."""
+
+    def call(item: tuple[RowBatch, ...] | UnreadableRecord) -> T | UnreadableRecord:
+        if isinstance(item, UnreadableRecord):
+            return item
+        is_alone = len(item) == 1
+        return function(item, item[0].rows if is_alone else RecordSpans.joined([one.spans for one in item]))
+
+    tasks = (
+        ((item[0].kept(),) if isinstance(item, tuple) and len(item) == 1 else item,)
+        for item in small_together(items)
+    )
+    return threaded_map("recordspec-stats", call, tasks, threads)
+
+
+def _readable(part: FileRange) -> Iterator[RowBatch]:
+    for item in scan(part):
+        if isinstance(item, UnreadableRecord):
+            raise item.error
+        yield item

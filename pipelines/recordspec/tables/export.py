@@ -1,0 +1,313 @@
+"""Exports records to a file of another format, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted
+from recordspec.locations import Location, output_file
+from recordspec.progress import Progress
+from recordspec.schema.table_columns import TableColumn
+from recordspec.store.expand import Files
+from recordspec.store.scan import RowBatch, Scanner
+from recordspec.tables.column_types import ColumnType, first_row, keys_of, type_of, values_by_kind
+from recordspec.tables.feature_names import SEQUENCE, FeatureKey
+from recordspec.tables.query import Query
+from recordspec.tables.scan_columns import (
+    DecodedRows,
+    FeatureColumn,
+    KeyColumn,
+    RowDecoder,
+    placed_errors,
+    record_batch,
+    schema_of,
+)
+from recordspec.tables.table_writers import JsonLinesWriter, TableWriter, writer_of
+
+ExportColumns = dict[str, FeatureColumn | KeyColumn]
+
+# Records may each have a key of their own.
+_MOST_COLUMNS = 4096
+# In each column a missing row takes 17 bytes, too.
+_MOST_CELLS = 1 << 23
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """An exported file: its rows, columns and bytes."""
+
+    file: str
+    rows: int
+    columns: tuple[str, ...]
+    bytes: int
+
+
+def export(
+    files: Files,
+    out: Location,
+    query: Query | None = None,
+    *,
+    limit: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Writes records to a file in the format of its suffix.
+
+    With a schema, in the query or beside the files, the columns are its features, as `scan` has them. Without
+    one, and of other keys, a column has single values if every record with the key has one, else lists;
+    missing values are null. Bytes are text if all of them are UTF-8. Records are written while they are read,
+    and again only if a later record changes the type of a column.
+
+    Args:
+        files: paths, folders or patterns. Blocks are unpacked.
+        out: FILE.jsonl, .csv or .parquet.
+        query: the selected records and columns.
+        limit: the largest number of records.
+        force: replaces the file if it exists.
+        progress: receives the number of records and bytes.
+
+    Raises RecordError for records that are not Examples, have lists of two kinds in one column, or are none
+    of the schema; SpecError for values that the format cannot represent, or that no source reads from it;
+    StoreError if there are no files, they change meanwhile, or `out` exists or cannot be written;
+    MissingExtra without pyarrow.
+    """
+    query, progress = query or Query(), progress or Progress(show=False)
+    writer_type = writer_of(out)
+    arrow()  # raises, before anything is read
+    scanner = Scanner(files, query.spec)
+    scanner.require_schema()
+    records = _Records(scanner, query, limit)
+    with output_file(out, force=force) as begun:
+        _check(records.columns, out.suffix)
+        with progress:
+            progress.begin("exporting", None)
+            if not _write(records, writer_type, begun, out.suffix, progress):
+                progress.begin("again, with final types", None)
+                _write(records, writer_type, begun, out.suffix, progress, final=True)
+        if records.rows and not records.columns and writer_type is not JsonLinesWriter:
+            got, hint = f"{counted(records.rows, 'record')} without any", "jsonl holds them"
+            raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
+    size = out.stat().st_size
+    return Exported(file=str(out), rows=records.rows, columns=tuple(records.columns), bytes=size)
+
+
+def _write(
+    records: _Records,
+    writer_type: type[TableWriter],
+    path: Path,
+    suffix: str,
+    progress: Progress,
+    *,
+    final: bool = False,
+) -> bool:
+    """Writes all records. Returns whether all were written with the columns that all of them have. Raises
+    StoreError if `final` columns change.
+    """
+    with ExitStack() as stack:
+        writer: TableWriter | None = None
+        written = records.columns
+        for rows in records.batches(progress):
+            if final and records.columns != written:
+                expected, got = "files that do not change", "other records when they were read again"
+                raise StoreError(Problem(where=str(rows.batch.path), expected=expected, got=got))
+            _check(records.columns, suffix)
+            if writer is None:
+                written = records.columns
+                writer = stack.enter_context(writer_type(path, schema_of(written.values())))
+            if records.columns == written:
+                with placed_errors(rows.batch):
+                    batch = record_batch(rows, written.values())
+                writer.write(batch)
+        if writer is None:  # then the first records of the files name the columns
+            written = records.columns = records.ordered(records.first | records.columns)
+            writer = stack.enter_context(writer_type(path, schema_of(written.values())))
+        if records.columns == written:
+            writer.check()
+    return records.columns == written
+
+
+def _check(columns: ExportColumns, suffix: str) -> None:
+    """Raises SpecError for columns that the format cannot hold, or that no source reads from it."""
+    problems = [
+        Problem(path=(name,), expected=expected, got=got, hint=f"choose other columns, or {hint}")
+        for name, column in columns.items()
+        for expected, got, hint in _refused(column, suffix)
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def _refused(column: FeatureColumn | KeyColumn, suffix: str) -> Iterator[tuple[str, str, str]]:
+    """What is expected instead of what the format cannot hold, what it is, and the other way."""
+    if suffix == ".parquet":
+        return
+    (item,) = {one.feature.value_type.item for one in column.features} or {""}
+    are_samples = item == "media" and column.features[0].feature.restored_type is not None
+    way = "write parquet" if are_samples or item.startswith("complex") else "write jsonl or parquet"
+    if item.startswith("complex"):
+        yield f"numbers that {suffix[1:]} can hold", item, way
+    elif suffix == ".jsonl" and are_samples:
+        yield "numbers, text or encoded bytes for jsonl", "raw pixels or samples", way
+    elif suffix == ".csv" and arrow().types.is_nested(column.type):
+        yield "one value per record for csv", "a list", way
+    elif suffix == ".csv" and arrow().types.is_large_binary(column.type):
+        yield "text or numbers for csv", "bytes that are not all UTF-8", way
+
+
+class _Records:
+    """The records that match a query, a batch at a time, and their columns. Raises SpecError for unknown
+    names.
+
+    Attributes:
+        columns: those that are known so far, of the records so far.
+        first: the columns of keys in the first records of the files, whose values are not known.
+        rows: of the records so far.
+    """
+
+    def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
+        self._scanner, self._limit = scanner, limit
+        # what lies beside the files names features and classes as a given spec does
+        self._query = query = replace(query, spec=query.spec or scanner.schema, stored=True)
+        keys = query.check(scanner, () if query.spec is None else query.spec.names)
+        features = _feature_columns(query)
+        self._parts = {
+            (one.section == "sequence", key)
+            for column in features.values()
+            for one in column.features
+            for key in one.keys
+        }
+        prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
+        in_rows = {word for key in keys if not key[0] for word in self._words(key)}
+        self._in_both = in_rows | {name.removeprefix(SEQUENCE) for name in prefixed}
+        self.first: ExportColumns = {}
+        for key in keys:
+            if (name := self._name(key)) is not None and name not in features:
+                self.first.setdefault(name, _column_of(name, key))
+        self.columns = self.ordered({**self._chosen(), **features})
+        self._decoder = RowDecoder(scanner, self.columns.values(), all_keys=not query.columns)
+        self.rows = 0
+
+    def _chosen(self) -> ExportColumns:
+        """The keys that the query names, of which the first records may lack one."""
+        chosen: ExportColumns = {}
+        for name in self._query.columns:
+            key = name.startswith(SEQUENCE), name.removeprefix(SEQUENCE)
+            chosen[name] = self.first.get(name) or _column_of(name, key)
+        return chosen
+
+    def _words(self, key: FeatureKey) -> tuple[str, ...]:
+        """The words that may be the column of a key, without a prefix; its name first."""
+        words = self._query.names.words(key)
+        bare = words[: len(words) // 2] if key[0] else words
+        return bare if self._query.columns else bare[:1]
+
+    def _name(self, key: FeatureKey) -> str | None:
+        """The column of a key; None if the query leaves it out, or it is a part of a feature's value."""
+        if key in self._parts:
+            return None
+        names = [SEQUENCE + word if key[0] and word in self._in_both else word for word in self._words(key)]
+        return next((name for name in names if name in (self._query.columns or names)), None)
+
+    def ordered(self, columns: ExportColumns) -> ExportColumns:
+        """The columns in the order of the query; without one, by name, feature lists last."""
+        names = self._query.columns or sorted(columns, key=lambda name: (_has_steps(columns[name]), name))
+        return {name: columns[name] for name in names}
+
+    def batches(self, progress: Progress) -> Iterator[DecodedRows]:
+        """The records from the first on. Raises RecordError for those that have no column."""
+        self.rows = 0
+        for batch in self._query.batches(self._scanner):
+            if not len(batch):
+                continue
+            if self._limit is not None and self.rows + len(batch) > self._limit:
+                batch = batch.first(self._limit - self.rows)
+            self.rows += len(batch)
+            for rows in self._pieces(batch):
+                yield rows
+                progress.advance(len(rows.batch), rows.batch.bytes)
+            if self.rows == self._limit:
+                return
+
+    def _pieces(self, batch: RowBatch) -> Iterator[DecodedRows]:
+        """A batch, or pieces of it with a bounded number of cells: every column has one for each row."""
+        with placed_errors(batch):
+            rows = self._decoder.decode(batch)
+        count = max(len(self.columns), len(rows.records.features) + len(rows.records.sequence))
+        if len(batch) == 1 or len(batch) * count <= _MOST_CELLS:
+            with placed_errors(batch):
+                self._widen(rows)
+            yield rows
+            return
+        for half in np.array_split(np.arange(len(batch)), 2):
+            yield from self._pieces(batch.take(half))
+
+    def _widen(self, rows: DecodedRows) -> None:
+        """Makes the columns those of these rows, too."""
+        columns: ExportColumns = {
+            name: column.widened(rows) if isinstance(column, FeatureColumn) else column
+            for name, column in self.columns.items()
+        }
+        for key in keys_of(rows.records):
+            if (name := self._name(key)) is None:
+                continue
+            column = columns.get(name)
+            if not isinstance(column, KeyColumn) or column.key != key:
+                if column is not None and not _has_values(rows, key):
+                    continue
+                if column is not None and not (isinstance(column, KeyColumn) and column.form.kind == "none"):
+                    raise _in_one_column(column, rows, key)
+                column = _column_of(name, key)
+            columns[name] = column.widened(rows)
+        if len(columns) > _MOST_COLUMNS:
+            expected = f"at most {_MOST_COLUMNS:,} features to export"
+            raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
+        self.columns = self.ordered(columns)
+
+
+def _feature_columns(query: Query) -> ExportColumns:
+    """The features of the schema that are columns: by their name, or of a feature list with its prefix."""
+    columns: ExportColumns = {}
+    known = {} if query.spec is None else query.spec.names
+    for section, feature in () if query.spec is None else query.spec.placed:
+        name, prefixed = feature.name, SEQUENCE + feature.name
+        if query.columns and name not in query.columns:
+            if section != "sequence" or prefixed not in query.columns:
+                continue
+            name = prefixed
+        for part in (column.key for column in feature.columns() if column.key not in known):
+            if part in query.columns:
+                expected, got = "a feature or its stored keys", f"`{feature.name}` and `{part}`"
+                raise SpecError(Problem(path=("columns",), expected=expected, got=got))
+        columns[name] = FeatureColumn(name=name, features=(TableColumn(section=section, feature=feature),))
+    return columns
+
+
+def _column_of(name: str, key: FeatureKey) -> KeyColumn:
+    """The column of a key of which no value is known."""
+    return KeyColumn(name=name, key=key, form=ColumnType(steps=key[0]))
+
+
+def _has_steps(column: FeatureColumn | KeyColumn) -> bool:
+    return column.key[0] if isinstance(column, KeyColumn) else column.features[0].section == "sequence"
+
+
+def _has_values(rows: DecodedRows, key: FeatureKey) -> bool:
+    """Whether any row has a value under a key."""
+    return any(array.null_count < len(array) for array in values_by_kind(rows.records, key))
+
+
+def _in_one_column(column: FeatureColumn | KeyColumn, rows: DecodedRows, key: FeatureKey) -> RecordError:
+    """The error of a feature and a feature list that would be one column."""
+    array = values_by_kind(rows.records, key)[0]
+    prefixed = f"`{SEQUENCE}{column.name}` among the columns selects the feature list"
+    hint = "choose other columns" if column.name.startswith(SEQUENCE) else prefixed
+    expected = f"{column.form if isinstance(column, KeyColumn) else column.type}, as in records before"
+    got = str(type_of(array, steps=key[0]))
+    problem = Problem(path=(column.name,), expected=expected, got=got, hint=hint)
+    return RecordError(problem, first_row(array, steps=key[0]))

@@ -1,0 +1,85 @@
+"""Queries: conditions on the records of files, and a choice of their features."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recordspec.store.scan import RowBatch, Scanner
+from recordspec.tables.column_types import keys_of
+from recordspec.tables.feature_names import FeatureKey, FeatureNames, check_known
+
+if TYPE_CHECKING:
+    from recordspec.schema.schema import Schema
+    from recordspec.tables.sql import Condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A selection of records and features.
+
+    Attributes:
+        columns: names of features, in the order of the result; empty for all.
+        where: a condition on records in SQL; see `inspect.sql.Condition`. None selects all.
+        spec: names features and classes. Without one, keys are names and classes are indices.
+        stored: whether the keys of these features are names, too, of what is stored.
+    """
+
+    columns: tuple[str, ...] = ()
+    where: str | None = None
+    spec: Schema | None = None
+    stored: bool = False
+
+    @cached_property
+    def names(self) -> FeatureNames:
+        return FeatureNames.of(self.spec, stored=self.stored)
+
+    def check(self, scanner: Scanner, features: Collection[str] = ()) -> dict[FeatureKey, None]:
+        """Returns the keys of the spec, and of the first records of files until all columns are found.
+
+        Args:
+            scanner: of the files.
+            features: other names that columns may have.
+
+        Raises SpecError for an unknown name or a condition that is none, RecordError for an
+        ExampleListWithContext.
+        """
+        keys = dict.fromkeys(self.names.names)
+        for batch in scanner.first():
+            decoded = batch.decode()
+            if (error := batch.list_error(decoded)) is not None:
+                raise error
+            keys |= dict.fromkeys(keys_of(decoded))
+            if self._words(keys).union(features).issuperset(self.columns):
+                break
+        else:
+            words = self._words(keys)
+            unknown = [name for name in self.columns if name not in words and name not in features]
+            check_known(unknown, [*map(self.names.name, keys), *features], "columns")
+        if self.where is not None:
+            self._condition(scanner)
+        return keys
+
+    def _words(self, keys: Iterable[FeatureKey]) -> set[str]:
+        return {word for key in keys for word in self.names.words(key)}
+
+    def batches(self, scanner: Scanner) -> Iterator[RowBatch]:
+        """The records that match the condition.
+
+        Raises RecordError at a record for which it cannot be evaluated, after those before it.
+        """
+        return scanner.batches() if self.where is None else self._condition(scanner).batches()
+
+    def _condition(self, scanner: Scanner) -> Condition:
+        if scanner not in self._conditions:
+            from recordspec.tables.sql import Condition  # loads DuckDB
+
+            self._conditions[scanner] = Condition(self.where or "", scanner)
+        return self._conditions[scanner]
+
+    @cached_property
+    def _conditions(self) -> dict[Scanner, Condition]:
+        """The conditions for the files of scanners."""
+        return {}

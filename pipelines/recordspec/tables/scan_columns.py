@@ -1,0 +1,513 @@
+"""The columns of a scan: of features, of the keys of records without a schema, and of where rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError
+from recordspec.schema.row_blocks import Sections, stored_columns
+from recordspec.schema.schema import Schema
+from recordspec.schema.table_columns import TableColumn
+from recordspec.schema.validate import check_structure
+from recordspec.store.scan import FIRST, FileRange, RowBatch, Scanner, check_readable, decoded
+from recordspec.store.scan import scan as scan_file
+from recordspec.tables.column_types import (
+    ColumnType,
+    are_single,
+    first_row,
+    is_list_type,
+    keys_of,
+    type_of,
+    values_by_kind,
+)
+from recordspec.tables.feature_names import SEQUENCE, FeatureKey
+from recordspec.wire.arrays import (
+    ArrowArray,
+    counts_of,
+    items_of,
+    numbers_array,
+    offsets,
+    present_in,
+    storage_of,
+)
+from recordspec.wire.record_batch import RecordBatch
+
+# The column of a hash of the bytes of each row.
+CONTENT = "content"
+# Files whose first records tell the columns, of those without a schema: some from the first to the last.
+_SAMPLED_FILES = 16
+# Of large records fewer are looked at: so many bytes of all files take 0.1 s.
+_SAMPLED_BYTES = 1 << 27
+# Columns that tell where a row is, and whether its bytes are those of another, of those who ask by name.
+PLACES = ("file", "record", "split", CONTENT)
+KEY = "key"
+# Rows of a record batch, at most.
+MOST_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodedRows:
+    """Rows of a file, and what is decoded of them.
+
+    Attributes:
+        batch: the rows, with their places.
+        split: of the file.
+        records: the keys that the columns need.
+        sections: of the columns of features, by section and key.
+    """
+
+    batch: RowBatch
+    split: str
+    records: RecordBatch
+    sections: Sections
+
+
+class ScanColumn(Protocol):
+    """A column of a table: its name and type, the features and keys that it is made of, and its values."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> Any: ...
+
+    @property
+    def features(self) -> tuple[TableColumn, ...]: ...
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+
+    @property
+    def of_whole_rows(self) -> bool:
+        """Whether it takes all keys of the rows, not only its own."""
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        """The values of rows, of `type`. Raises RecordError, with the row, for one that has others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureColumn:
+    """The values of features of the schema: of one, or as the key of a row a struct of several."""
+
+    name: str
+    features: tuple[TableColumn, ...]
+    of_whole_rows: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key for feature in self.features for key in feature.keys)
+
+    @property
+    def type(self) -> Any:
+        if len(self.features) == 1:
+            return self.features[0].type
+        return arrow().struct([(feature.name, feature.type) for feature in self.features])
+
+    def widened(self, rows: DecodedRows) -> FeatureColumn:
+        """The column that holds these rows, too: of bytes, if some of them are no text."""
+        features = tuple(feature.widened(rows.sections) for feature in self.features)
+        return self if features == self.features else replace(self, features=features)
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        arrays = [feature.array(rows.sections) for feature in self.features]
+        if len(arrays) == 1:
+            return arrays[0]
+        return arrow().StructArray.from_arrays(arrays, fields=list(self.type))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyColumn:
+    """The values under a key of records without a schema.
+
+    Attributes:
+        name: of the column.
+        key: of the records.
+        form: what its values are, in all records.
+    """
+
+    name: str
+    key: FeatureKey
+    form: ColumnType
+    features: tuple[TableColumn, ...] = ()
+    of_whole_rows: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (self.key[1],)
+
+    @property
+    def type(self) -> Any:
+        pyarrow = arrow()
+        of_kind = {"none": pyarrow.null(), "int64": pyarrow.int64(), "float32": pyarrow.float32()}
+        text = pyarrow.large_string() if self.form.text else pyarrow.large_binary()
+        type_ = of_kind.get(self.form.kind, text)
+        for _ in range(self.form.depth):
+            type_ = pyarrow.large_list(type_)
+        return type_
+
+    def widened(self, rows: DecodedRows) -> KeyColumn:
+        """The column that holds these rows, too. Raises RecordError for the first row with another kind."""
+        form, steps = self.form, self.key[0]
+        for array in sorted(
+            values_by_kind(rows.records, self.key), key=lambda array: first_row(array, steps=steps)
+        ):
+            here = type_of(array, steps=steps)
+            if not form.fits(here.kind):
+                raise self._unlike(f"{form}, as in records before", str(here), first_row(array, steps=steps))
+            form = form.joined(here)
+        return self if form == self.form else replace(self, form=form)
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        form, steps = self.form, self.key[0]
+        arrays = values_by_kind(rows.records, self.key)
+        for array in arrays:
+            lists = items_of(array) if steps else array
+            here = replace(form, kind=storage_of(lists), steps=steps)
+            if not form.fits(here.kind) or (form.kind == "none" and here.kind != "none"):
+                raise self._unlike_first(f"{form}", str(here), int(np.argmax(present_in(array))))
+            alone = are_single(lists)
+            if form.single and not alone.all():
+                item = int(np.argmin(alone))
+                row = int(np.searchsorted(offsets(counts_of(array)), item, "right")) - 1 if steps else item
+                raise self._unlike_first("one value", f"{int(counts_of(lists)[item])}", row)
+        if arrays[0].null_count == len(arrays[0]):
+            return arrow().nulls(rows.records.rows, self.type)
+        shaped = form.shaped(arrays[0])
+        if shaped.type == self.type:
+            return shaped
+        try:
+            return shaped.cast(self.type)
+        except arrow().ArrowInvalid:
+            row = next(row for row in range(len(shaped)) if not _casts(shaped.slice(row, 1), self.type))
+            raise self._unlike_first("UTF-8 text", "bytes that are not", row) from None
+
+    def _unlike_first(self, expected: str, got: str, row: int) -> RecordError:
+        hint = "a schema tells what its columns are: `recordspec infer` proposes one"
+        return self._unlike(f"{expected}, as in the first records", got, row, hint)
+
+    def _unlike(self, expected: str, got: str, row: int, hint: str = "") -> RecordError:
+        return RecordError(Problem(path=(self.name,), expected=expected, got=got, hint=hint), row)
+
+
+def _casts(array: ArrowArray, type_: Any) -> bool:
+    try:
+        array.cast(type_)
+    except arrow().ArrowInvalid:
+        return False
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceColumn:
+    """Where each row is, not what it has; or a hash of its bytes.
+
+    Attributes:
+        name: of the column.
+        place: one of PLACES.
+    """
+
+    name: str
+    place: str
+    features: tuple[TableColumn, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> Any:
+        types = {"record": arrow().int64(), CONTENT: arrow().uint64()}
+        return types.get(self.place, arrow().large_string())
+
+    @property
+    def of_whole_rows(self) -> bool:
+        return self.place == CONTENT
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        if self.place == CONTENT:
+            return numbers_array(rows.batch.hashes)
+        if self.place == "record":
+            return numbers_array(rows.batch.numbers)
+        text = rows.split if self.place == "split" else str(rows.batch.path)
+        return arrow().repeat(arrow().scalar(text, self.type), len(rows.batch))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextColumn:
+    """A column of lists of labels as lists of text: DuckDB 1 fails where a batch has no label."""
+
+    of: ScanColumn
+
+    @property
+    def name(self) -> str:
+        return self.of.name
+
+    @property
+    def type(self) -> Any:
+        return _without_dictionaries(self.of.type)
+
+    @property
+    def features(self) -> tuple[TableColumn, ...]:
+        return self.of.features
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.of.keys
+
+    @property
+    def of_whole_rows(self) -> bool:
+        return self.of.of_whole_rows
+
+    def array(self, rows: DecodedRows) -> ArrowArray:
+        return self.of.array(rows).cast(self.type)
+
+
+def _without_dictionaries(type_: Any) -> Any:
+    pyarrow = arrow()
+    if pyarrow.types.is_dictionary(type_):
+        return type_.value_type
+    if pyarrow.types.is_fixed_size_list(type_):
+        return pyarrow.list_(_without_dictionaries(type_.value_type), type_.list_size)
+    if is_list_type(type_):
+        return pyarrow.large_list(_without_dictionaries(type_.value_type))
+    if pyarrow.types.is_struct(type_):
+        return pyarrow.struct([(field.name, _without_dictionaries(field.type)) for field in type_])
+    return type_
+
+
+def without_dictionaries(columns: Mapping[str, ScanColumn]) -> dict[str, ScanColumn]:
+    """The columns, in which lists of labels are lists of text."""
+    return {
+        name: TextColumn(of=column) if "dictionary" in str(column.type) else column
+        for name, column in columns.items()
+    }
+
+
+class RowDecoder:
+    """Decodes the rows of files to what columns need of them.
+
+    Args:
+        scanner: of the files.
+        columns: the columns.
+        all_keys: whether all other keys are decoded, too.
+    """
+
+    def __init__(self, scanner: Scanner, columns: Iterable[ScanColumn], *, all_keys: bool = False) -> None:
+        columns = list(columns)
+        self._scanner = scanner
+        self.features = {feature.name: feature for column in columns for feature in column.features}
+        self._stored = [
+            (feature.section, column)
+            for feature in self.features.values()
+            for column in feature.feature.columns()
+        ]
+        keys = {key for column in columns for key in column.keys}
+        self.keys: Collection[str] | None = None if all_keys else keys
+
+    def decode(self, batch: RowBatch) -> DecodedRows:
+        """The rows. Raises RecordError, with the row, for one that is none of the schema."""
+        schema = self._scanner.schema
+        if schema is None or not self.features:
+            records = decoded(batch.rows, self.keys)
+            check_readable(records, batch)
+        else:
+            records = batch.rows.decode(schema.message_steps, self.keys)
+            check_structure(((one.section, one.feature) for one in self.features.values()), records)
+        return DecodedRows(
+            batch=batch,
+            split=self._scanner.splits[batch.path],
+            records=records,
+            sections=stored_columns(self._stored, records),
+        )
+
+
+def is_picture(column: ScanColumn) -> bool:
+    """Whether lists of numbers in a column are the pixels of images."""
+    return len(column.features) == 1 and column.features[0].feature.pictures is not None
+
+
+def schema_of(columns: Iterable[ScanColumn]) -> Any:
+    """The names and types of columns, a `pyarrow.Schema`."""
+    return arrow().schema([(column.name, column.type) for column in columns])
+
+
+def record_batch(rows: DecodedRows, columns: Iterable[ScanColumn]) -> Any:
+    """The values of columns, a `pyarrow.RecordBatch`. Raises RecordError, with the row."""
+    columns = list(columns)
+    arrays = [column.array(rows) for column in columns]
+    if not arrays:  # of which Arrow does not know the number of rows otherwise
+        empty = arrow().Array.from_buffers(arrow().struct([]), rows.records.rows, [None])
+        return arrow().RecordBatch.from_struct_array(empty)
+    return arrow().RecordBatch.from_arrays(arrays, schema=schema_of(columns))
+
+
+@contextmanager
+def placed_errors(batch: RowBatch) -> Iterator[None]:
+    """Raises a RecordError of a row with the place of the row."""
+    try:
+        yield
+    except RecordError as error:
+        where = batch.place(error.row or 0)
+        problems = [problem if problem.where else problem.at(where) for problem in error.problems]
+        raise RecordError(problems, error.row) from None
+
+
+class ColumnReader:
+    """Makes record batches of some columns.
+
+    Args:
+        columns: what is decoded.
+        projection: what becomes of it: names, or expressions by name; None for all.
+        condition: on the rows, an expression; None for all.
+        most: rows of a record batch.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ScanColumn],
+        scanner: Scanner,
+        projection: list[str] | Mapping[str, Any] | None = None,
+        condition: Any = None,
+        most: int = MOST_ROWS,
+    ) -> None:
+        self._columns, self._most = columns, most
+        self._projection, self._condition = projection, condition
+        self._decoder = RowDecoder(scanner, columns)
+        self._takes_rows = any(column.of_whole_rows for column in columns)
+        self._schema = schema_of(columns)
+
+    @cached_property
+    def projected_schema(self) -> Any:
+        """The schema of the record batches, a `pyarrow.Schema`."""
+        return self._queried(arrow().Table.from_batches([], self._schema)).schema
+
+    def _queried(self, table: Any) -> Any:
+        """The columns that are wanted, of the rows that match, a table."""
+        if self._condition is None and not isinstance(self._projection, Mapping):
+            # a dataset cannot choose a column with the name of one of Arrow's, such as `__filename`
+            return table if self._projection is None else table.select(self._projection)
+        import pyarrow.dataset  # which imports pandas, in 0.2 s
+
+        return pyarrow.dataset.InMemoryDataset(table).to_table(
+            columns=self._projection, filter=self._condition, use_threads=False
+        )
+
+    def narrowed(self, file: FileRange) -> FileRange:
+        """The file, with only these columns of its blocks."""
+        return file if file.blocks is None or self._takes_rows else replace(file, keys=self._decoder.keys)
+
+    def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
+        """The record batches of the rows up to the first that has an error, and that error."""
+        if not len(batch):
+            return [], None
+        try:
+            return list(self._pieces(batch)), None
+        except RecordError as error:
+            row = error.row or 0
+            before, earlier = self.made(batch.first(row)) if row else ([], None)
+            return before, earlier or RecordError(error.problems, row)
+
+    def _pieces(self, batch: RowBatch) -> Iterator[Any]:
+        with placed_errors(batch):
+            made = record_batch(self._decoder.decode(batch), self._columns)
+        yield from self._queried(arrow().Table.from_batches([made])).to_batches(self._most)
+
+
+def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColumn]:
+    """The columns of a table of these files, and those that tell where a row is, by name.
+
+    Args:
+        scanner: of the files.
+        stored: whether the keys of the first records, too, are columns of what is stored, unless a feature
+            has that name.
+    """
+    columns = columns_of(scanner, is_decoded=False, binary=frozenset())
+    if stored and scanner.schema is not None:
+        columns = _key_columns(_forms(scanner, None, frozenset())) | columns
+    return columns | {
+        name: one for name, one in places_of_rows(scanner, columns).items() if name not in columns
+    }
+
+
+def columns_of(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) -> dict[str, ScanColumn]:
+    """The columns of what records hold, by name."""
+    made, schema = dict[str, ScanColumn](), scanner.schema
+    forms = _forms(scanner, schema, binary)
+    if schema is None:
+        return _key_columns(forms)
+    for section, feature in schema.placed:
+        form = forms.get((section == "sequence", feature.columns()[0].key))
+        text = feature.name not in binary and (form is None or form.text)
+        column = TableColumn(section=section, feature=feature, text=text, decoded=is_decoded)
+        made[feature.name] = FeatureColumn(name=feature.name, features=(column,))
+    return made
+
+
+def _key_columns(forms: Mapping[FeatureKey, ColumnType]) -> dict[str, ScanColumn]:
+    return {name: KeyColumn(name=name, key=key, form=forms[key]) for key, name in _key_names(forms).items()}
+
+
+def places_of_rows(
+    scanner: Scanner, columns: Mapping[str, ScanColumn]
+) -> dict[str, PlaceColumn | FeatureColumn]:
+    """The columns that tell where a row is, by name."""
+    places: dict[str, PlaceColumn | FeatureColumn] = {
+        name: PlaceColumn(name=name, place=name) for name in PLACES
+    }
+    of_key = () if scanner.manifest is None else scanner.manifest.key
+    if of_key and all(name in columns and columns[name].features for name in of_key):
+        places[KEY] = FeatureColumn(name=KEY, features=tuple(columns[name].features[0] for name in of_key))
+    return places
+
+
+def _first(file: FileRange, size: int) -> Iterator[RowBatch]:
+    """The first readable rows of a file, up to some bytes. Reading the table reports the others."""
+    left = FIRST
+    for item in scan_file(file):
+        if isinstance(item, RowBatch):
+            yield item.first(left)
+            left, size = left - len(item), size - item.bytes
+            if left <= 0 or size <= 0:
+                return
+
+
+def _key_names(keys: Iterable[FeatureKey]) -> dict[FeatureKey, str]:
+    """The names of columns: a feature list with the name of a feature is prefixed."""
+    of_rows = {name for in_steps, name in keys if not in_steps}
+    return {
+        (in_steps, name): SEQUENCE + name if in_steps and name in of_rows else name for in_steps, name in keys
+    }
+
+
+def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> dict[FeatureKey, ColumnType]:
+    """What the values under each key are in the first records of some files; with a schema, only of those
+    whose bytes may be text."""
+    wanted = None
+    if schema is not None:
+        wanted = {
+            column.key
+            for _, feature in schema.placed
+            for column in feature.columns()[:1]
+            if column.storage == "bytes" and feature.value_type.item in ("text", "any", "pair")
+        }
+        if not wanted:
+            return {}
+    forms: dict[FeatureKey, ColumnType] = {}
+    files = list(scanner.files)
+    places = np.unique(np.linspace(0, len(files) - 1, _SAMPLED_FILES).astype(int)).tolist()
+    for file in (files[place] for place in places):
+        for batch in _first(file, _SAMPLED_BYTES // len(places)):
+            records = decoded(batch.rows, wanted)
+            for key in keys_of(records):
+                for array in values_by_kind(records, key):
+                    form = type_of(array, steps=key[0])
+                    before = forms.get(key, form)
+                    forms[key] = before.joined(form) if before.fits(form.kind) else before
+    return {
+        key: replace(form, text=form.text and key[1] not in binary)
+        for key, form in sorted(forms.items(), key=lambda item: (item[0][0], item[0][1]))
+    }

@@ -1,0 +1,460 @@
+"""SQL over TFRecords: DuckDB reads the tables of `scan`, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec._duckdb import (
+    COMPARISON_WITH_LIST,
+    connect,
+    connected,
+    duckdb_module,
+    errors_of,
+    interrupting,
+    is_first_version,
+    quoted,
+    readable,
+    reader_of,
+    register,
+    takes_quotes,
+)
+from recordspec.errors import (
+    Problem,
+    RecordError,
+    RecordspecError,
+    SpecError,
+    nearest,
+    one_of,
+)
+from recordspec.progress import Progress
+from recordspec.schema.schema import Schema
+from recordspec.store.expand import ALL
+from recordspec.store.scan import RowBatch, Scanner
+from recordspec.tables.column_types import is_list_type
+from recordspec.tables.scan_columns import (
+    KEY,
+    PLACES,
+    ColumnReader,
+    ScanColumn,
+    all_columns,
+    without_dictionaries,
+)
+from recordspec.wire.arrays import Ints, Mask
+
+if TYPE_CHECKING:
+    from recordspec.tables.table import RecordTable
+
+# The table of files that are given without a name, and whose names tell no split.
+RECORDS = "records"
+# A condition is evaluated for so many rows or bytes of small batches together, since a call of DuckDB takes
+# 0.8 ms: a file of 10 records takes 0.2 ms, alone 1.1.
+_ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
+# Parts of a condition that compare their parts; `contains` asks a list for an item, and a text for a part.
+_OF_LISTS = {"contains", "list_contains", "list_has", "array_contains", "array_has"}
+_COMPARISONS = {"COMPARISON", "COMPARE_IN", "COMPARE_NOT_IN", *_OF_LISTS}
+# Classes of a label that a message names.
+_MOST_NAMES = 20
+# A condition as a query, which its brackets and its last line hold together, whatever it ends in.
+_WHERE = "SELECT 1 FROM records WHERE ({}\n)"
+# the same without: `1) OR (1` is no condition
+_BARE = "SELECT 1 FROM records WHERE {}\n"
+# Types of whose values Arrow, or Python, lacks some: integers beyond 128 bits, 24:00, zones of times, and
+# months of durations. Names of fields and classes are passed over.
+_NOT_IN_ARROW = re.compile(
+    r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|TIMESTAMP WITH TIME ZONE"
+    r"|\b(UHUGEINT|BIGNUM|VARINT|BIT|TIME WITH TIME ZONE|TIMETZ|TIME|TIME_NS|INTERVAL)\b"
+)
+_NAMES = re.compile(r'"((?:[^"]|"")+)"')
+_STRINGS = re.compile(r"'(?:[^']|'')*'")
+
+
+def named_tables(
+    sources: Iterable[tuple[str, str]], sql: str = "", schema: Schema | None = None
+) -> dict[str, RecordTable]:
+    """The tables of files with a name; of files without one, a table for each split, with its name.
+
+    Args:
+        sources: pairs of a name, which may be empty, and a path, a folder or a pattern. A name that comes
+            again has more files.
+        sql: a query, which may name columns of where a row is, and the key.
+        schema: of the records; by default those of the datasets.
+
+    Raises what `scan` raises.
+    """
+    from recordspec.tables.table import scan  # imports pandas, in 0.2 s, which a condition does not need
+
+    files: dict[str, list[Any]] = {}
+    unnamed = []
+    for name, source in sources:
+        if name:
+            files.setdefault(name, []).append(source)
+        else:
+            unnamed.append(source)
+    if unnamed:
+        for path, split in Scanner(unnamed, schema).splits.items():
+            files.setdefault(RECORDS if split == ALL else split, []).append(path)
+    words = set(re.findall(r"\w+", _STRINGS.sub("", sql.lower())))
+    return {
+        name: scan(paths, schema).with_places(place for place in (*PLACES, KEY) if place in words)
+        for name, paths in files.items()
+    }
+
+
+@contextmanager
+def query(
+    sql: str,
+    tables: Mapping[str, RecordTable],
+    *,
+    memory: str | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Any]:
+    """Runs a query, and yields its result, a `pyarrow.RecordBatchReader`.
+
+    The SQL is one query, which reads the tables and no files: DuckDB's access to anything outside is switched
+    off, and its settings are locked. What does not fit into memory is kept in a folder of its own, which is
+    removed.
+
+    Args:
+        sql: in the dialect of DuckDB.
+        tables: by name.
+        memory: of DuckDB, such as `2GiB`; by default 80 % of the machine's.
+        progress: receives the number of rows that are read.
+
+    Raises:
+        SpecError: the SQL is invalid, or does something else than to query.
+        RecordError: a record is corrupt.
+        StoreError: the memory, or the disk, is full.
+        MissingExtra: without DuckDB.
+    """
+    tables = {name: readable(table) for name, table in tables.items()}
+    columns = {name: table.schema.names for name, table in tables.items()}
+    errors = partial(errors_of, sql, columns, tables.values())
+    with connected(memory=memory) as connection, interrupting(connection), errors():
+        hint = "in SQL they are one: give one another name, `b=FILES`"
+        _check_case(sql, list(tables), "tables whose names differ in more than case", hint)
+        for name, table in tables.items():
+            expected = "names that differ in more than case"
+            _check_case(sql, table.schema.names, expected, "`export` writes both")
+            table.progress = progress or table.progress
+            register(connection, name, table)
+        _check_statement(connection, sql)
+        reader = reader_of(_in_arrow(connection.sql(sql)))
+        schema = _distinct(reader.schema)
+        yield arrow().RecordBatchReader.from_batches(schema, _batches(errors, reader, schema))
+
+
+def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> None:
+    """Raises SpecError for a query that names one of two columns, or tables, that differ in case, which are
+    one for SQL: it would get one of them."""
+    known: dict[str, str] = {}
+    words = _STRINGS.sub("", sql.lower())
+    quoted_names = set(_NAMES.findall(words))
+    words = _NAMES.sub("", words)
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        is_bare = re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words)
+        if other != name and (is_bare or name.lower().replace('"', '""') in quoted_names):
+            got = f"`{other}` and `{name}`"
+            raise SpecError(Problem(where="SQL", expected=expected, got=got, hint=hint))
+
+
+def _check_statement(connection: Any, sql: str) -> None:
+    """Raises SpecError for what is not one query."""
+    kinds = duckdb_module().StatementType
+    # PIVOT is a query that makes a type of its columns first: in DuckDB 1 by a statement without a text, in
+    # DuckDB 2 as a part of one with several
+    statements = [one for one in connection.extract_statements(sql) if one.type != kinds.CREATE or one.query]
+    makes = re.search(r"\bcreate\b", _STRINGS.sub("", sql.lower()))
+    # DESCRIBE, SUMMARIZE and SHOW are queries, too
+    queries = (kinds.SELECT, kinds.EXPLAIN, *([] if makes else [kinds.MULTI]))
+    wrong = [one for one in statements if one.type not in queries]
+    if len(statements) != 1 or wrong:
+        got = str(wrong[0].type).rpartition(".")[2].rstrip("'>") if wrong else f"{len(statements)} statements"
+        raise SpecError(Problem(where="SQL", expected="one query", got=got.partition(":")[0]))
+
+
+def _in_arrow(result: Any) -> Any:
+    """The result of a query, with values of types that Arrow, or Python, does not have as DuckDB's text."""
+    types = list(map(str, result.types))
+    held = [_NOT_IN_ARROW.sub(lambda found: "VARCHAR" if found[1] else found[0], type_) for type_ in types]
+    if held == types:
+        return result
+    parts = enumerate(
+        zip(result.columns, types, held, strict=True), 1
+    )  # by their number: names may come twice
+    return result.project(
+        ", ".join(
+            f"{f'#{number}' if type_ == text else f'CAST(#{number} AS {text})'} AS {quoted(name)}"
+            for number, (name, type_, text) in parts
+        )
+    )
+
+
+def _distinct(schema: Any) -> Any:
+    """The schema with a number behind a name that comes again: `label`, `label_1`, as of a join."""
+    names = list(schema.names)
+    for place, name in enumerate(schema.names):
+        number = 0
+        while names[place] in names[:place] or (number and names[place] in schema.names):
+            number += 1
+            names[place] = f"{name}_{number}"
+    return arrow().schema([field.with_name(name) for name, field in zip(names, schema, strict=True)])
+
+
+def _batches(errors: Callable[[], Any], reader: Any, schema: Any) -> Iterator[Any]:
+    """The batches of a result, with the errors of DuckDB as ours."""
+    with errors():
+        for batch in reader:
+            yield arrow().RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+class Condition:
+    """A condition in SQL, in DuckDB's dialect, on rows of files, whose columns are those of `scan`. A stored
+    key that is no feature's name is a column, too, of what is stored.
+
+    Raises:
+        SpecError: it is not one expression, or none of these columns.
+        MissingExtra: without DuckDB.
+    """
+
+    def __init__(self, where: str, scanner: Scanner) -> None:
+        self._where, self._scanner = where, scanner
+        # one thread: a call takes 0.8 ms of CPU instead of 1.0, and the rows stay in their order
+        self._connection = connect(threads=1)
+        parts = self._parts()
+        names = [name for part in parts for name in part.get("column_names", ())]
+        columns = self._columns()
+        if not all(_meant(name, columns) for name in names):
+            columns = self._columns(stored=True)
+        needed = list(dict.fromkeys(column for name in names for column in _meant(name, columns)))
+        self._check(needed, columns)
+        _check_classes(parts, columns)
+        needed = needed or [*columns][-1:]  # a table without columns has no number of rows
+        self._reader = ColumnReader([columns[name] for name in needed], scanner)
+
+    def _columns(self, *, stored: bool = False) -> dict[str, ScanColumn]:
+        columns = all_columns(self._scanner, stored=stored)
+        return without_dictionaries(columns) if is_first_version() else columns
+
+    def _parts(self) -> list[Any]:
+        """The nodes of the syntax tree. Raises SpecError for what is no condition."""
+        where = self._where.strip()
+        if not where:
+            raise _no_condition("nothing")
+        try:
+            where.encode()
+            tree, model = map(self._parsed, (where, "true"))
+        except UnicodeEncodeError:
+            raise _no_condition(ascii(where), "half of a surrogate pair is no text") from None
+        except RecursionError:
+            raise _no_condition("one that is nested too deeply") from None
+        if tree["error"]:
+            hint, at = tree["error_message"], int(tree.get("position") or 0)
+            if name := takes_quotes(hint, where, self._columns(stored=True)):
+                raise _no_condition(f"`{where}`", f"the name {quoted(name)} takes its double quotes")
+            is_end = at >= len(_WHERE.format(where).encode()) - 2
+            raise _no_condition(f"`{where}`", "syntax error at its end" if is_end else hint)
+        node, model_node = (parsed["statements"][0]["node"] for parsed in (tree, model))
+        if {**node, "where_clause": None} != {**model_node, "where_clause": None}:
+            raise _no_condition(f"`{where}`", "a query has more parts: `recordspec query`")
+        if self._parsed(where, _BARE)["error"]:
+            raise _no_condition(f"`{where}`", "a bracket that closes was not open")
+        nodes = list(_nodes(node["where_clause"]))
+        for kind, got in (("SUBQUERY", "a query in it"), ("STAR", "`*`, which stands for several columns")):
+            if any(part.get("class") == kind for part in nodes):
+                raise _no_condition(got, "`recordspec query` takes whole queries")
+        return nodes
+
+    def _parsed(self, where: str, query: str = _WHERE) -> Any:
+        """The syntax tree of a condition as that of a query."""
+        sql = query.format(where)
+        with errors_of(where, {}, where="where"):
+            quoted = sql.replace("'", "''")  # a parameter would import pandas, with DuckDB 1.4
+            ((text,),) = self._connection.execute(f"SELECT json_serialize_sql('{quoted}')").fetchall()
+        return json.loads(text)
+
+    def _check(self, needed: Sequence[str], columns: Mapping[str, ScanColumn]) -> None:
+        """Raises SpecError for a condition that DuckDB refuses over these columns."""
+        lower = {name.lower(): name for name in needed}
+        for name in needed:
+            if lower[name.lower()] != name:
+                expected, got = "names that differ in more than case", f"`{name}` and `{lower[name.lower()]}`"
+                raise SpecError(Problem(where="where", expected=expected, got=got))
+        others = [name for name in columns if name.lower() not in lower]
+        schema = arrow().schema([(name, columns[name].type) for name in (*needed, *others)])
+        kind = "a key" if self._scanner.schema is None else "a feature, or a key"
+        self._errors = partial(
+            errors_of,
+            self._where,
+            {"records": list(columns)},
+            where="where",
+            a_column=f"{kind} of the first records",
+        )
+        with self._errors():
+            # a table of its own: to have Arrow evaluate a part of the condition would import pandas
+            self._connection.register("none", arrow().RecordBatchReader.from_batches(schema, []))
+            self._connection.execute("CREATE TEMP TABLE records AS FROM none")
+            self._connection.execute(_WHERE.format(self._where)).fetchall()
+            described = self._connection.execute(f"DESCRIBE SELECT ({self._where}\n) FROM records")
+            type_ = described.fetchall()[0][1]
+            self._connection.execute("INSERT INTO records DEFAULT VALUES")
+            self._check_lists()
+            self._connection.execute("DROP TABLE records")
+        if type_ != "BOOLEAN":
+            raise _no_condition(f"`{self._where}`, which is {type_}", "a comparison is true or false")
+
+    def _check_lists(self) -> None:
+        """Raises SpecError for a list that is compared with a value: DuckDB tells it where it has a row."""
+        try:
+            with self._errors():
+                self._connection.execute(f"SELECT ({self._where}\n) FROM records").fetchall()
+        except SpecError as error:
+            if error.problems[0].expected == COMPARISON_WITH_LIST:
+                raise
+
+    def interrupt(self) -> None:
+        """Ends a call of DuckDB, from another thread: `matches` raises KeyboardInterrupt."""
+        self._connection.interrupt()
+
+    def batches(self) -> Iterator[RowBatch]:
+        """Yields the rows for which the condition is true; where it is NULL, it is not.
+
+        Raises RecordError at a row that cannot be read, or for which the condition cannot be evaluated, after
+        those before it.
+        """
+        for group in _together(self._scanner.batches()):
+            matches, error = self.matches(group)
+            for batch, rows in zip(group, matches, strict=False):
+                if len(rows):
+                    yield batch if len(rows) == len(batch) else batch.take(rows)
+            if error is not None:
+                raise error
+
+    def matches(self, group: Sequence[RowBatch]) -> tuple[list[Ints], RecordError | None]:
+        """Which rows of each batch match, up to the first row that cannot be read, or evaluated, and why."""
+        counts, made, error = list[int](), list[Any](), None
+        for batch in group:
+            some, error = self._reader.made(batch)
+            made += some
+            counts.append(len(batch) if error is None else error.row or 0)
+            if error is not None:
+                break
+        chosen, problem = self._chosen(arrow().Table.from_batches(made, self._reader.projected_schema))
+        matches = []
+        for batch, count in zip(group, counts, strict=False):
+            matches.append(np.flatnonzero(chosen[:count]))
+            if problem is not None and len(chosen) < count:
+                problem = replace(problem, where=batch.place(len(chosen)), path=("where",))
+                return matches, RecordError(problem, len(chosen))
+            chosen = chosen[count:]
+        return matches, error
+
+    def _chosen(self, table: Any) -> tuple[Mask, Problem | None]:
+        """For which rows the condition is true, up to the first for which it cannot be evaluated, and why."""
+        try:
+            return self._evaluated(table), None
+        except SpecError as error:
+            (problem,) = error.problems
+        first, count = 0, len(table)  # the row is among these
+        while count > 1:
+            try:
+                self._evaluated(table.slice(first, count // 2))
+                first, count = first + count // 2, count - count // 2
+            except SpecError as error:
+                (problem,) = error.problems
+                count //= 2
+        return self._evaluated(table.slice(0, first)), problem
+
+    def _evaluated(self, table: Any) -> Mask:
+        if not len(table):
+            return np.zeros(0, bool)
+        with self._errors():
+            self._connection.register("records", table.to_reader())
+            # not as WHERE, which Arrow would evaluate in part
+            sql = f"SELECT coalesce(({self._where}\n), false) AS chosen FROM records"
+            chosen: Mask = self._connection.execute(sql).fetchnumpy()["chosen"]
+        return chosen
+
+
+def _check_classes(parts: Sequence[Any], columns: Mapping[str, ScanColumn]) -> None:
+    """Raises SpecError for a label that is compared with a text that is no class."""
+    for part in parts:
+        kinds = {str(part.get(name)) for name in ("class", "type", "function_name")}
+        if kinds.isdisjoint(_COMPARISONS):
+            continue
+        sides = [*_sides(part)]
+        named = [name for side in sides for name in side.get("column_names", ())]
+        # of DuckDB 2, and of DuckDB 1
+        constants = [side.get("literal") or side.get("value") for side in sides]
+        texts = [each.get("text") or each.get("value") for each in constants if isinstance(each, dict)]
+        for column in (columns[each] for name in named for each in _meant(name, columns)):
+            if kinds.isdisjoint(_OF_LISTS) or is_list_type(column.type):
+                _check_class([text for text in texts if isinstance(text, str)], column)
+
+
+def _sides(part: Any) -> Iterator[Any]:
+    """The nodes that are compared."""
+    for value in part.values():
+        for side in value if isinstance(value, list) else [value]:
+            if isinstance(side, dict):
+                yield side.get("expression", side)  # an argument of a function in DuckDB 2
+
+
+def _check_class(texts: Sequence[str], column: ScanColumn) -> None:
+    for feature in (each.feature for each in column.features):
+        names = feature.class_names
+        if not names or feature.columns()[0].storage != "int64":
+            continue  # a stored name may be another one
+        for text in texts:
+            if text not in names and not text.lstrip("-").isdigit():  # an index without a name is its digits
+                some = one_of(names) if len(names) <= _MOST_NAMES else f"one of {len(names)} classes"
+                path, hint = (feature.name,), nearest(text, names)
+                raise SpecError(Problem(where="where", path=path, expected=some, got=f"`{text}`", hint=hint))
+
+
+def _no_condition(got: str, hint: str = "") -> SpecError:
+    return SpecError(Problem(where="where", expected="a condition in SQL", got=got, hint=hint))
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """The nodes of a syntax tree."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            yield node
+        if isinstance(node, (dict, list)):
+            left += reversed(node.values() if isinstance(node, dict) else node)
+
+
+def _meant(name: str, columns: Iterable[str]) -> list[str]:
+    """The columns that a name in SQL means, in which upper and lower case are the same."""
+    return [name] if name in columns else [known for known in columns if known.lower() == name.lower()]
+
+
+def _together(batches: Iterator[RowBatch]) -> Iterator[list[RowBatch]]:
+    """The batches, ever more small ones together: the first come at once."""
+    group, rows, size, most = list[RowBatch](), 0, 0, 1
+    try:
+        for batch in batches:
+            rows, size = rows + len(batch), size + batch.bytes
+            is_full = rows >= most or size >= _BYTES_TOGETHER
+            group.append(batch if is_full else batch.kept())  # the buffer of a file is larger than few rows
+            if is_full:
+                yield group
+                group, rows, size, most = [], 0, 0, min(2 * most, _ROWS_TOGETHER)
+    except RecordspecError:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group

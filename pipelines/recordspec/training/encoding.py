@@ -1,0 +1,360 @@
+"""How inputs and targets of a model are encoded, and what is learned for it of one split."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError, StoreError, one_of, show_text
+from recordspec.locations import Location, output_file, read_text
+from recordspec.schema.decoder import batch_spec, types_of
+from recordspec.schema.features import Feature
+from recordspec.schema.schema import Schema
+from recordspec.training.encoding_statistics import (
+    UNKNOWN_INTEGER,
+    UNKNOWN_TEXT,
+    Bins,
+    Learner,
+    MeanAndVariance,
+    Standardize,
+    Vocabulary,
+    WordVocabulary,
+)
+
+# What maps a text or an integer to its index in a vocabulary.
+LOOKUPS = ("index", "one_hot", "multi_hot", "count")
+# What makes classes of a target.
+_OF_TARGETS = ("index", "one_hot", "multi_hot")
+# The padding of a list of classes, as that of a label: no class, and Keras' `ignore_class`.
+NO_CLASS = -1
+_MOST_CLASSES_SHOWN = 10
+_BINS = 10
+# The largest file of statistics: it contains vocabularies.
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encode:
+    """How an input or a target is encoded.
+
+    Attributes:
+        as_: `normalize` scales numbers to mean 0 and variance 1 (`keras.layers.Normalization`, separately
+            along the last axis); `index` maps a text or integer to its index in a vocabulary
+            (`StringLookup`, `IntegerLookup`), `one_hot` to a vector with a 1 at that index, `multi_hot` and
+            `count` a list to one vector; `discretize` maps a number to the index of its bin
+            (`Discretization`); `words` maps a text to the indices of its words (`TextVectorization`). The
+            vocabulary of a label is its classes. For lists and words, index 0 is padding. A value that
+            `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an unknown one;
+            such a text has no words, and `discretize` returns the bin of its default. A target takes `index`,
+            `one_hot` and `multi_hot`: its classes are the sorted values in the split, and another one is an
+            InvalidArgumentError; lists are padded with -1.
+        max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
+            for all others, the first; by default all values in the split. Of `words`, padding has one, too.
+        bins: the number of bins of `discretize`, with about equal counts; 10 by default.
+        length: the number of words to which texts are cut or padded with 0; by default those of the longest
+            text of a batch.
+        standardize: how a text is changed before it is split at spaces: by default, letters of ASCII become
+            lower case, and its punctuation is removed.
+    """
+
+    SHORT_FORM: ClassVar[str] = "as_"
+
+    as_: Literal["normalize", "index", "one_hot", "multi_hot", "count", "discretize", "words"]
+    max_tokens: int | None = None
+    bins: int | None = None
+    length: int | None = None
+    standardize: Standardize = "lower_and_strip_punctuation"
+
+    def __post_init__(self) -> None:
+        problems = []
+        for option, value, least, ways in (
+            ("max_tokens", self.max_tokens, 3 if self.as_ == "words" else 2, (*LOOKUPS, "words")),
+            ("bins", self.bins, 2, ("discretize",)),
+            ("length", self.length, 1, ("words",)),
+        ):
+            if value is not None and self.as_ not in ways:
+                expected = f"none with `as: {self.as_}`"
+                problems.append(Problem(path=(option,), expected=expected, got=str(value)))
+            elif value is not None and value < least:
+                expected = f"at least {least}"
+                problems.append(Problem(path=(option,), expected=expected, got=str(value)))
+        if self.standardize != Encode.standardize and self.as_ != "words":
+            expected = f"none with `as: {self.as_}`"
+            problems.append(Problem(path=("standardize",), expected=expected, got=self.standardize))
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is an encoding for an unknown value, which missing ones get."""
+        return self.as_ != "discretize"
+
+    def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
+        """The problem of a feature, or one of each step, that cannot be encoded so."""
+        value_type = feature.value_type
+        is_number = value_type.is_number and value_type.item != "bool"
+        if self.as_ == "normalize":
+            expected, fits = "numbers", is_number or value_type.item == "media"
+        elif self.as_ == "discretize":
+            expected, fits = "numbers of one shape", is_number and None not in value_type.shape
+            fits = fits and not in_steps
+        elif self.as_ == "words":
+            expected, fits = "one text", value_type.item == "text" and not value_type.shape and not in_steps
+        else:
+            expected, fits = (
+                "text, integers or a label",
+                value_type.item == "text" or "int" in value_type.item,
+            )
+            fits = fits or (value_type.item == "class" and self.as_ != "index")  # a label is its index
+        if fits and self.max_tokens is not None and feature.class_names:
+            got = str(self.max_tokens)
+            return Problem(path=("max_tokens",), expected="none of a label, which has its classes", got=got)
+        if fits:
+            return None
+        got = f"`{feature.name}`, {feature.kind} of {value_type.item}"
+        return Problem(expected=f"{expected} {'for' if self.as_ == 'words' else 'to'} {self.as_}", got=got)
+
+    def problem_of_target(self, feature: Feature) -> Problem | None:
+        """The problem of a target that cannot be encoded so."""
+        if self.as_ not in _OF_TARGETS:
+            return Problem(expected=f"{one_of(_OF_TARGETS)}, for a target", got=f"`{self.as_}`")
+        return self.problem(feature, in_steps=False)
+
+
+@dataclass(frozen=True)
+class FitEncoder:
+    """How the values of an input or a target are encoded, with what was learned of a split.
+
+    It is data: it is pickled, and applied by Keras' layers (`Pipeline.layers`) or to NumPy's arrays.
+
+    Attributes:
+        feature: the feature.
+        encode: its option.
+        state: what was learned: `mean` and `variance`, `bin_boundaries`, or a `vocabulary`; of a label,
+            nothing.
+        dtype: the name of the dtype of stored values.
+        in_lists: whether rows have different numbers of values.
+        is_target: whether its values are classes of a target.
+
+    Example:
+        >>> pipeline.encoders()
+        {}
+    """
+
+    feature: Feature
+    encode: Encode
+    state: Mapping[str, Any]
+    dtype: str
+    in_lists: bool
+    is_target: bool
+
+    @property
+    def is_label(self) -> bool:
+        """Whether the vocabulary is that of the feature."""
+        return bool(self.feature.class_names)
+
+    @property
+    def is_text(self) -> bool:
+        return self.feature.value_type.item == "text"
+
+    @property
+    def vocabulary(self) -> Sequence[Any]:
+        """The texts or integers that have an index of their own, in the order of these."""
+        names: Sequence[Any] = self.feature.class_names or self.state["vocabulary"]
+        return names
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether values that are not in the vocabulary have an index."""
+        return not self.is_label and not (self.is_target and self.encode.max_tokens is None)
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether the padding of lists has an index, the first."""
+        return self.encode.as_ == "words" or (
+            self.encode.as_ == "index" and self.in_lists and not self.is_target
+        )
+
+    @property
+    def depth(self) -> int:
+        """The number of indices of a vector."""
+        return len(self.vocabulary) + int(self.has_unknown)
+
+    @property
+    def padding_token(self) -> str | int | None:
+        """The value that means padding, as those of Keras' layers do; None if there is none."""
+        if not self.has_padding:
+            return None
+        # neither an integer of the vocabulary nor -1, which means unknown
+        return "" if self.is_text else min([0, *self.vocabulary]) - 2
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes of a target by index."""
+        unknown = (UNKNOWN_TEXT if self.is_text else UNKNOWN_INTEGER,) if self.has_unknown else ()
+        return tuple(map(str, (*unknown, *self.vocabulary)))
+
+    @property
+    def normalized_as(self) -> str:
+        """The dtype in which values are normalized."""
+        variance = np.asarray(self.state["variance"])
+        return "float64" if (variance > np.finfo(np.float32).max).any() else float_for(self.dtype)
+
+
+def float_for(dtype: str) -> str:
+    """The dtype in which numbers of a dtype are normalized: float32 would round times, for example, and then
+    subtract the mean from them."""
+    return "float64" if dtype in ("int32", "uint32", "int64", "uint64", "float64") else "float32"
+
+
+def unknown_class(name: str, classes: Sequence[str]) -> Problem:
+    """The problem of a target's value that is none of its classes; the value is `{}` in it."""
+    expected = one_of(classes) if len(classes) <= _MOST_CLASSES_SHOWN else f"one of {len(classes):,} classes"
+    hint = "`max_tokens` gives all others one class"
+    path = ("fit", "encode", name)
+    return Problem(path=path, expected=f"{expected}, as in the training split", got="`{}`", hint=hint)
+
+
+def _kind(batch: Any) -> str:
+    """The name of a type of TensorFlow, or of its stand-in."""
+    return type(batch).__name__
+
+
+def _check_batch(feature: Feature, batch: Any) -> None:
+    """Raises SpecError for a feature whose batches, of this type, are padded or sparse."""
+    padded = _kind(batch) == "TensorSpec" and None in list(batch.shape)[1:]
+    if padded or _kind(batch) == "SparseTensorSpec":
+        kind = "a padded" if padded else "a sparse"
+        raise _problem(feature, "a feature without padding", f"{kind} batch", "`as: ragged`")
+
+
+def _learner(encoder: FitEncoder) -> Learner:
+    """What learns the state of an encoder."""
+    feature, encode, masked = encoder.feature, encoder.encode, encoder.has_padding
+    if masked and encode.max_tokens == 2:
+        raise _problem(feature, "`max_tokens` of at least 3, as padding and unknown values are two", "2")
+    if encode.as_ == "normalize":
+        return MeanAndVariance()
+    if encode.as_ == "discretize":
+        return Bins(encode.bins or _BINS)
+    if encode.as_ == "words":
+        return WordVocabulary(
+            encode.standardize, None if encode.max_tokens is None else encode.max_tokens - 2
+        )
+    most = None if encode.max_tokens is None else encode.max_tokens - (2 if masked else 1)
+    mask = "" if masked else None
+    return Vocabulary(is_text=encoder.is_text, most=most, mask=mask, classes=encoder.is_target)
+
+
+def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecError:
+    path = ("fit", "encode", feature.name)
+    return SpecError(Problem(path=path, expected=expected, got=got, hint=hint))
+
+
+def encoders(
+    schema: Schema,
+    encodes: Mapping[str, Encode],
+    targets: Set[str],
+    fingerprint: str,
+    kept: Location,
+    batches: Callable[[Iterable[str]], Iterable[Mapping[str, Any]]],
+) -> dict[str, FitEncoder]:
+    """The encoder of each encoded feature, by name, with the statistics of a split.
+
+    Args:
+        targets: those of them that are targets.
+        fingerprint: the fingerprint of the rows of the statistics.
+        kept: the file of the statistics, which is read if it has this fingerprint and is valid, else written.
+        batches: reads these features of the split, as `Schema.decode_numpy` returns them.
+
+    Raises what reading raises, and SpecError for values from which nothing can be learned.
+    """
+    made = {}
+    with types_of(schema):
+        types = batch_spec(schema)
+        for name, encode in encodes.items():
+            feature, batch = schema.names[name], types[name]
+            in_lists = _kind(batch) == "RaggedTensorSpec"
+            if not feature.class_names:
+                _check_batch(feature, batch)
+            made[name] = FitEncoder(feature, encode, {}, batch.dtype.name, in_lists, name in targets)
+    learned = {name: encoder for name, encoder in made.items() if not encoder.is_label}
+    states = _kept_states(
+        kept, fingerprint, {name: (encoder, types[name]) for name, encoder in learned.items()}
+    )
+    if states is None:
+        learning = {name: _learner(encoder) for name, encoder in learned.items()}
+        for batch in batches(learning) if learning else ():
+            for name, learner in learning.items():
+                learner.add(batch[name], batch.get(schema.names[name].indicator or ""))
+        states = {name: _state(schema.names[name], learner) for name, learner in learning.items()}
+        _keep(kept, fingerprint, states)
+    return {name: replace(encoder, state=states.get(name, {})) for name, encoder in made.items()}
+
+
+def _state(feature: Feature, learner: Learner) -> dict[str, Any]:
+    try:
+        return learner.state()
+    except SpecError as error:
+        raise SpecError(problem.under("fit", "encode", feature.name) for problem in error.problems) from None
+
+
+def _kept_states(
+    path: Location, fingerprint: str, learned: Mapping[str, tuple[FitEncoder, Any]]
+) -> dict[str, Any] | None:
+    """The states in a file; None if there is no file, it is for other rows, or it is invalid, with a warning.
+
+    Args:
+        learned: the encoder of each feature with a state, and the type of a batch of it.
+    """
+    try:
+        stored = json.loads(read_text(path, _MOST_BYTES))
+        if stored["fingerprint"] != fingerprint:
+            return None
+        states: dict[str, Any] = stored["layers"]
+        for name, (encoder, batch) in learned.items():
+            if not _is_state(encoder, batch, states[name]):
+                raise ValueError(f"`{name}` has none of `{encoder.encode.as_}`")
+        return states
+    except (StoreError, SpecError) as error:
+        reason = "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = f"{path}: {'no ' if isinstance(error, KeyError) else ''}{error}"
+    if reason:
+        text = f"the statistics of `fit.encode` are computed again: {reason}"
+        warnings.warn(show_text(text), stacklevel=5)
+    return None
+
+
+def _is_state(encoder: FitEncoder, batch: Any, state: Mapping[str, Any]) -> bool:
+    """Whether an encoder of batches of this type can have the state. Raises what wrong types raise."""
+    encode = encoder.encode
+    if encode.as_ == "normalize":
+        mean, variance = (np.asarray(state[name]) for name in ("mean", "variance"))
+        last = list(batch.shape)[getattr(batch, "ragged_rank", 0) + 1 :][-1:]
+        return (
+            mean.shape == variance.shape
+            and mean.ndim == len(last)
+            and all(size in (None, *mean.shape) for size in last)
+            and bool(np.isfinite([mean, variance]).all() and (variance >= 0).all())
+        )
+    if encode.as_ == "discretize":
+        bounds = np.asarray(state["bin_boundaries"])
+        return bounds.ndim == 1 and bool(np.isfinite(bounds).all() and (np.diff(bounds) >= 0).all())
+    tokens = state["vocabulary"]
+    kind = str if encoder.is_text else int
+    return bool(tokens) and len({*tokens}) == len(tokens) and {*map(type, tokens)} == {kind}
+
+
+def _keep(path: Location, fingerprint: str, states: Mapping[str, Any]) -> None:
+    text = json.dumps({"fingerprint": fingerprint, "layers": states}, ensure_ascii=False)
+    try:
+        with output_file(path, force=True) as file:
+            file.write_text(text, encoding="utf-8")
+    except (StoreError, SpecError, OSError) as error:  # such as a dataset that may only be read
+        warnings.warn(f"the statistics of `fit.encode` are not kept: {error}", stacklevel=5)

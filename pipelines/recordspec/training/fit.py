@@ -1,0 +1,254 @@
+"""Selects what `model.fit` takes from decoded features: (inputs, targets, sample weights)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
+from recordspec.schema.feature_set import map_features
+from recordspec.schema.features import Feature
+from recordspec.schema.schema import Schema
+from recordspec.training.encoding import Encode
+
+Names = str | tuple[str, ...]
+
+# The suffix of a mask of a padded feature: true for values that are no padding.
+MASK = "_mask"
+# The suffix of the lengths of a feature that is padded in the batch: the values or steps of each row.
+LENGTH = "_length"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Which features are the model's inputs, targets and sample weights.
+
+    Among inputs and weights, `<name>_mask` is a mask of the padded feature `<name>`: bool, true for
+    values that are not padding, with one dimension per padded dimension. As weights, a mask is 1.0 and 0.0.
+
+    Attributes:
+        inputs: one name selects the tensor, several a dict by name.
+        targets: the same.
+        weights: one name, or several to multiply. A mapping from targets to their weights yields a
+            dict by target, with ones for missing targets.
+        ragged: `dense` pads ragged features to the longest row of a batch, and fills sparse ones, with their
+            `pad`; `keep` changes neither.
+        pad_to: the lengths to which ragged features are padded, so that shapes are static. A longer row is an
+            error: InvalidArgumentError, when its batch is made.
+        derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
+        encode: how inputs and targets are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`,
+            `count`, `discretize` or `words`, or a mapping such as `{as: words, max_tokens: 20000}`. See
+            `Pipeline.layers`. A name that is both an input and a target is encoded as an input.
+    """
+
+    inputs: Names
+    targets: Names | None = None
+    weights: Names | Mapping[str, Names] | None = None
+    ragged: Literal["dense", "keep"] = "dense"
+    pad_to: Mapping[str, int] = field(default_factory=dict)
+    derived: tuple[str, ...] = ()
+    encode: Mapping[str, Encode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(path=("pad_to", name), expected="a length of at least 1", got=str(length))
+            for name, length in self.pad_to.items()
+            if length < 1
+        ]
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The names of inputs, targets and weights, without those that are None; a single name is text."""
+        parts = (names for names in (self.inputs, self.targets, self.weights) if names is not None)
+        return tuple(names[0] if isinstance(names, tuple) and len(names) == 1 else names for names in parts)
+
+    @property
+    def encoded_targets(self) -> frozenset[str]:
+        """The targets that `encode` encodes."""
+        return frozenset(names_of(self.targets)) & self.encode.keys() - {*names_of(self.inputs)}
+
+    def target_of_classes(self, schema: Schema) -> str | None:
+        """The single target whose values are classes, one for each row, or several as `multi_hot`; None if
+        there is no such target."""
+        names = names_of(self.targets)
+        feature = schema.names.get(names[0]) if len(names) == 1 else None
+        if feature is None or feature in schema.sequence:
+            return None
+        if feature.name not in self.encoded_targets and not feature.class_names:
+            return None
+        encode = self.encode.get(feature.name) if feature.name in self.encoded_targets else None
+        several = encode is not None and encode.as_ == "multi_hot"
+        return feature.name if several == bool(feature.value_type.shape) else None
+
+    @property
+    def _weights_by_target(self) -> Mapping[str, Names]:
+        """The weights of each target; empty where they are not given by target."""
+        return self.weights if isinstance(self.weights, Mapping) else {}
+
+    @property
+    def _weight_names(self) -> tuple[str, ...]:
+        if isinstance(self.weights, Mapping):
+            return tuple(name for names in self.weights.values() for name in names_of(names))
+        return names_of(self.weights)
+
+    def problems_with(self, schema: Schema) -> Iterator[Problem]:
+        """Yields the problems of names that the schema does not decode to, and of impossible masks."""
+        parts = {
+            "inputs": names_of(self.inputs),
+            "targets": names_of(self.targets),
+            "weights": self._weight_names,
+        }
+        for part, names in parts.items():
+            for name in names:
+                yield from self._check_name(part, name, schema)
+        yield from self._check_targets(schema)
+        repeated = [name for name in set(parts["inputs"]) if parts["inputs"].count(name) > 1]
+        if repeated:
+            got = f"`{repeated[0]}` again"
+            yield Problem(path=("fit", "inputs"), expected="every name once", got=got)
+        if not parts["inputs"]:
+            yield Problem(path=("fit", "inputs"), expected="at least one feature", got="none")
+        known = self.known(schema)
+        for place, name in enumerate(self.derived):
+            if name in (*self.derived[:place], *schema.outputs):
+                expected, got = "a name of its own", f"`{name}` again"
+                yield Problem(path=("fit", "derived", place), expected=expected, got=got)
+        yield from self._check_encode([name for name in parts["inputs"] if name in schema.names], schema)
+        yield from self._check_weights(known)
+        taken = dict.fromkeys(owner_of(name, known) for names in parts.values() for name in names)
+        for name in self.pad_to:
+            if name not in taken:
+                hint = nearest(name, taken)
+                got = f"`{name}`"
+                yield Problem(path=("fit", "pad_to", name), expected=one_of(taken), got=got, hint=hint)
+
+    def _check_targets(self, schema: Schema) -> Iterator[Problem]:
+        for place, name in enumerate(names_of(self.targets)):
+            feature = schema.names.get(name)
+            encoded = name in self.encoded_targets
+            if feature is not None and feature.value_type.item == "text" and not encoded:
+                expected, got = "a label or numbers, which a model can learn", f"the text `{name}`"
+                way = "multi_hot" if feature.value_type.shape else "index"
+                hint = f"`encode: {{{name}: {way}}}` learns its classes; or `map` makes another of it"
+                path: Path = (
+                    ("fit", "targets") if isinstance(self.targets, str) else ("fit", "targets", place)
+                )
+                yield Problem(path=path, expected=expected, got=got, hint=hint)
+
+    def _check_encode(self, inputs: list[str], schema: Schema) -> Iterator[Problem]:
+        steps = [feature.name for feature in schema.sequence]
+        known = [*inputs, *(name for name in names_of(self.targets) if name in schema.names)]
+        for name, encode in self.encode.items():
+            problem = None
+            if name in inputs:
+                problem = encode.problem(schema.names[name], in_steps=name in steps)
+            elif name in known:
+                problem = encode.problem_of_target(schema.names[name])
+            else:
+                hint = "encode it in `map`" if name in self.derived else nearest(name, known)
+                problem = Problem(expected=one_of(dict.fromkeys(known)), got=f"`{name}`", hint=hint)
+            if problem is not None:
+                yield problem.under("fit", "encode", name)
+
+    def features_of(self, schema: Schema) -> tuple[str, ...]:
+        """What is to be decoded of the schema, if no function derives more."""
+        names = (*names_of(self.inputs), *names_of(self.targets), *self._weight_names)
+        return schema.only(owner_of(name, schema.outputs) for name in names).outputs
+
+    def known(self, schema: Schema) -> tuple[str, ...]:
+        """The names that there are to select: derived ones, and what the schema decodes to."""
+        return (*self.derived, *schema.outputs)
+
+    def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
+        known = self.known(schema)
+        owner = name if part == "targets" else owner_of(name, known)
+        if owner not in known:
+            masks = () if part == "targets" else tuple(f"{one}{MASK}" for one in known)
+            hint = nearest(name, (*known, *masks))
+            yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
+        elif owner != name:
+            feature = schema.names.get(owner)
+            if feature is not None and not feature.has_lengths:
+                expected, hint = f"the lengths of `{owner}`, to mask it", "give it `with_length: true`"
+                yield Problem(path=("fit", part), expected=expected, got="none", hint=hint)
+
+    def _check_weights(self, known: tuple[str, ...]) -> Iterator[Problem]:
+        path, targets = ("fit", "weights"), names_of(self.targets)
+        if self.weights is None:
+            return
+        if self.targets is None:
+            yield Problem(path=path, expected="targets to weigh", got="none")
+            return
+        for target in self._weights_by_target:
+            if target not in targets:
+                hint = nearest(target, targets)
+                yield Problem(path=(*path, target), expected=one_of(targets), got=f"`{target}`", hint=hint)
+        masks = [name for name in self._weight_names if name not in known]
+        if not self._weight_names:
+            yield Problem(path=path, expected="at least one feature", got="none")
+        elif masks and len(targets) > 1 and not self._weights_by_target:
+            got = f"`{masks[0]}` for {len(targets)} targets"
+            yield Problem(path=path, expected="a mapping from targets to their weights", got=got)
+
+    def request(self, schema: Schema, *, whole: bool) -> Schema:
+        """The schema of what predictions are asked for: of the inputs alone, or of all but targets and
+        weights. Raises SpecError if derived inputs need all."""
+        outputs = schema.outputs
+        inputs = {owner_of(name, self.known(schema)) for name in names_of(self.inputs)}
+        if whole:
+            owners = {owner_of(name, outputs) for name in (*names_of(self.targets), *self._weight_names)}
+            return schema.without(*(owners - inputs).intersection(outputs))
+        derived = [name for name in inputs if name not in outputs]
+        if derived:
+            expected, got = f"the function that adds `{derived[0]}`", "none"
+            raise SpecError(Problem(path=("map",), expected=expected, got=got))
+        encoded = {
+            schema.names[name].indicator
+            for name, how in self.encode.items()
+            if how.has_unknown and name not in self.encoded_targets
+        }
+        return _without_indicators(schema.only(inputs), {*names_of(self.inputs), *encoded})
+
+    def check_encoders(self, encoders: Mapping[str, Any], option: str) -> None:
+        """Raises SpecError if an input or a target has no encoder, or no layer: it would not be encoded.
+
+        Args:
+            option: what they are: `encoders`, or `layers`.
+        """
+        missing = [name for name in self.encode if name not in encoders]
+        if missing:
+            expected = f"{'a layer' if option == 'layers' else 'an encoder'} for each name of `fit.encode`"
+            hint = f"`Pipeline.{option}` returns all; {see('training')}"
+            got = f"none for {', '.join(f'`{name}`' for name in missing)}"
+            raise SpecError(Problem(path=(option,), expected=expected, got=got, hint=hint))
+
+
+def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
+    """The schema with only those indicators of missing values that are needed."""
+
+    def kept(feature: Feature) -> Feature:
+        return feature if feature.indicator in needed else feature.indicating(False)
+
+    return map_features(schema, kept)
+
+
+def names_of(names: Names | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names or ()
+
+
+def owner_of(name: str, known: Any) -> str:
+    """The feature whose mask has this name; the name itself if it is that of a feature."""
+    return name if name in known else name.removesuffix(MASK)
+
+
+def check_parts(parts: Any) -> Any:
+    """The result of `map_fit`. Raises SpecError if it has no targets, without which Keras only says that a
+    loss failed."""
+    if isinstance(parts, tuple) and len(parts) in (2, 3):
+        return parts
+    expected = "(inputs, targets) or (inputs, targets, weights), a tuple, from `map_fit`"
+    got = f"one of {len(parts)}" if isinstance(parts, tuple) else type(parts).__name__
+    raise SpecError(Problem(path=("map_fit",), expected=expected, got=got))

@@ -1,0 +1,368 @@
+"""A batch as a model takes it: inputs, targets and weights, as tensors or as NumPy arrays."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
+from recordspec.schema.lists import cells
+from recordspec.schema.ragged_array import RaggedArray, SparseArray
+from recordspec.schema.schema import Schema
+from recordspec.schema.tensors import Tensor, dense, mask_of
+from recordspec.schema.user_functions import naming_features
+from recordspec.schema.values import DTYPES, Array, BadValue
+from recordspec.training import encoding_arrays
+from recordspec.training import encoding_tensors as tensors
+from recordspec.training.fit import LENGTH, Fit, Names, check_parts, names_of, owner_of
+
+
+@dataclass(frozen=True)
+class FitBatch(abc.ABC):
+    """The features of one batch, or of one row, as `fit` passes them to a model.
+
+    Attributes:
+        fit: the selection.
+        features: those that `schema` decoded, and a user's `map` may have changed.
+        decoded: the same before `map`. Of a value that `map` passed on, the missing items are known.
+        schema: the schema.
+        encoders: what encodes inputs and targets, by name.
+    """
+
+    fit: Fit
+    features: Any
+    decoded: Mapping[str, Any]
+    schema: Schema
+    encoders: Mapping[str, Any]
+
+    def picked(self) -> Any:
+        """The tuple for `model.fit`.
+
+        Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
+        """
+        if not isinstance(self.features, Mapping):
+            got = type(self.features).__name__
+            raise SpecError(Problem(path=("map",), expected="a dict of features from `map`", got=got))
+        fit = self.fit
+        picked = [self._values("inputs", fit.inputs)]
+        if fit.targets is not None:
+            picked.append(self._values("targets", fit.targets))
+        weights, targets = fit.weights, names_of(fit.targets)
+        if isinstance(weights, Mapping):
+            by_target = {
+                target: self._weights(names_of(weights[target]), (target,))
+                if target in weights
+                else self._ones(self.features[target])
+                for target in targets
+            }
+            picked.append(by_target if len(by_target) > 1 else next(iter(by_target.values())))
+        elif weights is not None:
+            picked.append(self._weights(names_of(weights), targets))
+        return tuple(picked) if len(picked) > 1 else picked[0]
+
+    def _values(self, part: str, names: Names) -> Any:
+        wanted = {name: self._value(part, name) for name in names_of(names)}
+        return wanted if len(wanted) > 1 else next(iter(wanted.values()))
+
+    def _value(self, part: str, name: str) -> Any:
+        if name not in self.features and owner_of(name, self.features) in self.features:
+            return self._mask(part, owner_of(name, self.features))
+        if name not in self.features:
+            derived = name in self.fit.derived
+            hint = "`map` must add it" if derived else nearest(name, self.features)
+            hint = hint or "`map` and `features` must leave it"
+            problem = Problem(path=("fit", part), expected=one_of(self.features), got=f"`{name}`", hint=hint)
+            raise SpecError(problem)
+        value = self._short_enough(name)
+        if part == "inputs" and name in self.encoders:
+            return self._encoded(value, name, self._missing(name))
+        if part == "targets" and name in self.fit.encoded_targets:
+            return self._encoded_target(value, name)
+        if self._is_kept(name):
+            return value
+        return self._dense(value, self._pad(part, name), self.fit.pad_to.get(name))
+
+    def _missing(self, name: str) -> Any:
+        """Which values of a feature are encoded as unknown: missing ones, unless `map` has replaced them."""
+        indicator = self.schema.names[name].indicator
+        replaced = self.features[name] is not self.decoded.get(name)
+        if indicator is None or replaced or not self.fit.encode[name].has_unknown:
+            return None
+        if indicator not in self.decoded:
+            expected = f"`{indicator}` beside `{name}`, which `fit` encodes"
+            raise SpecError(Problem(path=("read", "features"), expected=expected, got="none"))
+        return self.decoded[indicator]
+
+    def _mask(self, part: str, name: str) -> Any:
+        """The mask of a padded feature: true for values that are no padding."""
+        value, kept = self._short_enough(name), self._is_kept(name)
+        feature, counts = self.schema.names.get(name), f"{name}{LENGTH}"
+        lengths = self.features.get(counts) if feature is not None and counts in feature.outputs else None
+        if kept or (lengths is None and not self._is_composite(value)):
+            got = f"`{name}`, {'which is kept ragged' if kept else self._type(value)}"
+            raise SpecError(Problem(path=("fit", part), expected="a padded feature to mask", got=got))
+        return self._mask_of(value, lengths, self.fit.pad_to.get(name))
+
+    def _weights(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Any:
+        """The product of weights; those of fewer dimensions are broadcast along the others."""
+        weights = [self._value("weights", name) for name in names]
+        if len(weights) == 1 and self._dtype(weights[0]) != "bool":
+            return weights[0]
+        if any(map(self._is_composite, weights)):
+            expected, got = "dense weights to multiply", "ragged ones (ragged: keep)"
+            raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
+        rank = max(map(self._rank, weights))
+        for target in targets:
+            most = self._rank(self.features[target])
+            if rank > most:  # Keras may take them, and multiply each of one dimension with all of the other
+                expected, got = f"weights of no more dimensions than `{target}` has ({most})", str(rank)
+                raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
+        return self._product(weights, rank)
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether a feature stays ragged or sparse."""
+        kept = self.fit.ragged == "keep" and name not in self.fit.pad_to
+        return kept and self._is_composite(self.features[name])
+
+    def _short_enough(self, name: str) -> Any:
+        """The value of a feature, checked that no row is longer than its `pad_to`."""
+        value, length = self.features[name], self.fit.pad_to.get(name)
+        if length is None:
+            return value
+        path = ("fit", "pad_to", name)
+        if not self._is_composite(value) or self._is_sparse(value):
+            expected, got = "a batch of a ragged feature", self._type(value)
+            raise SpecError(Problem(path=path, expected=expected, got=got))
+        problem = Problem(path=path, expected=f"at most {length} values in a row", got="{}")
+        return self._checked(value, length, problem)
+
+    def _pad(self, part: str, name: str) -> Any:
+        """The padding of a feature. Raises SpecError if `map` left a dtype that does not hold it."""
+        pad, dtype = self.schema.padding.get(name), self._dtype(self.features[name])
+        if pad is None or not self._is_composite(self.features[name]) or dtype not in (*DTYPES, "string"):
+            return None
+        try:
+            cells([pad], dtype, ())
+        except BadValue:
+            expected, got = f"a dtype for the padding {pad!r} of `{name}`", f"{dtype} from `map`"
+            hint = "pad it there, or give it another `pad`"
+            raise SpecError(Problem(path=("fit", part), expected=expected, got=got, hint=hint)) from None
+        return pad
+
+    @abc.abstractmethod
+    def _is_composite(self, value: Any) -> bool:
+        """Whether a value is ragged or sparse."""
+
+    @abc.abstractmethod
+    def _is_sparse(self, value: Any) -> bool: ...
+
+    @abc.abstractmethod
+    def _dtype(self, value: Any) -> str:
+        """The name of a dtype."""
+
+    @abc.abstractmethod
+    def _rank(self, value: Any) -> int: ...
+
+    @abc.abstractmethod
+    def _type(self, value: Any) -> str:
+        """The dtype and the shape, for a message."""
+
+    @abc.abstractmethod
+    def _dense(self, value: Any, pad: Any, length: int | None) -> Any: ...
+
+    @abc.abstractmethod
+    def _mask_of(self, value: Any, lengths: Any, length: int | None) -> Any: ...
+
+    @abc.abstractmethod
+    def _checked(self, value: Any, length: int, problem: Problem) -> Any:
+        """A ragged value, checked to have no longer row; the longest is `{}` in the problem."""
+
+    @abc.abstractmethod
+    def _product(self, weights: list[Any], rank: int) -> Any: ...
+
+    @abc.abstractmethod
+    def _ones(self, target: Any) -> Any:
+        """A weight of 1 for each row of a target, float32 `[n]`."""
+
+    @abc.abstractmethod
+    def _encoded(self, value: Any, name: str, missing: Any) -> Any: ...
+
+    @abc.abstractmethod
+    def _encoded_target(self, value: Any, name: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class FitTensors(FitBatch):
+    """Tensors, in a graph or eagerly, which Keras' layers encode.
+
+    Attributes:
+        batched: whether these are the features of a batch, not of one row.
+    """
+
+    batched: bool = True
+
+    def _is_composite(self, value: Any) -> bool:
+        return isinstance(value, tf.RaggedTensor | tf.sparse.SparseTensor)
+
+    def _is_sparse(self, value: Any) -> bool:
+        return isinstance(value, tf.sparse.SparseTensor)
+
+    def _dtype(self, value: Any) -> str:
+        name: str = value.dtype.name
+        return name
+
+    def _rank(self, value: Any) -> int:
+        rank: int = value.shape.rank
+        return rank
+
+    def _type(self, value: Any) -> str:
+        return f"{value.dtype.name} {value.shape}"
+
+    def _dense(self, value: Any, pad: Any, length: int | None) -> Tensor:
+        return dense(value, pad, length)
+
+    def _mask_of(self, value: Any, lengths: Any, length: int | None) -> Tensor:
+        return mask_of(value, lengths, length)
+
+    def _checked(self, value: Any, length: int, problem: Problem) -> Tensor:
+        longest = tf.reduce_max(tf.concat([value.row_lengths(), [0]], 0))
+        message = tf.strings.format(str(problem), longest)
+        with tf.control_dependencies([tf.debugging.Assert(longest <= length, [message])]):
+            return value.with_flat_values(tf.identity(value.flat_values))
+
+    def _product(self, weights: list[Any], rank: int) -> Tensor:
+        product = tf.ones([], tf.float32)
+        for weight in weights:
+            shape = tf.concat([tf.shape(weight), tf.ones([rank - weight.shape.rank], tf.int32)], 0)
+            product *= tf.reshape(tf.cast(weight, tf.float32), shape)
+        return product
+
+    def _ones(self, target: Any) -> Tensor:
+        rows = target.nrows() if isinstance(target, tf.RaggedTensor) else tf.shape(target)[0]
+        return tf.ones([rows], tf.float32)
+
+    def _encoded(self, value: Any, name: str, missing: Any) -> Tensor:
+        encode, layer = self.fit.encode[name], self.encoders[name]
+        if encode.as_ == "words" and self.fit.ragged == "keep" and self.batched:
+            return tensors.words(value, layer, missing)
+        apply = tensors.apply if self.batched else tensors.apply_to_row
+        return apply(value, encode, layer, self.fit.pad_to.get(name), missing)
+
+    def _encoded_target(self, value: Any, name: str) -> Tensor:
+        encode, layer, length = self.fit.encode[name], self.encoders[name], self.fit.pad_to.get(name)
+        return tensors.apply_to_target(value, name, encode, layer, length, batched=self.batched)
+
+
+@dataclass(frozen=True)
+class FitArrays(FitBatch):
+    """Arrays of NumPy, a RaggedArray or a SparseArray where rows differ, which an `FitEncoder` encodes."""
+
+    def _value(self, part: str, name: str) -> Any:
+        value = self.features.get(owner_of(name, self.features))
+        if value is not None and not isinstance(value, np.ndarray | RaggedArray | SparseArray):
+            expected, got = "arrays of NumPy from `map`", f"{type(value).__name__} for `{name}`"
+            raise SpecError(Problem(path=("map",), expected=expected, got=got))
+        made = super()._value(part, name)
+        # a function that changes an input in place, such as one that adds noise, leaves the target as it is
+        return deepcopy(made) if part == "targets" and name in names_of(self.fit.inputs) else made
+
+    def _is_composite(self, value: Any) -> bool:
+        return isinstance(value, RaggedArray | SparseArray)
+
+    def _is_sparse(self, value: Any) -> bool:
+        return isinstance(value, SparseArray)
+
+    def _dtype(self, value: Any) -> str:
+        return "string" if _items(value).dtype == object else _items(value).dtype.name
+
+    def _rank(self, value: Any) -> int:
+        if isinstance(value, SparseArray):
+            return len(value.shape)
+        return 1 + self._rank(value.values) if isinstance(value, RaggedArray) else value.ndim
+
+    def _type(self, value: Any) -> str:
+        shape = value.shape if isinstance(value, np.ndarray | SparseArray) else (len(value), None)
+        return f"{self._dtype(value)} {shape}"
+
+    def _dense(self, value: Any, pad: Any, length: int | None) -> Array:
+        if isinstance(value, RaggedArray):
+            return value.to_dense(pad, length)
+        return value.to_dense(pad) if isinstance(value, SparseArray) else value
+
+    def _mask_of(self, value: Any, lengths: Any, length: int | None) -> Array:
+        if isinstance(value, SparseArray):
+            return SparseArray(value.indices, np.ones(len(value.values), bool), value.shape).to_dense(False)
+        if not isinstance(value, RaggedArray):
+            mask: Array = np.arange(value.shape[1]) < lengths[:, None]
+            return mask
+        present = np.ones(len(value.flat), bool)
+        if lengths is not None:
+            present = np.arange(value.flat.shape[1]) < lengths.flat[:, None]
+        return value.with_flat(present).to_dense(False, length)
+
+    def _checked(self, value: Any, length: int, problem: Problem) -> RaggedArray:
+        longest = int(value.lengths.max(initial=0))
+        if longest > length:
+            raise RecordError(Problem(path=problem.path, expected=problem.expected, got=str(longest)))
+        checked: RaggedArray = value
+        return checked
+
+    def _product(self, weights: list[Any], rank: int) -> Array:
+        product = np.ones((), np.float32)
+        for weight in weights:
+            shape = (*weight.shape, *[1] * (rank - weight.ndim))
+            product = product * weight.astype(np.float32).reshape(shape)
+        return product
+
+    def _ones(self, target: Any) -> Array:
+        return np.ones(len(target), np.float32)
+
+    def _encoded(self, value: Any, name: str, missing: Any) -> Any:
+        encoder = self.encoders[name]
+        if encoder.encode.as_ == "words" and self.fit.ragged == "keep":
+            return encoding_arrays.words(value, encoder, missing)
+        return encoding_arrays.encoded(value, encoder, self.fit.pad_to.get(name), missing)
+
+    def _encoded_target(self, value: Any, name: str) -> Array:
+        return encoding_arrays.encoded_target(value, self.encoders[name], self.fit.pad_to.get(name))
+
+
+def _items(value: Any) -> Array:
+    """The array of all items."""
+    items: Array = value.flat if isinstance(value, RaggedArray) else value
+    return items.values if isinstance(items, SparseArray) else items
+
+
+@dataclass(frozen=True)
+class FinishArrays:
+    """What makes of decoded features what a model takes. It is pickled if the functions can be.
+
+    Attributes:
+        fit: the selection; None for all features.
+        schema, encoders: as for `FitBatch`.
+        mapped, map_fit: the functions of a user, before and after the selection; None for none.
+    """
+
+    fit: Fit | None
+    schema: Schema
+    encoders: Mapping[str, Any]
+    mapped: Callable[..., Any] | None
+    map_fit: Callable[..., Any] | None
+
+    def __call__(self, features: dict[str, Any]) -> Any:
+        made = features
+        if self.mapped is not None:
+            made = naming_features("map", self.mapped)({**features})
+        if self.fit is None:
+            return made
+        picked = FitArrays(self.fit, made, features, self.schema, self.encoders).picked()
+        if self.map_fit is None:
+            return picked
+        function = naming_features("map_fit", self.map_fit)
+        return function(picked) if len(self.fit.parts) == 1 else check_parts(function(*picked))

@@ -1,0 +1,392 @@
+"""Statistics as the page draws them: bars, each with the condition that finds its rows, and short texts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recordspec import __version__
+from recordspec._arrow import arrow
+from recordspec.errors import SpecError, StoreError
+from recordspec.locations import LocalPath, Location, output_file, read_text
+from recordspec.statistics import formatting
+from recordspec.statistics.diff import THRESHOLD, Keyed, by_key
+from recordspec.statistics.diff_distributions import distances
+from recordspec.statistics.profile import SHOWN, Profile, profile_all, profile_splits
+from recordspec.statistics.summarize import stats_report
+from recordspec.statistics.summary import FeatureSummary, SizeSummary, StatsReport
+from recordspec.statistics.value_counts import Histogram
+from recordspec.store.manifest import STATISTICS_FILE
+from recordspec.store.scan import Scanner
+from recordspec.tables.column_types import is_list_type
+from recordspec.tables.feature_names import FeatureKey
+from recordspec.tables.scan_columns import KeyColumn, ScanColumn
+from recordspec.viewer.jobs import JobProgress
+
+# Rows of a split that are looked at before all of them.
+_FIRST_ROWS = 2000
+# Of what `drawn` makes, with every change of which it is another.
+_FORMAT = "1"
+# Bytes of statistics that were kept: of 1,000 features of a few splits.
+_MOST_BYTES = 64 << 20
+
+Bar = tuple[str, int, "str | None"]
+# In SQL, of the name of a value.
+Test = Callable[[str], str]
+
+
+def statistics(
+    scanner: Scanner,
+    columns: Mapping[str, ScanColumn],
+    total: int | None,
+    progress: JobProgress,
+    publish: Callable[[dict[str, Any]], None] | None,
+) -> dict[str, Any]:
+    """The statistics of all rows, which a dataset keeps.
+
+    Args:
+        total: the number of rows, if it is known.
+        publish: receives those of the first rows, before all are read; None to have only these.
+
+    Returns what `drawn` does, and `first`: how many rows of a split they are of, if not of all.
+    """
+    kept = _Kept.of_dataset(scanner)
+    if kept is not None and (found := kept.read()) is not None:
+        return found
+    progress.begin("reading the first rows", None)
+    first = profile_splits(scanner, 1, progress, most=_FIRST_ROWS)
+    some = {**drawn(stats_report(scanner, first), columns), "first": _FIRST_ROWS}
+    if publish is None:
+        return some
+    publish(some)
+    progress.begin("reading", total)
+    made = {**drawn(stats_report(scanner, profile_splits(scanner, 1, progress)), columns), "first": None}
+    if kept is not None:
+        kept.write(made)
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """Rows that are compared with others.
+
+    Attributes:
+        name: for the page.
+        scanner: of the files.
+        split: of which the rows are; None for all.
+        columns: by name.
+    """
+
+    name: str
+    scanner: Scanner
+    split: str | None
+    columns: Mapping[str, ScanColumn]
+
+
+def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
+    """Two sets of rows by distribution: what `drawn` does of both, and by feature how far apart they are; of
+    two whole datasets that have keys, also what became of the rows.
+    """
+    progress.begin("reading", None)
+    before, after = (_profile_of(side, progress) for side in sides)
+    reports = [
+        stats_report(side.scanner, {side.name: profile})
+        for side, profile in zip(sides, (before, after), strict=True)
+    ]
+    report = StatsReport(splits=tuple(split for one in reports for split in one.splits), shared=())
+    measures: list[dict[str, Any]] = [
+        {
+            "key": _text_of_key(key),
+            "of": what,
+            "distance": distance,
+            "at": at,
+            "different": distance > THRESHOLD,
+        }
+        for key, what, distance, at in distances(before, after)
+    ]
+    keys = None
+    if all(side.split is None for side in sides):
+        old, new = (Keyed.of(side.scanner) for side in sides)
+        if old is not None and new is not None:
+            progress.begin("comparing keys", None)
+            keys = asdict(by_key(old, new))
+    return {
+        **drawn(report, sides[0].columns),
+        "measures": sorted(measures, key=lambda measure: -measure["distance"]),
+        "empty": [
+            side.name for side, profile in zip(sides, (before, after), strict=True) if not profile.rows
+        ],
+        "keys": keys,
+    }
+
+
+def _profile_of(side: Side, progress: JobProgress) -> Profile:
+    if side.split is None:
+        return profile_all(side.scanner, 1, progress)
+    return profile_splits(side.scanner, 1, progress, only=side.split)[side.split]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The statistics that a dataset keeps.
+
+    Attributes:
+        path: of their file.
+        of: what they are of: other rows, another schema or another version have others.
+    """
+
+    path: Location
+    of: list[str]
+
+    @classmethod
+    def of_dataset(cls, scanner: Scanner) -> _Kept | None:
+        """Those of a dataset of this machine, if these are all of its files; else they are not kept."""
+        manifest, schema, folder = scanner.manifest, scanner.schema, scanner.paths[0].parent
+        if manifest is None or schema is None or not isinstance(folder, LocalPath):
+            return None
+        if manifest.files != {path.name for path in scanner.paths}:
+            return None
+        return cls(folder / STATISTICS_FILE, [_FORMAT, __version__, manifest.identity, schema.fingerprint])
+
+    def read(self) -> dict[str, Any] | None:
+        """The statistics, if they are there and of the same."""
+        try:
+            stored = json.loads(read_text(self.path, _MOST_BYTES), parse_constant=_no_constant)
+            return stored["statistics"] if stored["of"] == self.of and _fits(stored["statistics"]) else None
+        except (StoreError, SpecError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            return None  # another program wrote it
+
+    def write(self, made: dict[str, Any]) -> None:
+        """Keeps statistics; a dataset that may only be read keeps none."""
+        text = json.dumps({"of": self.of, "statistics": made})
+        if len(text) > _MOST_BYTES:
+            return
+        with suppress(StoreError, SpecError, OSError), output_file(self.path, force=True) as file:
+            file.write_text(text, encoding="utf-8")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)  # such as NaN, which is no JSON
+
+
+def _fits(made: Any) -> bool:
+    """Whether they are as `drawn` makes them: the page looks no further. Raises for some that are not."""
+    features, names = made["features"], {split["name"] for split in made["splits"]}
+    charts = [
+        chart
+        for feature in features
+        for name, split in feature["splits"].items()
+        if name in names and split["facts"] is not None and split["warnings"] is not None
+        for chart in split["charts"]
+    ]
+    return (
+        all(isinstance(feature[part], str) for feature in features for part in ("key", "name", "about"))
+        and all(isinstance(feature["column"], (str, type(None))) for feature in features)
+        and all(
+            isinstance(split["rows"], int) and isinstance(split["title"], str) for split in made["splits"]
+        )
+        and all(
+            isinstance(text, str) and isinstance(count, int) and isinstance(where, (str, type(None)))
+            for chart in charts
+            for text, count, where in chart["bars"]
+        )
+        and all(isinstance(made[part], list) for part in ("warnings", "problems"))
+    )
+
+
+def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, Any]:
+    """A report for the page.
+
+    Args:
+        columns: by name, for the conditions; a feature without one has none.
+    """
+    features: dict[FeatureKey, dict[str, Any]] = {}
+    by_key = {key: column for column in columns.values() for key in _keys_of(column)}
+    for split in report.splits:
+        for feature in split.features:
+            key = _key_of(feature)
+            column = by_key.get(key)
+            described = features.setdefault(key, _described(feature, column))
+            described["splits"][split.split] = {
+                "facts": list(formatting.facts(feature, split)),
+                "charts": list(_charts(feature, column, split.rows)),
+                "warnings": feature.warnings,
+            }
+    return {
+        "splits": [
+            {
+                "name": split.split,
+                "rows": split.rows,
+                "title": formatting.title(split),
+                "copies": split.copies.value,
+            }
+            for split in report.splits
+        ],
+        "warnings": report.warnings,
+        "problems": [str(problem) for split in report.splits for problem in split.problems],
+        "features": list(features.values()),
+    }
+
+
+def _key_of(feature: FeatureSummary) -> FeatureKey:
+    return feature.section == "sequence", feature.key
+
+
+def _keys_of(column: ScanColumn) -> Iterator[FeatureKey]:
+    """The key under which the values of a column are stored, unless there are several."""
+    if isinstance(column, KeyColumn):
+        yield column.key
+    elif len(column.features) == 1 and len(column.features[0].feature.columns()) == 1:
+        of_table = column.features[0]
+        yield of_table.section == "sequence", of_table.feature.columns()[0].key
+
+
+def _described(feature: FeatureSummary, column: ScanColumn | None) -> dict[str, Any]:
+    stored = "" if feature.key == feature.feature else f", stored as {feature.key}"
+    return {
+        "key": _text_of_key(_key_of(feature)),
+        "name": feature.feature,
+        "column": None if column is None else column.name,
+        "about": f"{feature.kind}, {feature.section}{stored}",
+        "splits": {},
+    }
+
+
+def _text_of_key(key: FeatureKey) -> str:
+    """A key for the page, which only compares it."""
+    return f"{'sequence' if key[0] else 'features'}/{key[1]}"
+
+
+def _charts(feature: FeatureSummary, column: ScanColumn | None, rows: int) -> Iterator[dict[str, Any]]:
+    """What a chart is of, whether it is of `counts` or a `histogram`, its bars, and of counts their whole."""
+    made = _Conditions(feature, column)
+    classes, common = feature.classes, feature.common
+    has_names = classes is not None and classes.named
+    if not has_names and feature.numbers is not None and feature.numbers.histogram is not None:
+        bars = _bars(feature.numbers.histogram, made.of_numbers, of_integers=feature.kind == "int64")
+        yield {"of": "values", "is": "histogram", "bars": bars}
+    counts = classes.counts if classes else common.top if common else ()
+    others = classes.unnamed if classes else common.others if common else 0
+    if counts and (classes or counts[0][1] > 1):
+        is_single = feature.lengths is None or feature.lengths.max <= 1
+        yield {
+            "of": "classes" if has_names else "different values" if classes else "most frequent values",
+            "is": "counts",
+            "bars": [(str(value), times, made.of_value(value)) for value, times in counts],
+            "in": "rows" if is_single else "values",
+            "whole": others + sum(times for _, times in counts),
+        }
+    sizes = feature.strings.sizes if feature.strings is not None else None
+    spreads: tuple[tuple[str, SizeSummary | None, Callable[[Test], str | None]], ...] = (
+        ("bytes", sizes, made.of_sizes),
+        ("lengths of lists", feature.lengths, made.of_lengths),
+        ("steps", feature.steps, lambda test: None),
+    )
+    for what, spread, condition in spreads:
+        if spread is not None and spread.histogram is not None and spread.min < spread.max:
+            yield {"of": what, "is": "histogram", "bars": _bars(spread.histogram, condition)}
+    absent = feature.missing + feature.no_kind + feature.empty
+    if absent:
+        bar = ("missing", absent, made.of_missing(feature))
+        yield {"of": "without a value", "is": "counts", "bars": [bar], "in": "rows", "whole": rows}
+
+
+def _bars(
+    histogram: Histogram, condition: Callable[[Test], str | None], *, of_integers: bool = True
+) -> list[Bar]:
+    last = len(histogram.counts) - 1
+    bins = zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
+    bars = []
+    for place, (low, high, count) in enumerate(bins):
+        text, test = (_integers if of_integers else _floats)(low, high, with_high=place == last)
+        bars.append((text, count, condition(test)))
+    return bars
+
+
+def _integers(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
+    """The text of a bin of integers, whose edges lie between them, or are some that have no half, and whether
+    a value is in it. A float is not compared: it has no integers from 2^53 on."""
+    between = low % 1 == high % 1 == 0.5
+    first, stop = math.ceil(low), math.floor(high) - (high % 1 == 0 and not with_high)
+    if first == stop:
+        return f"{first:,}", lambda value: f"{value} = {first}"
+    text = f"{first:,} to {stop:,}" if between else f"{formatting.figure(low)} to {formatting.figure(high)}"
+    return text, lambda value: f"{value} >= {first} AND {value} <= {stop}"
+
+
+def _floats(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
+    text, below = f"{formatting.figure(low)} to {formatting.figure(high)}", "<=" if with_high else "<"
+    return text, lambda value: f"{value} >= {_double(low)} AND {value} {below} {_double(high)}"
+
+
+def _double(number: float) -> str:
+    text = repr(float(number))
+    return text if "e" in text else f"{text}e0"  # without it, SQL takes it for a decimal number
+
+
+class _Conditions:
+    """Conditions in SQL on a column, for the bars of its feature; None where SQL cannot tell."""
+
+    def __init__(self, feature: FeatureSummary, column: ScanColumn | None) -> None:
+        self._type = None if column is None else column.type
+        self._name = "" if column is None else '"' + column.name.replace('"', '""') + '"'
+        self._in_steps = feature.steps is not None
+
+    @property
+    def _item(self) -> Any:
+        """The type of values, or of items of lists that are in no other; None of others."""
+        if self._type is None or not is_list_type(self._type):
+            return self._type
+        return None if is_list_type(self._type.value_type) or self._in_steps else self._type.value_type
+
+    def of_value(self, value: int | float | str) -> str | None:
+        types, item = arrow().types, self._item
+        if item is None:
+            return None
+        if types.is_dictionary(item) or types.is_large_string(item) or types.is_string(item):
+            if len(str(value).encode()) > SHOWN:  # of which only the first bytes are known
+                return None
+            text = "'" + str(value).replace("'", "''") + "'"
+            return self._has(lambda item: f"{item} = {text}")
+        if types.is_boolean(item):
+            return self._has(lambda item: f"CAST({item} AS INTEGER) = {value}")
+        if isinstance(value, int) and types.is_integer(item):
+            return self._has(lambda item: f"{item} = {value}")
+        return None
+
+    def of_numbers(self, between: Test) -> str | None:
+        types, item = arrow().types, self._item
+        if item is None or not (types.is_integer(item) or types.is_floating(item)):
+            return None
+        return self._has(between)
+
+    def _has(self, test: Test) -> str:
+        """The condition that a value, or an item of a list, passes a test."""
+        if not is_list_type(self._type):
+            return test(self._name)
+        return f"len([item FOR item IN {self._name} IF {test('item')}]) > 0"
+
+    def of_sizes(self, between: Test) -> str | None:
+        types = arrow().types
+        if self._type is None:
+            return None
+        if types.is_large_string(self._type) or types.is_string(self._type):
+            return between(f"strlen({self._name})")
+        if types.is_large_binary(self._type) or types.is_binary(self._type):
+            return between(f"octet_length({self._name})")
+        return None
+
+    def of_lengths(self, between: Test) -> str | None:
+        return None if self._item is None or not is_list_type(self._type) else between(f"len({self._name})")
+
+    def of_missing(self, feature: FeatureSummary) -> str | None:
+        """Of rows without a value: lists may be missing, or have no items."""
+        if self._type is None or self._in_steps:
+            return None
+        if is_list_type(self._type):
+            return f"({self._name} IS NULL OR len({self._name}) = 0)"
+        return f"{self._name} IS NULL" if not feature.empty and not feature.no_kind else None

@@ -1,0 +1,418 @@
+"""What the page shows of files: their columns, rows, single records, images and sounds."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from recordspec.errors import Problem, RecordError, RecordspecError
+from recordspec.locations import LocalPath
+from recordspec.schema.schema import Schema
+from recordspec.store.expand import Files
+from recordspec.store.manifest import FILE as MANIFEST_FILE
+from recordspec.store.scan import RowBatch, Scanner, UnreadableRecord
+from recordspec.tables.column_types import type_text
+from recordspec.tables.query import Query
+from recordspec.tables.scan_columns import ColumnReader, ScanColumn, columns_of, is_picture
+from recordspec.tables.show import RecordViewer
+from recordspec.viewer.boxes import BoxesOfImage, boxes_of_images
+from recordspec.viewer.cells import cell, item_at
+from recordspec.viewer.distributions import Side, compared, statistics
+from recordspec.viewer.jobs import Job, JobProgress, Jobs
+from recordspec.viewer.media_previews import Media, medium
+from recordspec.viewer.problems import problems
+from recordspec.viewer.row_pages import NumberedRows, PlacedRows
+from recordspec.viewer.selection import Choice, Selection
+from recordspec.wire.file_types import compression_of
+from recordspec.wire.framing import masked_crc
+
+if TYPE_CHECKING:
+    from recordspec.viewer.batches import ModelBatches
+
+# Rows as cells, and themselves.
+ReadRows = tuple["list[dict[str, Any]]", "list[PlacedRows]"]
+# Rows of a page.
+MOST_ROWS = 100
+# Bytes of rows that are kept in memory after they were shown.
+_MOST_RECENT = 32 << 20
+# Bytes of a record of which all is shown as it is stored; of a larger one, the beginnings of values.
+_MOST_STORED = 1 << 18
+# Bytes of a record of which the page shows the hexadecimal.
+_RAW = 1 << 12
+
+
+class NotThereError(LookupError):
+    """What a request names is not there."""
+
+
+class ViewedFiles:
+    """Files that were named when the viewer was started: it opens no others.
+
+    Args:
+        files: paths, folders or patterns.
+        schema: of the rows; by default the one beside the files.
+        other: files with which these may be compared.
+        batches: those that a config gives a model.
+
+    Raises StoreError without files, or for blocks without a schema.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        schema: Schema | None = None,
+        *,
+        other: ViewedFiles | None = None,
+        batches: ModelBatches | None = None,
+    ) -> None:
+        self._files, self._schema = files, schema
+        self._other, self.batches = other, batches
+        self._lock, self._batching = threading.Lock(), threading.Lock()
+        self._open()
+
+    def _open(self) -> None:
+        self.scanner = Scanner.of_rows(self._files, self._schema)
+        self.splits = list(dict.fromkeys(self.scanner.splits.values()))
+        self._rows: dict[str | None, NumberedRows] = {}
+        self._jobs, self._searches, self._pages = Jobs(), Jobs(are_brief=True), Jobs(most=4, are_brief=True)
+        self._recent: tuple[str | None, list[PlacedRows]] = (None, [])
+        for name in ("columns", "_reader", "_viewers", "_boxes"):
+            self.__dict__.pop(name, None)
+        self._stamp = self._stamp_now()
+
+    def _stamp_now(self) -> list[tuple[int, int]]:
+        """The sizes and times of the first files and of the manifest, which change when a dataset does.
+
+        Of files in a store only that of the manifest, since each takes a request.
+        """
+        paths, stamps = self.scanner.paths, []
+        first = [] if self._is_remote else paths[:MOST_ROWS]
+        for path in (*first, paths[0].parent / MANIFEST_FILE):
+            with suppress(OSError, RecordspecError):  # a missing one tells who reads it
+                status = path.stat()
+                stamps.append((status.st_size, status.st_mtime_ns))
+        return stamps
+
+    @cached_property
+    def columns(self) -> dict[str, ScanColumn]:
+        """The columns by name."""
+        return columns_of(self.scanner, is_decoded=False, binary=frozenset())
+
+    @cached_property
+    def _reader(self) -> ColumnReader:
+        return ColumnReader(list(self.columns.values()), self.scanner)
+
+    @cached_property
+    def _viewers(self) -> dict[str, RecordViewer]:
+        """What shows the records as they are stored, by style."""
+        query = Query(spec=self.scanner.schema)
+        return {style: RecordViewer(self._files, query, style=style) for style in ("full", "short")}
+
+    def described(self) -> dict[str, Any]:
+        """The files, their splits and their columns; and how many rows there are, if that is known.
+
+        Files that have changed since the last call, which the page makes when it is loaded, are opened again.
+        """
+        if self._stamp_now() != self._stamp:
+            self._open()
+        return {
+            "name": self._name,
+            "files": [str(path) for path in self.scanner.paths[:MOST_ROWS]],
+            "count": len(self.scanner.paths),
+            "splits": self.splits,
+            "columns": [self._described(name, column) for name, column in self.columns.items()],
+            "total": self.numbered(None).total,
+            "sides": [*self.sides],
+            "batches": None if self.batches is None else self.batches.described(),
+            "compressed": self._is_compressed,
+            "remote": self._is_remote,
+        }
+
+    @property
+    def _name(self) -> str:
+        """The folder of the files, or how many they are."""
+        folders = {path.parent for path in self.scanner.paths}
+        return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.paths):,} files"
+
+    @property
+    def _is_remote(self) -> bool:
+        return not isinstance(self.scanner.paths[0], LocalPath)
+
+    @property
+    def _is_compressed(self) -> bool:
+        with suppress(RecordError):  # of a file that is none, its rows tell why
+            return compression_of(self.scanner.paths[0]) != "none"
+        return False
+
+    def _described(self, name: str, column: ScanColumn) -> dict[str, Any]:
+        described: dict[str, Any] = {"name": name, "type": type_text(column.type)}
+        if column.features:
+            described["kind"] = column.features[0].feature.kind
+        if name in self._boxes:
+            described["boxes"] = self._boxes[name].image
+        return described
+
+    @cached_property
+    def _boxes(self) -> dict[str, BoxesOfImage]:
+        """The columns of boxes in images of another column."""
+        schema = self.scanner.schema
+        return {} if schema is None else boxes_of_images(schema, self.columns)
+
+    @property
+    def sides(self) -> dict[str, Side]:
+        """What can be compared, by name: the splits, all rows, and the same of the other files."""
+        sides = {}
+        for viewed, of in ((self, ""), (self._other, " of the other files")):
+            if viewed is not None:
+                for split in [*viewed.splits, None] if len(viewed.splits) > 1 else [None]:
+                    name = f"{'all rows' if split is None else split}{of}"
+                    name += " (of all splits)" * (name in sides)
+                    sides[name] = Side(name=name, scanner=viewed.scanner, split=split, columns=viewed.columns)
+        return sides
+
+    def statistics(self, seen: int, *, first: bool) -> dict[str, Any]:
+        """The statistics so far, unless they are of the version that was seen, or only of the first rows; see
+        `statistics`."""
+        job = self._jobs.of(
+            ("statistics", first),
+            lambda progress, publish: statistics(
+                self.scanner, self.columns, self.numbered(None).total, progress, None if first else publish
+            ),
+        )
+        return self._answer(job, seen)
+
+    def problems(self) -> dict[str, Any]:
+        """What is wrong with the files, once all are read; see `problems`."""
+        job = self._jobs.of(
+            "problems",
+            lambda progress, _: problems(self._files, self.scanner, self.numbered(None), progress),
+        )
+        return self._answer(job)
+
+    def compared(self, old: str, new: str) -> dict[str, Any]:
+        """How two sides differ, once both are read; see `compared`. Raises NotThereError."""
+        for name in (old, new):
+            if name not in self.sides:
+                raise NotThereError(name)
+        sides = self.sides[old], self.sides[new]
+        return self._answer(self._jobs.of((old, new), lambda progress, _: compared(sides, progress)))
+
+    def batch(self, split: str, epoch: int, step: int) -> dict[str, Any]:
+        """A batch as the model gets it, and what is stored of its rows; see `ModelBatches.batch`.
+
+        Raises NotThereError without a config.
+        """
+        batches = self.batches
+        if batches is None:
+            raise NotThereError("config")
+
+        def read(progress: JobProgress, _: Any) -> dict[str, Any]:
+            progress.begin("reading the batch", None)
+            with self._batching:
+                progress.advance(0)  # which of many that were asked for is still wanted?
+                return self._beside_stored(batches.batch(split, epoch, step), progress)
+
+        return self._answer(self._pages.of(("batch", split, epoch, step), read))
+
+    def _beside_stored(self, batch: dict[str, Any], progress: JobProgress) -> dict[str, Any]:
+        """A batch with its boxes, and with the stored rows where they are known."""
+        names = [column["name"] for column in batch["columns"]]
+        for place, name in enumerate(names):
+            if name in self._boxes and self._boxes[name].image in names:
+                batch["columns"][place]["boxes"] = self._boxes[name].image
+                for row in batch["rows"]:
+                    cells = dict(zip(names, row["cells"], strict=True))
+                    row["cells"][place] = self._boxes[name].of_batch(cells)
+        numbers = [row["row"] for row in batch["rows"]]
+        if None not in numbers:
+            stored, kept = self._read(self.numbered(batch["split"]).at(numbers, progress), progress)
+            self._recent = (batch["split"], kept)
+            for row, of_row in zip(batch["rows"], stored, strict=True):
+                row["stored"] = of_row
+        return batch
+
+    def _answer(self, job: Job[dict[str, Any]], seen: int = 0) -> dict[str, Any]:
+        value = job.wait(lambda: job.version > seen)
+        return {"value": value if job.version > seen else None, **job.described()}
+
+    def numbered(self, split: str | None) -> NumberedRows:
+        """The rows of a split, or of all files. Raises NotThereError for another split."""
+        if split not in (None, *self.splits):
+            raise NotThereError(split)
+        with self._lock:
+            if split not in self._rows:
+                self._rows[split] = NumberedRows(self.scanner, split)
+            return self._rows[split]
+
+    def page(self, split: str | None, choice: Choice, first: int, count: int) -> dict[str, Any]:
+        """Rows as cells; of one that cannot be read, why. Of a choice of rows, those that were found so far.
+
+        Raises SpecError for an invalid choice.
+        """
+        count = min(count, MOST_ROWS)
+        rows = self.numbered(split)
+        if not choice:
+            job = self._pages.of(
+                ("page", split, first, count),
+                lambda progress, _: self._read(rows.page(first, count, progress), progress),
+            )
+            return {
+                "first": first,
+                "rows": self._remembered(split, job.wait(lambda: False)),
+                "total": rows.total,
+                **job.described(),
+            }
+        searching = self._selecting(split, choice)
+        selection = searching.wait(
+            lambda: count > 0 and searching.value is not None and len(searching.value) >= first + count
+        )
+        if selection is None:
+            return {"first": first, "rows": [], "total": None, **searching.described()}
+        answer = {
+            "first": first,
+            "rows": [],
+            "total": len(selection),
+            "skipped": selection.skipped,
+            "ends": selection.ends,
+            **searching.described(),
+        }
+        numbers = tuple(selection.numbers(first, count))
+        if numbers:
+            reading = self._pages.of(
+                ("rows", split, numbers),
+                lambda progress, _: self._read(rows.at(numbers, progress), progress),
+            )
+            answer["rows"] = self._remembered(split, reading.wait(lambda: False))
+            answer["done"] = answer["done"] and reading.is_whole
+        return answer
+
+    def _read(self, page: list[PlacedRows], progress: JobProgress) -> ReadRows:
+        """Rows as cells, and themselves, unless they are large."""
+        size = sum(rows.item.bytes for rows in page if isinstance(rows.item, RowBatch))
+        kept = [
+            replace(rows, item=rows.item.kept()) if isinstance(rows.item, RowBatch) else rows
+            for rows in (page if size <= _MOST_RECENT else ())
+        ]
+        return list(self._shown(page, progress)), kept
+
+    def _remembered(self, split: str | None, read: ReadRows | None) -> list[dict[str, Any]]:
+        """The cells of rows, which are remembered, since the page asks for their images next."""
+        if read is None:
+            return []
+        self._recent = (split, read[1])
+        return read[0]
+
+    def _row(self, split: str | None, number: int) -> RowBatch | UnreadableRecord:
+        """A row, one of the last that were shown or read again. Raises NotThereError."""
+        of_split, recent = self._recent
+        page = [
+            rows for rows in recent if split == of_split and rows.first <= number < rows.first + len(rows)
+        ]
+        for rows in page or self.numbered(split).page(number, 1):
+            return rows.part(number, number + 1).item
+        raise NotThereError(f"row {number}")
+
+    def _selecting(self, split: str | None, choice: Choice) -> Job[Selection]:
+        def select(progress: JobProgress, publish: Callable[[Selection], None]) -> Selection:
+            selection = Selection(choice, self.numbered(split), self.scanner, self.columns)
+            publish(selection)
+            selection.find(progress)
+            return selection
+
+        return self._searches.of((split, choice), select)
+
+    def _shown(self, page: list[PlacedRows], progress: JobProgress) -> Iterator[dict[str, Any]]:
+        for rows in page:
+            if isinstance(rows.item, UnreadableRecord):
+                yield {"row": rows.first, "problems": _texts(rows.item.problems)}
+                continue
+            made, error = self._reader.made(rows.item)
+            number = rows.first
+            for batch in made:
+                for index in range(len(batch)):
+                    progress.advance(0)  # is the page still wanted?
+                    yield {"row": number, "cells": self._cells(batch, index)}
+                    number += 1
+            if error is not None:
+                yield {"row": number, "problems": _texts(error.problems)}
+                left = rows.part(number + 1, rows.first + len(rows))
+                if number + 1 < rows.first + len(rows):
+                    yield from self._shown([left], progress)
+
+    def _cells(self, batch: Any, index: int, *, whole: bool = False) -> list[Any]:
+        row = {name: batch.column(place)[index] for place, name in enumerate(self.columns)}
+        return [
+            self._boxes[name].cell(row)
+            if name in self._boxes and value.is_valid
+            else cell(value, is_picture=is_picture(self.columns[name]), whole=whole)
+            for name, value in row.items()
+        ]
+
+    def record(self, split: str | None, row: int) -> dict[str, Any]:
+        """A row on its own: all its features, its place, and its bytes. Raises NotThereError."""
+        item = self._row(split, row)
+        if isinstance(item, UnreadableRecord):
+            return {
+                "row": row,
+                "problems": _texts(item.problems),
+                "offset": item.offset,
+                "record": item.number,
+            }
+        data = item.data(0)
+        viewer = self._viewers["full" if len(data) <= _MOST_STORED else "short"]
+        made, error = self._reader.made(item)
+        number = int(item.numbers[0])
+        return {
+            "row": row,
+            "file": str(item.path),
+            "split": self.scanner.splits[item.path],
+            "record": int(item.records[0]),
+            "row_of_block": None if item.block_rows is None else int(item.block_rows[0]),
+            "offset": int(item.offsets[0]),
+            "length": int(item.sizes[0]) if len(item.sizes) == 1 else len(data),
+            "crc": f"{masked_crc([data]):08x}",
+            "cells": self._cells(made[0], 0, whole=True) if made else None,
+            "problems": [] if error is None else _texts(error.problems),
+            "stored": {
+                name: _in_json(value)
+                for name, value in viewer.shown(item, 0).items()
+                if name not in ("file", "record", "row")
+            },
+            "bytes": bytes(data[:_RAW]).hex(),
+            "command": f"recordspec show {shlex.quote(str(item.path))} --record {number}",
+        }
+
+    def medium(self, split: str | None, row: int, column: str, place: list[int], *, large: bool) -> Media:
+        """An image or a sound of a row, re-encoded.
+
+        Raises NotThereError, and RecordError if it cannot be decoded.
+        """
+        chosen, item = self.columns.get(column), self._row(split, row)
+        if chosen is None or isinstance(item, UnreadableRecord):
+            raise NotThereError(f"row {row}")
+        made, error = ColumnReader([chosen], self.scanner).made(item)
+        if error is not None:
+            raise error
+        try:
+            return medium(item_at(made[0].column(0)[0], place), large=large)
+        except IndexError:
+            raise NotThereError(f"item {place}") from None
+
+
+def _in_json(value: Any) -> Any:
+    """A value with NaN and infinities, which JSON does not have, as text."""
+    if isinstance(value, Mapping):
+        return {name: _in_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_in_json(item) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+
+
+def _texts(problems: tuple[Problem, ...]) -> list[str]:
+    return [str(problem) for problem in problems]

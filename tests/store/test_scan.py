@@ -1,0 +1,132 @@
+"""Scans: what is found does not depend on ranges or processes, and blocks are unpacked as far as they can be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordspec as rs
+from examples import example as example_of
+from examples import file_of
+from recordspec._tf import tf
+from recordspec.integrity.check import check
+from recordspec.store import scan
+from recordspec.store.expand import expand
+from recordspec.store.shards import File, shard_files
+from recordspec.wire.framing import framed
+from selection import scaled
+
+SCHEMA = rs.Schema.loads(
+    "schema: few\nfeatures:\n  n: {dtype: int64}\n  words: {kind: var_len, dtype: string}\n"
+)
+
+
+def example(**values) -> bytes:
+    kinds = {
+        key: tf.train.Feature(bytes_list=tf.train.BytesList(value=value))
+        if value and isinstance(value[0], bytes)
+        else tf.train.Feature(int64_list=tf.train.Int64List(value=value))
+        for key, value in values.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=kinds)).SerializeToString()
+
+
+RECORDS = st.sampled_from(
+    [
+        example(n=[1], words=[b"a", b"b"]),
+        example(n=[1], words=[b""]),
+        example(n=[2, 3]),
+        example(n=[b"two"]),
+        example(words=[b"x"]),
+        example(n=[4], words=[], other=[5]),
+        example(n=[4], another=[b"z"]),
+        b"\xff" * 9,
+    ]
+)
+
+
+@given(st.lists(RECORDS, max_size=20), st.integers(1, 200), st.data())
+@settings(max_examples=scaled(150))
+def test_a_file_in_stretches_of_any_size_gives_the_same_report(tmp_path_factory, records, size, chosen):
+    data = bytearray(b"".join(map(framed, records)))
+    if data and chosen.draw(st.booleans()):
+        data[chosen.draw(st.integers(0, len(data) - 1))] ^= 1
+    path = tmp_path_factory.mktemp("rows") / "records"
+    path.write_bytes(data)
+    whole = check([File(path=path)], SCHEMA, examples=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "_RANGE", size)
+        assert check([File(path=path)], SCHEMA, examples=2) == whole
+
+
+CODES = [("rows", ["missing", "count", "record"]), ({"blocks": 3}, ["record"])]
+
+
+@pytest.mark.parametrize(("layout", "codes"), CODES, ids=["rows", "blocks"])
+def test_two_processes_find_what_one_finds(tmp_path, layout, codes):
+    rows = [{"n": number, "words": ["a"] * (number % 3)} for number in range(40)]
+    rs.write(SCHEMA, rows, tmp_path / "data", shards=3, key=None, layout=layout, progress=False)
+    paths = expand(tmp_path / "data")
+    data = bytearray(paths[1].read_bytes())
+    data[-10] ^= 1
+    paths[1].write_bytes(data)
+    wanted = rs.Schema.loads("schema: few\nfeatures:\n  n: {dtype: int64}\n  words: {dtype: string}\n")
+    files = tuple(
+        File(path=file.path, shard=file.shard, block=file.block) for file in shard_files(paths, SCHEMA)
+    )
+    found = check(files, wanted, examples=2, jobs=2)
+    assert found == check(files, wanted, examples=2, jobs=1)
+    assert (found.files, found.rows, [group.code for group in found.groups.values()]) == (3, 40, codes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "_RANGE", 50)
+        assert check(files, wanted, examples=2, jobs=2) == found
+
+
+PAIRS = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: int64}")
+
+
+def block(**features: list[int]) -> bytes:
+    return example_of({key.replace("rows", "/rows"): ("int64", values) for key, values in features.items()})
+
+
+def test_rows_of_blocks_of_which_some_have_none(tmp_path):
+    blocks = [
+        block(rows=[2], a=[1, 2], b=[3, 4]),
+        block(rows=[3], a=[1, 2], b=[3]),
+        block(a=[1]),
+        block(rows=[1], a=[5], b=[6]),
+        block(rows=[1], a=[7], b=[8]),
+    ]
+    path = file_of(tmp_path / "f", blocks)
+    offsets = [sum(len(framed(one)) for one in blocks[:number]) for number in range(6)]
+    first, second, third, last = scan.scan(scan.FileRange(path=path, blocks=PAIRS))
+    values = [
+        [
+            (int(row["a"]), int(row["b"]))
+            for row in (PAIRS.decode(bytes(batch.data(n))) for n in range(len(batch)))
+        ]
+        for batch in (first, last)
+    ]
+    assert values == [[(1, 3), (2, 4)], [(5, 6), (7, 8)]]
+    assert (first.records.tolist(), first.block_rows.tolist(), first.numbers.tolist()) == (
+        [0] * 2,
+        [0, 1],
+        [0, 1],
+    )
+    assert (last.records.tolist(), last.block_rows.tolist(), last.numbers.tolist()) == (
+        [3, 4],
+        [0, 0],
+        [2, 3],
+    )
+    assert (first.end, second.end, last.end) == ((1, offsets[1]), (2, offsets[2]), (5, offsets[5]))
+    assert last.place(1) == f"{path}: record 4 at byte {offsets[4]}, row 0"
+    assert [(one.number, one.size) for one in (second, third)] == [(1, len(blocks[1])), (2, len(blocks[2]))]
+    places = [f"{path}: record {number} at byte {offsets[number]}: " for number in (1, 2)]
+    assert [list(map(str, one.problems)) for one in (second, third)] == [
+        [
+            f"{places[0]}features.a: expected 3 int64 in a block of 3 rows, got 2",
+            f"{places[0]}features.b: expected 3 int64 in a block of 3 rows, got 1",
+        ],
+        [f"{places[1]}/rows: expected a block of rows, got a record without"],
+    ]
