@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, PATH, json_option
+from recordspec.cli.options import PATH, json_option
 from recordspec.cli.output import print_json, print_rows, quiet_tensorflow, wants_json
 from recordspec.locations import Location
 
@@ -20,31 +19,25 @@ if TYPE_CHECKING:
 @click.argument("config", type=PATH)
 @click.option("--split", default="train", show_default=True, help="The split to read.")
 @click.option("--seconds", type=float, default=5.0, show_default=True, help="The time for each stage.")
-@click.option("--png", type=LOCAL_PATH, help="Draw the stages to this file.")
 @json_option
-def bench(config: Location, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
+def bench(config: Location, split: str, seconds: float, as_json: bool) -> None:
     """Measure how fast the dataset of CONFIG is read, stage by stage, and how well it is shuffled.
 
     \b
       recordspec bench configs/digits.yaml
-      recordspec bench configs/digits.yaml --split validation --png bench.png
+      recordspec bench configs/digits.yaml --split validation
 
     A stage is measured as the pipeline up to it. The limit is the stage that adds most to the time per row.
     Advice is given only if it was measured to be faster.
     """
-    from recordspec.cli.plot import check_plots, plot
     from recordspec.pipeline import Pipeline
 
-    if png is not None:
-        check_plots()  # before the measuring, which may take long
     pipeline = Pipeline.load(config)
     with quiet_tensorflow():
         measured = pipeline.bench(split, seconds=seconds)
     print_rows(map(_row, measured.stages), as_json, lambda: "\n".join(_lines(measured)))
     if wants_json(as_json):
         print_json(_summary(measured))
-    if png is not None:
-        plot(measured, png, f"{config}, {split}")
 
 
 def _row(stage: Any) -> dict[str, Any]:
