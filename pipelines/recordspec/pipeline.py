@@ -718,7 +718,7 @@ class Pipeline:
         seconds: float = 5.0,
         **options: Unpack[DatasetOptions],
     ) -> benching.Bench:
-        """Measures how fast `dataset` is, stage by stage, and how well it shuffles.
+        """Measures how fast `dataset` is, stage by stage.
 
         Args:
             split, map, filter, map_fit, options: as for `dataset`.
