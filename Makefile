@@ -191,6 +191,7 @@ types: $(LATEST)/ready
 bench: $(LATEST)/ready
 	$(LATEST)/bin/python benchmarks/tables.py
 	$(LATEST)/bin/python benchmarks/media.py
+	$(LATEST)/bin/python benchmarks/shuffling.py
 
 bench-write: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
 	$(BENCH)/bin/python benchmarks/write.py

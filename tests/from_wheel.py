@@ -15,7 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-EXTRAS = ("pandas", "polars", "soundfile", "matplotlib", "sklearn", "pytest")
+EXTRAS = ("pandas", "polars", "soundfile", "sklearn", "pytest")
 GOLDEN = Path(__file__).absolute().parent / "golden/format1"
 CONFIG = """
 schema: schema.yaml

@@ -1157,11 +1157,7 @@ WRITERS = {
 }
 # The names of the temporary files that `output_file` yields.
 TEMPORARY = {
-    *(
-        "cli/check.py: begun.write_text",
-        "inferring/inferred_config.py: fresh.write_text",
-        "cli/plot.py: figure.savefig",
-    ),
+    *("cli/check.py: begun.write_text", "inferring/inferred_config.py: fresh.write_text"),
     *(
         "cli/schemas.py: fresh.write_bytes",
         "cli/stats.py: fresh.write_text",
@@ -1188,7 +1184,7 @@ def test_single_files_are_written_in_one_place():
 def writes(call: ast.Call) -> bool:
     """Whether a call opens a file for writing by its name, as far as that can be seen."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    return name in ("write_text", "write_bytes", "savefig") or (name == "open" and has_mode(call, "wxa+"))
+    return name in ("write_text", "write_bytes") or (name == "open" and has_mode(call, "wxa+"))
 
 
 def has_mode(call: ast.Call, letters: str) -> bool:

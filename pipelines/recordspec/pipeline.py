@@ -729,7 +729,7 @@ class Pipeline:
         seconds: float = 5.0,
         **options: Unpack[DatasetOptions],
     ) -> benching.Bench:
-        """Measures how fast `dataset` is, stage by stage, and how well it shuffles.
+        """Measures how fast `dataset` is, stage by stage.
 
         Args:
             split, map, filter, map_fit, options: as for `dataset`.
@@ -770,11 +770,8 @@ class Pipeline:
           have the same size in a request. Zeros and empty strings of a sparse feature are absent.
         - `examples` has the argument `examples`, string `[n]`: records as they are stored, without
           targets or weights.
-        - `classify` of a model of classes, or `regress` of one with one number, for these methods of
-          TensorFlow Serving: `inputs`, string `[n]`, are Examples with the names of features as keys, the
-          names of classes, and the texts of dates. There is none for a SequenceExample.
 
-        Features with a `default`, and lists, may be left out: in Examples, of every single row; in a request
+        Features with a `default`, and lists, may be left out: in records, of every single row; in a request
         of plain tensors, of all rows. There NaN is a missing float, and an empty text a missing date. The
         loaded model has the function `predict` with these defaults.
 

@@ -1,10 +1,8 @@
-"""`recordspec stats`: what it takes, and the charts of `cli.plot`."""
+"""`recordspec stats`: what it takes."""
 
 from __future__ import annotations
 
 import json
-
-import pytest
 
 from labelled_rows import LABELLED, labelled
 from shell import run_here as run
@@ -29,11 +27,3 @@ def test_a_config_means_its_data(tmp_path):
     lines = run("stats", tmp_path / "c.yaml").stdout
     assert lines == run("stats", tmp_path / "data").stdout
     assert json.loads(lines.splitlines()[2])["classes"]["counts"] == [["cat", 40], ["dog", 20], ["fox", 0]]
-
-
-@pytest.mark.slow
-def test_a_picture_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    labelled(tmp_path / "data")
-    assert run("stats", tmp_path / "data", "--png", tmp_path / "p.png").returncode == 0
-    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")

@@ -10,14 +10,51 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sorted_rows import FORMS, ROWS, SCHEMA, SHUFFLE, how, written
 
 import recordspec as rs
+from recordspec.order.read_options import Read
 from recordspec.order.read_plan import plan_files
 from recordspec.reading import bench as benching
-from recordspec.reading.bench import Advice, Stage, bench
+from recordspec.reading.bench import Stage, bench
+from recordspec.schema.options import from_python
 from recordspec.store.expand import expand
 from shell import run_here
+
+SCHEMA = rs.Schema.loads("""
+schema: moods
+features:
+  id: int64
+  words: {kind: var_len, dtype: string}
+  mood: {kind: label, names: [calm, glad, angry, sad]}
+  filler: {kind: fixed_len, dtype: string, default: ""}
+""")
+ROWS = 2000
+FORMS = {"rows": ("rows", 0), "blocks": ({"blocks": 64}, 0), "large": ("rows", 9000)}
+CONFIG = """
+schema: schema.yaml
+data: data
+read:
+  batch: 32
+  shuffle: {buffer: 100, seed: 7}
+fit: {inputs: id, targets: mood}
+"""
+SHUFFLE = {"buffer": 100, "seed": 7}
+
+
+def how(**options) -> Read:
+    return from_python(Read, {"batch": 32, **options})
+
+
+def written(folder: Path, layout: str | dict[str, int], filler: int) -> Path:
+    """A dataset of 3 shards; its schema and config are in the folder, too."""
+    rows = [
+        {"id": index, "words": ["w"] * (index % 3), "mood": index % 4, "filler": "x" * filler}
+        for index in range(ROWS)
+    ]
+    rs.write(SCHEMA, rows, folder / "data", shards=3, layout=layout)
+    SCHEMA.dump(folder / "schema.yaml")
+    (folder / "config.yaml").write_text(CONFIG)
+    return folder / "data"
 
 
 @pytest.fixture(scope="module", params=FORMS.values(), ids=FORMS)
@@ -47,8 +84,6 @@ def test_every_stage_is_measured(data, shuffle, batch):
         assert stage.bytes == size * stage.rows // ROWS
         assert stage.rate == stage.rows / stage.seconds
         assert stage.cores == stage.cpu / stage.seconds > 0
-    assert (found.neighbours is None) == (shuffle is None)
-    assert found.classes.rows <= ROWS
 
 
 def test_passes_that_are_short_are_counted_whole_and_long_ones_without_their_beginning(monkeypatch):
@@ -78,40 +113,9 @@ def test_the_stage_that_adds_most_is_the_limit():
 
 
 @in_rows
-def test_advice_is_what_was_faster_and_nothing_else(data, monkeypatch):
-    def stage(name: str, counts: object, what: object, seconds: float) -> Stage:
-        rates = {"prefetch: auto": 1.5, "batch: 128": 1.1}
-        return Stage(name=name, rows=int(1000 * rates.get(name, 1.0)), bytes=1, seconds=1.0, cpu=1.0)
-
-    monkeypatch.setattr(benching, "_stage", stage)
-    slow = how(batch=None, prefetch=None)
-    found = bench(slow, SCHEMA, plan_files(expand(data), SCHEMA), seconds=0.01)
-    assert found.advice == (Advice(option="prefetch: auto", gain=1.5),)
-    assert str(found.advice[0]) == "set `prefetch: auto` in `read:`: 1.5 times as many rows per second"
-
-
-@pytest.mark.parametrize(
-    ("limit", "options", "tried"),
-    [
-        ("read", {}, ["interleave: {parallel: auto}"]),
-        ("read", {"interleave": {"parallel": 2}}, ["interleave: {parallel: null}"]),
-        ("decode", {}, ["deterministic: false"]),
-        ("decode", {"deterministic": False}, []),
-        ("shuffle", {"batch": None, "prefetch": 0}, ["batch: 128", "prefetch: auto"]),
-    ],
-)
-def test_what_is_tried_can_be_set_in_a_config(data, limit, options, tried):
-    given, what = how(**options), plan_files(expand(data), SCHEMA)
-    trials = dict(benching._trials(given, what, limit))
-    assert list(trials) == tried
-    assert all(other != given for other in trials.values())
-
-
-@in_rows
 def test_a_pipeline_measures_a_split(data):
     found = rs.Pipeline.load(data.parent / "config.yaml").bench("train", seconds=0.02, prefetch=2)
     assert found.stages[-1].name == "whole"
-    assert found.classes.label == "mood"
 
 
 def test_no_rows_and_no_time_are_refused(tmp_path):
@@ -127,49 +131,18 @@ def test_no_rows_and_no_time_are_refused(tmp_path):
 
 @pytest.mark.slow
 @in_rows
-def test_the_command_prints_lines_of_json_and_draws(data, tmp_path):
-    done = run_here(
-        "bench", data.parent / "config.yaml", "--seconds", "0.02", "--png", tmp_path / "bench.png"
-    )
+def test_the_command_prints_lines_of_json(data):
+    done = run_here("bench", data.parent / "config.yaml", "--seconds", "0.02")
     assert (done.returncode, done.stderr) == (0, "")
     *stages, summary = map(json.loads, done.stdout.splitlines())
     assert [stage["stage"] for stage in stages][-2:] == ["map", "whole"]
     assert all(stage["rows/s"] > 0 and stage["MB/s"] > 0 and stage["CPU s/s"] > 0 for stage in stages)
-    assert summary.keys() == {"limit", "advice", "neighbours", "classes"}
-    assert summary["classes"]["label"] == "mood"
-    assert summary["neighbours"]["rows"] == ROWS
-    assert (tmp_path / "bench.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-
-
-def test_a_terminal_gets_sentences(capsys):
-    from recordspec.cli.bench import _lines
-    from recordspec.reading.bench import Bench
-    from recordspec.reading.shuffle_quality import Classes, Neighbours
-
-    found = Bench(
-        stages=(),
-        limit="decode",
-        advice=(),
-        neighbours=Neighbours(
-            rows=9, adjacent=0.125, adjacent_by_chance=0.25, apart=1234.0, apart_by_chance=3000.0
-        ),
-        classes=Classes(label="mood", rows=9000, same=0.5, same_on_disk=0.999, same_by_chance=0.25),
-    )
-    assert _lines(found) == [
-        "\nlimit: decode",
-        "no option that was tried makes it faster",
-        "neighbours are 1,234 rows apart on disk (a perfect shuffle: 3,000); 12.50% were neighbours there (a perfect shuffle: 25.00%)",
-        "50.0% of neighbours have the same `mood` (a perfect shuffle: 25.0%; on disk: 99.9%; of 9,000 rows)",
-    ]
+    assert summary.keys() == {"limit"}
+    assert summary["limit"] in [stage["stage"] for stage in stages]
 
 
 @in_rows
-def test_an_unknown_split_and_a_folder_that_is_not_there_are_told_in_a_line(data, tmp_path):
+def test_an_unknown_split_is_told_in_a_line(data):
     unknown = run_here("bench", data.parent / "config.yaml", "--split", "trian")
     assert (unknown.returncode, unknown.stdout) == (3, "")
     assert unknown.stderr == "expected train, got `trian` (did you mean `train`?)\n"
-    nowhere = run_here(
-        *("bench", data.parent / "config.yaml", "--seconds", "0.02", "--png", tmp_path / "none/bench.png")
-    )
-    assert nowhere.returncode == 3
-    assert nowhere.stderr == (f"{tmp_path}/none/bench.png: cannot write: no such file or directory\n")

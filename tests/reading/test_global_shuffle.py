@@ -275,17 +275,6 @@ def test_a_backup_resumes_a_training_at_its_step(pipeline, tmp_path):
         np.testing.assert_array_equal(resumed, wanted)
 
 
-def test_the_shuffle_of_the_bench_is_that_of_all_rows(pipeline):
-    measured = pipeline.bench("train", seconds=0.01)
-    order = [row for batch in epoch(pipeline, 0) for row in batch]
-    places = np.argsort([int(row["a"]) for row in pipeline.open("train")])[order]
-    apart = np.abs(np.diff(places))
-    assert measured.neighbours is not None
-    assert measured.neighbours.rows == len(ROWS)
-    assert measured.neighbours.apart == pytest.approx(apart.mean())
-    assert measured.neighbours.adjacent == pytest.approx((apart == 1).mean())
-
-
 def test_datasets_that_were_read_hold_no_files(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
     rs.write(schema, [{"id": number} for number in range(40)], tmp_path / "data", shards=20)

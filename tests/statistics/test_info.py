@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from some_records import example, write
 
 from recordspec.errors import SpecError
 from recordspec.statistics.info import info
 from recordspec.tables.query import Query
 from recordspec.tables.show import RecordViewer
+from some_records import example, write
 from third_party_data import DATA, needs_data
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from some_records import example, found, sequence_example, write
 
 import recordspec as rs
 from recordspec.errors import SpecError
 from recordspec.tables.export import export
 from recordspec.tables.query import Query
 from recordspec.tables.show import RecordViewer
+from some_records import example, found, sequence_example, write
 
 
 def test_indices_of_labels_that_have_no_name_are_digits(tmp_path):

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
-from some_records import example, write
 from test_export import LISTS, TEXTS, build, written
 
 import recordspec as rs
@@ -21,6 +20,7 @@ from recordspec.errors import RecordError, SpecError
 from recordspec.tables.export import export
 from recordspec.tables.query import Query
 from recordspec.tables.table_writers import CsvWriter, ParquetWriter, json_lines
+from some_records import example, write
 
 
 def bit_patterns(dtype: type[np.floating]) -> np.ndarray:

@@ -52,25 +52,10 @@ def value(one):
         return [value(item) for item in one]
     return base64.b64decode(one["b64"]) if isinstance(one, dict) and one.keys() == {"b64"} else one
 
-def example(row):
-    features = {}
-    for name, given in row.items():
-        given = value(given) if isinstance(given, list) else [value(given)]
-        given = [one.encode() if isinstance(one, str) else one for one in given]
-        kind, holder = "bytes_list", tf.train.BytesList
-        if given and isinstance(given[0], float):
-            kind, holder = "float_list", tf.train.FloatList
-        elif given and isinstance(given[0], int):
-            kind, holder = "int64_list", tf.train.Int64List
-        features[name] = tf.train.Feature(**{kind: holder(value=given)})
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
 def answer(request):  # as TensorFlow Serving reads a request of its REST API
     signature = model.signatures[request.get("signature_name", "serving_default")]
     types = signature.structured_input_signature[1]
-    if "examples" in request:
-        columns = {"inputs": [example(row) for row in request["examples"]]}
-    elif len(types) == 1:
+    if len(types) == 1:
         columns = {name: [value(row) for row in request["instances"]] for name in types}
     else:
         for row in request["instances"]:
@@ -147,28 +132,13 @@ def test_a_model_is_served_as_it_was_trained(pipeline, tmp_path):
     files = tf.data.Dataset.list_files(str(pipeline.data / "test-*"), shuffle=False)
     records = list(tf.data.TFRecordDataset(files).take(ASKED).as_numpy_iterator())
     coded = [{"b64": base64.b64encode(record).decode()} for record in records]
-    photos = [tf.train.Example.FromString(one).features.feature["photo"] for one in records]
-    examples = []
-    for row, (photo, absent) in enumerate(zip(photos, missing, strict=True)):
-        example = {name: text(columns[name][row]) for name in named}
-        for name in ("tags", "ids"):
-            example[name] = example[name][: columns[f"{name}_row_lengths"][row]]
-            if not example[name]:
-                del example[name]
-        example["photo"] = text(photo.bytes_list.value[0])
-        if absent:
-            del example["fare"]
-        examples.append(example)
-    by_name, by_record, found = served(
+    by_name, by_record = served(
         tmp_path,
         {"instances": rows},
         {"signature_name": "examples", "instances": coded},
-        {"signature_name": "classify", "examples": examples},
     )
     check(by_name)
     check(by_record)
-    np.testing.assert_array_equal(found["scores"], probabilities)
-    np.testing.assert_array_equal(found["classes"], expected["classes"])
     with pytest.raises(rs.StoreError, match=r"model` exists: give a folder that does not"):
         pipeline.export_model(model, tmp_path / "model")
 
@@ -179,30 +149,16 @@ def text(value):
     return {"b64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
-def test_signatures_have_the_methods_and_defaults_of_tensorflow_serving(pipeline, small, tmp_path):
-    def signatures(folder):
-        saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
-        return saved.meta_graphs[0].signature_def
-
+def test_signatures_have_the_methods_and_defaults_of_tensorflow_serving(pipeline, tmp_path):
     pipeline.export_model(lambda inputs: inputs["company"][:, :2], tmp_path / "m", outputs="logits")
-    found = signatures(tmp_path / "m")
-    methods = {"serving_default": "predict", "examples": "predict", "classify": "classify"}
-    for name, method in methods.items():
-        assert found[name].method_name == f"tensorflow/serving/{method}"
+    saved = saved_model_pb2.SavedModel.FromString((tmp_path / "m/saved_model.pb").read_bytes())
+    found = saved.meta_graphs[0].signature_def
+    for name in "serving_default", "examples":
+        assert found[name].method_name == "tensorflow/serving/predict"
+    assert [*found["examples"].inputs] == ["examples"]
     assert sorted(found["serving_default"].defaults) == [
         "company", "fare", "ids", "ids_row_lengths", "tags", "tags_row_lengths",
     ]  # fmt: skip
-    assert [*found["classify"].inputs] == ["inputs"]
-    assert sorted(found["classify"].outputs) == ["classes", "scores"]
-    made = small("{inputs: x, targets: y}")
-    made.export_model(lambda x: x[:, None] * 2, tmp_path / "n")
-    found = signatures(tmp_path / "n")
-    assert found["regress"].method_name == "tensorflow/serving/regress"
-    assert "classify" not in found
-    model = tf.saved_model.load(str(tmp_path / "n"))
-    record = tf.constant([made.schema.without("y").encode({"x": 1.5})])
-    assert model.signatures["regress"](inputs=record)["outputs"].numpy().tolist() == [3.0]
-    assert model.signatures["examples"](examples=record)["y"].numpy().tolist() == [[3.0]]
 
 
 CLIENT = """
@@ -263,17 +219,6 @@ def test_a_client_knows_only_names(small, tmp_path):
     found = signatures["examples"](examples=records)
     np.testing.assert_array_equal(found["probabilities"], np.stack([1 - second, second], 1))
     assert found["classes"].numpy().tolist() == [[b"glad", b"sad"]] * 3
-    as_given = [
-        {"plan": b"gold", "born": b"1990-05-17", "visits": 3, "seen": []},
-        {"plan": b"free", "visits": 4, "score": 0.5, "seen": [1, 2]},
-        {"plan": b"gold", "born": b"1980-01-01", "score": 1.0, "seen": []},
-    ]
-    clients = rs.Schema.loads(
-        "schema: s\nfeatures: {plan: string, born: {dtype: string, default: ''}, visits: {dtype: int64,"
-        " default: 0}, score: {dtype: float32, default: 0.0}, seen: {kind: var_len, dtype: int64}}"
-    )
-    examples = tf.constant([clients.encode(row) for row in as_given])
-    np.testing.assert_array_equal(signatures["classify"](inputs=examples)["scores"], found["probabilities"])
     done = subprocess.run(
         [sys.executable, "-c", CLIENT, tmp_path / "m"], capture_output=True, text=True, check=True
     )

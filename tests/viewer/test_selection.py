@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from some_records import example, write
 
 import recordspec as rs
 from recordspec.store.scan import Scanner
@@ -12,6 +11,7 @@ from recordspec.viewer import selection
 from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.row_pages import NumberedRows
 from recordspec.viewer.selection import Choice, Selection
+from some_records import example, write
 
 SCHEMA = """
 schema: s

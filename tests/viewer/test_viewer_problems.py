@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from some_records import example, write
 
 import recordspec as rs
 from recordspec.store.scan import Scanner
@@ -12,6 +11,7 @@ from recordspec.viewer import problems as viewer_problems
 from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.problems import problems
 from recordspec.viewer.row_pages import NumberedRows
+from some_records import example, write
 
 SCHEMA = rs.Schema.loads("{schema: s, features: {n: int64}}")
 

@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from recordspec.cli.output import print_json, print_rows, quiet_tensorflow, wants_json
-from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
+from recordspec.cli.shared_options import PATH, json_option
 from recordspec.locations import Location
-
-if TYPE_CHECKING:
-    from recordspec.reading.bench import Bench
-    from recordspec.reading.shuffle_quality import Classes, Neighbours
 
 
 @click.command(short_help="Measure how fast a dataset is read, and what limits it.")
 @click.argument("config", type=PATH)
 @click.option("--split", default="train", show_default=True, help="The split to read.")
 @click.option("--seconds", type=float, default=5.0, show_default=True, help="The time for each stage.")
-@click.option("--png", type=LOCAL_PATH, help="Draw the stages to this file.")
 @json_option
-def bench(config: Location, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
-    """Measure how fast the dataset of CONFIG is read, stage by stage, and how well it is shuffled.
+def bench(config: Location, split: str, seconds: float, as_json: bool) -> None:
+    """Measure how fast the dataset of CONFIG is read, stage by stage.
 
     \b
       recordspec bench configs/digits.yaml
-      recordspec bench configs/digits.yaml --split validation --png bench.png
+      recordspec bench configs/digits.yaml --split validation
 
     A stage is measured as the pipeline up to it. The limit is the stage that adds most to the time per row.
-    Advice is given only if it was measured to be faster.
     """
-    from recordspec.cli.plot import check_plots, plot
     from recordspec.pipeline import Pipeline
 
-    if png is not None:
-        check_plots()  # before the measuring, which may take long
     pipeline = Pipeline.load(config)
     with quiet_tensorflow():
         measured = pipeline.bench(split, seconds=seconds)
-    print_rows(map(_row, measured.stages), as_json, lambda: "\n".join(_lines(measured)))
+    print_rows(map(_row, measured.stages), as_json, lambda: f"\nlimit: {measured.limit}")
     if wants_json(as_json):
-        print_json(_summary(measured))
-    if png is not None:
-        plot(measured, png, f"{config}, {split}")
+        print_json({"limit": measured.limit})
 
 
 def _row(stage: Any) -> dict[str, Any]:
@@ -60,39 +48,3 @@ def _row(stage: Any) -> dict[str, Any]:
 def _short(value: float) -> float:
     """Rounded to three significant digits."""
     return float(f"{value:.3g}")
-
-
-def _summary(measured: Bench) -> dict[str, Any]:
-    return {
-        "limit": measured.limit,
-        "advice": [vars(advice) for advice in measured.advice],
-        "neighbours": None if measured.neighbours is None else vars(measured.neighbours),
-        "classes": None if measured.classes is None else vars(measured.classes),
-    }
-
-
-def _lines(measured: Bench) -> list[str]:
-    advice = [str(one) for one in measured.advice] or ["no option that was tried makes it faster"]
-    lines = [f"\nlimit: {measured.limit}", *advice]
-    if measured.neighbours is not None:
-        lines.append(_of_neighbours(measured.neighbours))
-    if measured.classes is not None:
-        lines.append(_of_classes(measured.classes))
-    return lines
-
-
-def _of_neighbours(neighbours: Neighbours) -> str:
-    return (
-        f"neighbours are {neighbours.apart:,.0f} rows apart on disk"
-        f" (a perfect shuffle: {neighbours.apart_by_chance:,.0f});"
-        f" {neighbours.adjacent:.2%} were neighbours there"
-        f" (a perfect shuffle: {neighbours.adjacent_by_chance:.2%})"
-    )
-
-
-def _of_classes(classes: Classes) -> str:
-    return (
-        f"{classes.same:.1%} of neighbours have the same `{classes.label}`"
-        f" (a perfect shuffle: {classes.same_by_chance:.1%}; on disk: {classes.same_on_disk:.1%};"
-        f" of {classes.rows:,} rows)"
-    )

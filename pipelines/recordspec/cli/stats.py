@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, type=PATTERN)
 @spec_option
 @click.option("--html", type=LOCAL_PATH, help="Write a page with charts to this file.")
-@click.option("--png", type=LOCAL_PATH, help="Draw the distributions to this file.")
 @jobs_option
 @json_option
 def stats(
     paths: tuple[str, ...],
     spec: Location | None,
     html: Path | None,
-    png: Path | None,
     jobs: int | None,
     as_json: bool,
 ) -> int:
@@ -43,13 +41,11 @@ def stats(
     bounded memory: for large data, quantiles and distinct values are estimates, and marked as such. Exits
     with 1 if a record cannot be read.
     """
-    from recordspec.cli.plot import check_plots, plot_report
     from recordspec.progress import Progress
     from recordspec.statistics.stats import stats as stats_of
 
-    _check_folders(html, png)  # before the counting, which may take long
-    if png is not None:
-        check_plots()
+    if html is not None and not html.parent.is_dir():  # before the counting, which may take long
+        raise StoreError(State(where=str(html.parent), got="does not exist"))
     files, schema = to_read(paths, spec)
     with Progress() as progress:
         report = stats_of(files, schema, jobs=jobs, progress=progress)
@@ -58,19 +54,11 @@ def stats(
 
         with output_file(html, force=True) as fresh:
             fresh.write_text(page(report, " ".join(paths)), encoding="utf-8")
-    if png is not None:
-        plot_report(report, png)
     _print(report, as_json)
     for split in report.splits:
         for problem in split.problems:
             echo(problem, err=True)
     return RecordError.exit_code if report.broken else 0
-
-
-def _check_folders(*outputs: Path | None) -> None:
-    for path in outputs:
-        if path is not None and not path.parent.is_dir():
-            raise StoreError(State(where=str(path.parent), got="does not exist"))
 
 
 def to_read(paths: tuple[str, ...], spec: Location | None) -> tuple[tuple[str, ...], Schema | None]:

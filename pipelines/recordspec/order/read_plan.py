@@ -113,11 +113,6 @@ class Plan:
         rows = [piece.rows for piece in self.pieces]
         return None if None in rows else sum(row for row in rows if row is not None)
 
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """For each piece, the number of rows up to its end, the pieces before it included."""
-        return tuple(accumulate(piece.rows or 0 for piece in self.pieces))
-
     def batches(self, batch: Batch | None) -> int | None:
         """Batches of one pass, the same number for every worker; None if rows were not counted."""
         if self.rows is None:

@@ -1,4 +1,4 @@
-"""Measures how fast a dataset is read, stage by stage, and which options would make it faster."""
+"""Measures how fast a dataset is read, stage by stage."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ import numpy as np
 
 from recordspec._tf import Dataset, tf
 from recordspec.errors import Problem, SpecError, State, StoreError
-from recordspec.order.read_options import Batch, Interleave, Read
+from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan
-from recordspec.reading import shuffle_quality, stages
+from recordspec.reading import stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.shuffle_buffer import gathered
-from recordspec.reading.shuffle_quality import Classes, Neighbours
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 
 # About this many rows are counted before Python gets their number, which takes 30 us each time.
 _HANDED_OVER = 1024
-# The batch size that is tried where the options have none: large enough to hide the cost of a batch.
+# Records are read in batches of about this many rows: large enough to hide the cost of a batch.
 _BATCH = 128
-# The least speedup of an option that is recommended; runs differ by a tenth.
-_GAIN = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,38 +57,16 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice:
-    """An option with which the whole pipeline was faster.
-
-    Attributes:
-        option: the option as written in a config, below `read:`.
-        gain: the speedup, in rows per second.
-    """
-
-    option: str
-    gain: float
-
-    def __str__(self) -> str:
-        return f"set `{self.option}` in `read:`: {self.gain:.1f} times as many rows per second"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Bench:
     """The measurements of a dataset.
 
     Attributes:
         stages: the pipeline up to each stage; the last is the whole pipeline.
         limit: the name of the stage that adds most to the time per row.
-        advice: the options that were tried and help.
-        neighbours: how far the shuffle moves rows; None without a shuffle.
-        classes: how well the shuffle mixes classes; None without a label.
     """
 
     stages: tuple[Stage, ...]
     limit: str
-    advice: tuple[Advice, ...]
-    neighbours: Neighbours | None
-    classes: Classes | None
 
 
 def bench(
@@ -117,39 +92,11 @@ def bench(
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
     recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, measures=measures or {})
-
-    def whole(options: Read) -> Dataset:
-        read = build(options, schema, plan, map=map, predicate=predicate, measures=measures)
-        return _counts(read, options.batch)
-
-    prefixes = [*_prefixes(recipe, map), ("whole", whole(options))]
+    whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures)
+    prefixes = [*_prefixes(recipe, map), ("whole", _counts(whole, options.batch))]
     _timed(prefixes[0][1], plan, seconds)
     measured = tuple(_stage(name, counts, plan, seconds) for name, counts in prefixes)
-    limit, label = _limit(measured), next(iter(schema.classes), None)
-    return Bench(
-        stages=measured,
-        limit=limit,
-        advice=_advice(recipe, whole, measured[-1], limit, seconds),
-        neighbours=None if options.shuffle is None else shuffle_quality.neighbours(recipe),
-        classes=None if label is None else shuffle_quality.classes(recipe, label, seconds),
-    )
-
-
-def _advice(
-    recipe: Recipe, whole: Callable[[Read], Dataset], base: Stage, limit: str, seconds: float
-) -> tuple[Advice, ...]:
-    """The options with which the whole pipeline is faster."""
-    options, plan = recipe.options, recipe.plan
-    trials = {
-        option: _stage(option, whole(other), plan, seconds) for option, other in _trials(options, plan, limit)
-    }
-    if not trials:
-        return ()
-    # Measured again beside the trials: other load of the machine must not look like a gain.
-    again = _stage(base.name, whole(options), plan, seconds)
-    best = max(base.rate, again.rate)
-    gains = {option: stage.rate / best for option, stage in trials.items()}
-    return tuple(Advice(option=option, gain=gain) for option, gain in gains.items() if gain >= _GAIN)
+    return Bench(stages=measured, limit=_limit(measured))
 
 
 def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:
@@ -250,18 +197,3 @@ def _limit(measured: tuple[Stage, ...]) -> str:
     added = {stage.name: now - before for stage, (before, now) in zip(measured, pairwise(times), strict=True)}
     del added["whole"]
     return max(added, key=added.__getitem__)
-
-
-def _trials(options: Read, plan: Plan, limit: str) -> Iterator[tuple[str, Read]]:
-    """The options that may help where a stage is the limit: the text for a config, and the options."""
-    mixed = options.interleave or Interleave()
-    if limit == "read" and mixed.parallel is not None:
-        yield "interleave: {parallel: null}", replace(options, interleave=replace(mixed, parallel=None))
-    elif limit == "read" and len(plan.pieces) > 1 and not (options.shuffle and options.shuffle.global_):
-        yield "interleave: {parallel: auto}", replace(options, interleave=replace(mixed, parallel="auto"))
-    if limit in ("decode", "augment", "map") and options.deterministic:
-        yield "deterministic: false", replace(options, deterministic=False)
-    if options.batch is None:
-        yield f"batch: {_BATCH}", replace(options, batch=Batch(size=_BATCH))
-    if not options.prefetch:
-        yield "prefetch: auto", replace(options, prefetch="auto")

@@ -88,19 +88,6 @@ def _staged(
     )
 
 
-def places(plan: Plan, options: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
-    """For each record of `records`, in order, the number of its first row among the rows of all
-    pieces: int64 `[]`, or `[k]` if `records` yields `[k]`. Nothing is read.
-    """
-    ends = plan.ends
-    named = _in_order((tf.constant([0, *ends[:-1]], tf.int64), tf.constant(ends, tf.int64)), seeds)
-
-    def of_piece(first: Tensor, end: Tensor) -> Dataset:
-        return tf.data.Dataset.range(first, end, plan.block or 1)
-
-    return _mixed(named, of_piece, options, plan, deterministic=deterministic)
-
-
 def _in_order(columns: tuple[Tensor, ...], seeds: Seeds | None) -> Dataset:
     """One element for each row of the columns, shuffled by the seed of files."""
     if seeds is not None:

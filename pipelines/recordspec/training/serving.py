@@ -16,12 +16,9 @@ from typing import Any
 from recordspec._keras import keras
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, exists, nearest, one_of, system_errors
-from recordspec.locations import atomic_write, read_bytes
 from recordspec.schema import decoder
 from recordspec.schema.dates import since_epoch_in_graph
-from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
-from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.label import Label, indices_of
 from recordspec.schema.features.option_checks import WithDefault
 from recordspec.schema.schema import Schema
@@ -37,17 +34,11 @@ TENSORS = "serving_default"
 EXAMPLES = "examples"
 # The attribute of a loaded model that is the function of plain tensors, with defaults for missing ones.
 PREDICT = "predict"
-# The signatures of TensorFlow Serving's Classify and Regress, which take Examples as clients make them. These
-# names and those of their tensors are TensorFlow Serving's.
-CLASSIFY, REGRESS = "classify", "regress"
-_METHODS = {CLASSIFY: "tensorflow/serving/classify", REGRESS: "tensorflow/serving/regress"}
-_INPUTS, _CLASSES, _SCORES, _VALUES = "inputs", "classes", "scores", "outputs"
 # Arguments of TensorFlow's own function, which calls that of a signature.
 _RESERVED = ("self",)
 # The suffix of the input with the lengths of the rows of a ragged feature.
 _LENGTHS = "_row_lengths"
 _MOST_NAMES_SHOWN = 10
-_MOST_BYTES = (2 << 30) - 1  # of a message of protobuf
 # The place of the name in the message of an unknown one.
 _PLACE = "{}"
 
@@ -84,12 +75,6 @@ def export_model(
         rows = tf.reduce_max([tf.shape(tensors[asked.name])[0] for asked in client_inputs])
         return predict(_merged(asked.decoded(tensors, rows) for asked in client_inputs))
 
-    of_clients = _of_clients(schema)
-
-    def of_client_examples(examples: Tensor) -> dict[str, Tensor]:
-        decoded = decoder.decode(of_clients, examples)
-        return predict(_merged(asked.of_text(decoded) for asked in client_inputs))
-
     module = tf.Module()
     module.model, module.layers = model, list(layers.values())  # their variables and tables are saved
     specs = _merged(asked.specs for asked in client_inputs)
@@ -100,14 +85,7 @@ def export_model(
         EXAMPLES: _function(lambda tensors: of_examples(tensors[EXAMPLES]), records),
     }
     setattr(module, PREDICT, function)
-    answered = signatures[EXAMPLES].get_concrete_function().structured_outputs
-    service = _service(schema, classes if outputs != "raw" else None, answered)
-    if service is not None:
-        named, renamed = service
-        serialized = {_INPUTS: tf.TensorSpec([None], tf.string, _INPUTS)}
-        signatures[named] = _function(
-            lambda tensors: renamed(of_client_examples(tensors[_INPUTS])), serialized
-        )
+    signatures[EXAMPLES].get_concrete_function()  # raises before anything is written
     if folder.exists():
         raise StoreError(exists(folder, "give a folder that does not"))
     with system_errors("write", folder):
@@ -115,7 +93,6 @@ def export_model(
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
             made = Path(name) / "model"
             tf.saved_model.save(module, str(made), signatures)
-            _name_methods(made / "saved_model.pb")
             made.rename(folder)
     return {asked.output: asked.name for asked in client_inputs}
 
@@ -140,24 +117,6 @@ def _answering(
     return lambda numbers: classes.answer(numbers, chosen, one_by_one=one_by_one)
 
 
-def _service(
-    schema: Schema, classes: TargetClasses | None, answered: Any
-) -> tuple[str, Callable[[Mapping[str, Tensor]], dict[str, Tensor]]] | None:
-    """The name of the signature of TensorFlow Serving's Classify, or Regress, which only take Examples, and a
-    function from a model's answer to that of the signature. None if the answer is neither."""
-    if schema.record != "example":
-        return None
-    if classes is not None:
-        return CLASSIFY, lambda answer: {_CLASSES: answer["classes"], _SCORES: answer["probabilities"]}
-    if not isinstance(answered, Mapping) or len(answered) != 1:
-        return None
-    ((name, spec),) = answered.items()
-    alone = spec.shape.rank == 1 or (spec.shape.rank == 2 and spec.shape[1] == 1)
-    if not alone or not spec.dtype.is_floating:
-        return None
-    return REGRESS, lambda answer: {_VALUES: tf.reshape(tf.cast(answer[name], tf.float32), [-1])}
-
-
 def _function(
     body: Callable[[Mapping[str, Tensor]], dict[str, Tensor]],
     specs: Mapping[str, Any],
@@ -176,17 +135,6 @@ def _function(
     ]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return tf.function(call, input_signature=[specs[name] for name in names], autograph=False)
-
-
-def _name_methods(path: Path) -> None:
-    """States the method of each signature in a SavedModel, which TensorFlow takes for Predict."""
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved = saved_model_pb2.SavedModel.FromString(read_bytes(path, _MOST_BYTES))
-    for graph in saved.meta_graphs:
-        for name in _METHODS.keys() & graph.signature_def.keys():
-            graph.signature_def[name].method_name = _METHODS[name]
-    atomic_write(path, saved.SerializeToString(deterministic=True))
 
 
 def check_exportable(model: Any) -> None:
@@ -217,22 +165,6 @@ def check_inputs(model: Any, fit: Fit) -> None:
                 hint = nearest(name, names)
                 got = f"`{name}`"
                 raise SpecError(Problem(path=("model", "inputs"), expected=one_of(names), got=got, hint=hint))
-
-
-def _of_clients(schema: Schema) -> Schema:
-    """The schema of Examples as clients make them: with the names of features as keys, those of classes, and
-    the texts of dates."""
-
-    def of_client(feature: Feature) -> Feature:
-        feature = replace(feature, key=None)
-        if isinstance(feature, Label):
-            return replace(feature, encoding="name")
-        if isinstance(feature, FixedLen) and feature.date is not None:
-            default = None if feature.default is None else ""
-            return replace(feature, dtype="string", date=None, default=default)
-        return feature
-
-    return map_features(schema, of_client)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +250,11 @@ class _ClientInput:
         if isinstance(self.feature, Label) and self._is_value:
             return {self.output: self._indices(value)}
         if self._default is None:
-            return self.of_text({self.output: value})
+            return {self.output: self._of_text(value)}
+        return self._with_default(value, rows)
+
+    def _with_default(self, value: Tensor, rows: Tensor) -> dict[str, Tensor]:
+        """The value, with the default where it is missing, and the indicator if the feature has one."""
         count = tf.shape(value)[0]
         filler = tf.constant("" if self._date is not None else self._default, self._dtype)
         value = _completed(value, rows, filler, self.name)
@@ -326,7 +262,17 @@ class _ClientInput:
         if value.dtype.is_floating:
             absent = tf.math.is_nan(value)
             missing |= tf.reduce_all(absent, list(range(1, value.shape.rank)))
-        return self.of_text({self.output: value, self.feature.indicator: missing})
+        if self._date is not None:
+            missing |= value == ""
+            value = self._of_text(tf.where(missing, "1970-01-01", value))
+        each = tf.reshape(missing, [-1, *[1] * (value.shape.rank - 1)])
+        value = tf.where(each, tf.constant(self._default, value.dtype), value)
+        indicator = self.feature.indicator
+        return {self.output: value} if indicator is None else {self.output: value, indicator: missing}
+
+    def _of_text(self, value: Tensor) -> Tensor:
+        """The value as it is decoded: a date is text in a request."""
+        return value if self._date is None else since_epoch_in_graph(value, self._date, (self.name,))
 
     def _indices(self, names: Tensor) -> Tensor:
         """The indices of class names. An unknown one is an InvalidArgumentError, unless it has an index."""
@@ -338,26 +284,6 @@ class _ClientInput:
         )
         has_index = len(known) < len(self.feature.class_names)
         return indices_of(names, known, None if has_index else (before, after))
-
-    def of_text(self, decoded: Mapping[Any, Tensor]) -> dict[str, Tensor]:
-        """The decoded tensors of the feature, of which a date is text, and a missing value anything.
-
-        Args:
-            decoded: the value, and perhaps which are missing, bool `[n]`.
-        """
-        value, indicator = decoded[self.output], self.feature.indicator
-        missing = decoded.get(indicator) if self._is_value else None
-        if self._date is not None:
-            if self._default is not None:
-                absent = value == ""
-                missing = absent if missing is None else missing | absent
-                value = tf.where(missing, "1970-01-01", value)
-            value = since_epoch_in_graph(value, self._date, (self.name,))
-        if missing is not None and self._default is not None:
-            each = tf.reshape(missing, [-1, *[1] * (value.shape.rank - 1)])
-            value = tf.where(each, tf.constant(self._default, value.dtype), value)
-        named = {self.output: value}
-        return named if indicator is None or not self._is_value else {**named, indicator: missing}
 
 
 def _no_rows(shape: Any, dtype: Any) -> Tensor:
