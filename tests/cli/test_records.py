@@ -216,22 +216,16 @@ def test_hostile_names_are_json_in_a_pipe(tmp_path):
     assert shown["features"] == {"a\x1b[31m\nb": "<9 bytes>", "text\x9b": "<8 bytes>"}
 
 
-def test_a_wire_dump_on_a_terminal(tmp_path):
-    record = b"\x08\x96\x01\x12\x03abc\x1a\x07\x08\x01\x12\x03\xff\x1b[\x23\x24"
-    (tmp_path / "f").write_bytes(framed(record) + framed(b"\x1b[2J"))
+def test_other_messages_on_a_terminal(tmp_path):
+    (tmp_path / "f").write_bytes(framed(b"\x1a\x03\xff\x1b[") + framed(b"\x1b[2J"))
+    expected = "  expected an Example or a SequenceExample, got"
     assert plain(terminal(tmp_path, "head", "f")) == [
         "f: record 0",
-        "  1 varint  150",
-        "  2 text  abc",
-        "  3 message",
-        "    1 varint  1",
-        "    2 bytes  <3 bytes>",
-        "  4 group",
-        "  4 end of group",
+        f"{expected} another message of 5 bytes: <5 bytes>",
         "f: record 1",
-        "  <4 bytes>",
+        f"{expected} 4 bytes that do not parse: <4 bytes>",
     ]
-    assert plain(terminal(tmp_path, "show", "f", "--record", 0, "--raw"))[5] == r"    2 bytes  \xff\x1b["
+    assert plain(terminal(tmp_path, "show", "f", "--record", 0, "--raw"))[1].endswith(r"\x03\xff\x1b[")
 
 
 def test_blocks_that_cannot_be_taken_apart_are_said_to_be(home, tmp_path):

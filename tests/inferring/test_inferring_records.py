@@ -227,7 +227,7 @@ def test_records_without_features_have_no_schema(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         infer(path, "s")
     assert str(caught.value) == (
-        f"{path}: expected records with features, got other messages, which `head` shows"
+        f"{path}: expected records with features, got other messages, which `head` names"
     )
     path.write_bytes(framed(b"\xff\xff") * 3)
     with pytest.raises(rs.RecordError) as caught:

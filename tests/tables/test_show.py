@@ -132,23 +132,23 @@ def test_keys_that_are_there_twice_are_told(tmp_path):
     assert (record["features"], record["repeated"]) == ({"a": 2}, ["a"])
 
 
-def test_what_is_no_example_is_dumped(tmp_path):
-    other = b"\x08\x96\x01" + b"\x12\x03abc" + b"\x1a\x02\x08\x01"
+def test_what_is_no_example_is_said_to_be_none(tmp_path):
     path = write(
         tmp_path / "f",
-        other,
+        b"\x18\x01",
         b"just a text",
         b"\xff\xfe\x00",
         b"\x08" + b"\x80" * 10 + b"\x01",
         b"\x0b" * 10_000,
     )
     records = list(RecordViewer(path).head(9))
-    assert records[0]["fields"] == [
-        {"field": 1, "type": "varint", "value": 150},
-        {"field": 2, "type": "text", "value": "abc"},
-        {"field": 3, "type": "message", "value": [{"field": 1, "type": "varint", "value": 1}]},
+    expected = "expected an Example or a SequenceExample, got"
+    assert [record["problem"] for record in records] == [
+        f"{expected} another message of 2 bytes",
+        *(f"{expected} {size} bytes that do not parse" for size in ("11", "3", "12", "10,000")),
     ]
-    assert [record.get("bytes") for record in records[1:]] == [
+    assert [record["bytes"] for record in records] == [
+        "<2 bytes>",
         "just a text",
         "<3 bytes>",
         "<12 bytes>",

@@ -14,7 +14,6 @@ from recordspec.errors import RecordError, counted, show_path
 from recordspec.locations import Location, below
 
 if TYPE_CHECKING:
-    from recordspec.inspect.proposals import Proposal
     from recordspec.integrity.check import CheckReport
     from recordspec.schema.schema import Schema
     from recordspec.store.expand import Files
@@ -55,11 +54,9 @@ def check(
       recordspec check schemas/digits.yaml 'data/digits/train-*' --examples 3
 
     Without FILES, the shards of the config are checked. Prints each violation with its shard, byte and
-    feature, the expected and the actual value, and an edit of the spec that makes the records valid, if
-    possible. Exits with 1 if a record is invalid, if a feature of the spec is in no record, or if a
-    dataset was written with another spec.
+    feature, and the expected and the actual value. Exits with 1 if a record is invalid, if a feature of the
+    spec is in no record, or if a dataset was written with another spec.
     """
-    from recordspec.inspect.proposals import proposals
     from recordspec.integrity.check import check as compare
     from recordspec.locations import output_file
     from recordspec.progress import Progress
@@ -72,18 +69,15 @@ def check(
         checked = compare(
             to_check, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
         )
-    edits = list(proposals(schema, checked))
     if report is not None:
         with output_file(report, force=True) as begun:
-            begun.write_text(
-                json.dumps(checked.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n"
-            )
+            begun.write_text(json.dumps(checked.dump(), indent=1) + "\n")
     if checked.valid:
         _print_valid(checked, as_json)
     else:
         _print_violations(checked, as_json)
         echo(f"{checked.invalid:,} of {checked.rows:,} rows are invalid{_rest(checked)}", err=True)
-    for line in (*differences, *_notes(checked, edits)):
+    for line in (*differences, *_notes(checked)):
         echo(line, err=True)
     return 0 if checked.valid and not differences else RecordError.exit_code
 
@@ -139,8 +133,8 @@ def _rest(report: CheckReport) -> str:
     return f"{lost}, and {counted(len(report.absent), 'feature')} {are} in no record"
 
 
-def _notes(report: CheckReport, edits: list[Proposal]) -> list[str]:
-    """Notes on findings that are not violations, and proposed edits."""
+def _notes(report: CheckReport) -> list[str]:
+    """Notes on findings that are not violations."""
     shown = sum(len(group.examples) for group in report.groups.values())
     total = sum(group.count for group in report.groups.values())
     notes = [f"{shown:,} of {total:,} violations are shown"] if shown < total else []
@@ -157,4 +151,4 @@ def _notes(report: CheckReport, edits: list[Proposal]) -> list[str]:
         notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {report.rows:,} rows ({kinds})")
     if report.more:
         notes.append(f"more than {len(report.unknown):,} keys are not in the spec")
-    return [*notes, *(f"proposed: {edit}" for edit in edits)]
+    return notes

@@ -160,10 +160,8 @@ def _print(viewer: RecordViewer, records: Iterable[Shown], as_json: bool) -> Non
 
 
 def _lines(record: Shown) -> Iterator[str]:
-    if "fields" in record:
-        yield from _fields(record["fields"], "")
-    elif "bytes" in record:
-        yield shown(record["bytes"])
+    if "problem" in record:
+        yield f"{record['problem']}: {shown(record['bytes'])}"
     else:
         yield from _values(record)
     for problem in record.get("tensorflow", ()):
@@ -185,20 +183,6 @@ def _values(record: Shown) -> Iterator[str]:
         yield f"{shown(key):{width}}  {shown(text)}"
     for key in record.get("repeated", ()):
         yield f"(duplicate key: {shown(key)}; the last counts)"
-
-
-def _fields(fields: list[Shown], indent: str) -> Iterator[str]:
-    """The fields of a message, those of nested messages indented."""
-    for field in fields:
-        value = field.get("value")
-        if "more" in field:
-            yield f"{indent}..."
-        elif isinstance(value, list):
-            yield f"{indent}{field['field']} {field['type']}"
-            yield from _fields(value, f"{indent}  ")
-        else:
-            text = str(value) if isinstance(value, int) else shown("" if value is None else value)
-            yield f"{indent}{field['field']} {field['type']}  {text}".rstrip()
 
 
 @click.command(short_help="List the rows that a step of training saw.")

@@ -82,14 +82,12 @@ class ViolationGroup:
 
     Attributes:
         count: how many rows have any.
-        found: what they have instead, a few of all: a kind of list, or numbers of values.
         examples: the first of them.
     """
 
     code: Code
     path: Place
     count: int = 0
-    found: set[str | int] = field(default_factory=set)
     examples: list[InvalidRecord] = field(default_factory=list)
 
 
@@ -148,20 +146,11 @@ class CheckReport:
         """The first violations of each group."""
         return (example for group in self.groups.values() for example in group.examples)
 
-    def add(
-        self,
-        code: Code,
-        path: Place,
-        count: int,
-        examples: Iterable[InvalidRecord],
-        most: int,
-        instead: Iterable[str | int] = (),
-    ) -> None:
+    def add(self, code: Code, path: Place, count: int, examples: Iterable[InvalidRecord], most: int) -> None:
         """Counts violations of a feature, and keeps the first examples, at most `most` of a group."""
         group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
         group.count += count
         group.examples += islice(examples, most - len(group.examples))
-        group.found |= set(instead)
 
     def merge(self, other: CheckReport, most: int) -> None:
         """Adds the report of the records that follow, with at most `most` examples a group."""
@@ -172,7 +161,7 @@ class CheckReport:
         self.readable += other.readable
         self.present |= other.present
         for group in other.groups.values():
-            self.add(group.code, group.path, group.count, group.examples, most, group.found)
+            self.add(group.code, group.path, group.count, group.examples, most)
         for path, rows in other.empty.items():
             self.add_empty(path, rows)
         for path, key in other.unknown.items():
@@ -388,8 +377,7 @@ class _RangeCheck:
             )
             for row, first in zip(rows.tolist(), firsts.tolist(), strict=True)
         )
-        most = self._examples
-        self._report.add(violation.code, violation.path, len(rows), examples, most, violation.found)
+        self._report.add(violation.code, violation.path, len(rows), examples, self._examples)
 
     def _add(self, code: Code, rows: int, number: int, offset: int, problem: Problem) -> None:
         example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)

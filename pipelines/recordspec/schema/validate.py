@@ -39,8 +39,6 @@ from recordspec.wire.record_batch import RecordBatch
 
 # Sorts of violations, by which reports count them.
 Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value"]
-# The most examples of `Violation.found`.
-FEW = 8
 
 
 @dataclass(frozen=True)
@@ -51,14 +49,12 @@ class Violation:
         path: the path of the section and the feature.
         rows: ascending, int64 `[m]`. A row may be in it more than once, for several of its steps.
         problem: the problem of the row at an index of `rows`.
-        found: some of the actual values: a kind of list, or numbers of values.
     """
 
     code: Code
     path: Path
     rows: Ints
     problem: Callable[[int], Problem]
-    found: tuple[str | int, ...] = ()
 
     def only(self, rows: Mask) -> Violation:
         """The violation of only these rows."""
@@ -240,7 +236,7 @@ def _key_violations(
             right &= ~here
             wrong = np.flatnonzero(here)
             got = _of(counts[wrong], f" {TF_DTYPES[kind]}")
-            yield Violation("kind", path, wrong, _problem(path, expected, got, hint), (kind,))
+            yield Violation("kind", path, wrong, _problem(path, expected, got, hint))
     valid = counts == size if whole or has_default else counts % max(1, size) == 0
     if whole:
         valid &= has_list
@@ -253,8 +249,7 @@ def _key_violations(
         problem = _problem(path, "values", "an empty list", "without the key it would have its default")
     yield Violation("missing", path, missing, problem)
     got = _of(counts[wrong], f" {TF_DTYPES[column.storage]}")
-    some = tuple(np.unique(counts[wrong])[:FEW].tolist())
-    yield Violation("count", path, wrong, _problem(path, expected, got, hint), some)
+    yield Violation("count", path, wrong, _problem(path, expected, got, hint))
 
 
 def _all_fit(array: ArrowArray, column: Column, size: int | None) -> bool:

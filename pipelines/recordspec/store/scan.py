@@ -40,6 +40,8 @@ U = TypeVar("U")
 
 # The number of records per file that represent the others.
 FIRST = 1000
+# What records of an unknown message are expected to be.
+A_RECORD = "an Example or a SequenceExample"
 # Large files are scanned in ranges of this size, however many processes there are: so what is found is the
 # same for any number of them.
 _RANGE = 64 << 20
@@ -283,12 +285,11 @@ def check_readable(records: RecordBatch, batch: RowBatch) -> None:
     """Raises RecordError for the first row that is neither an Example nor a SequenceExample, or that
     TensorFlow refuses or reads differently.
     """
-    expected = "an Example or a SequenceExample"
-    unknown = Problem(expected=expected, got="another message")
+    unknown = Problem(expected=A_RECORD, got="another message")
     bad = dict.fromkeys(records.unknown_fields, (unknown,)) | dict(records.problems)
     for row in sorted(bad)[:1]:
         broken = row in records.broken
-        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
+        problems = [replace(problem, expected=A_RECORD) if broken else problem for problem in bad[row]]
         raise RecordError([problem.at(batch.place(row)) for problem in problems], row)
 
 

@@ -12,16 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordspec.errors import RecordError, counted
+from recordspec.errors import Problem, RecordError, counted
 from recordspec.store.expand import Files
-from recordspec.store.scan import RowBatch, Scanner
+from recordspec.store.scan import A_RECORD, RowBatch, Scanner
 from recordspec.tables.column_types import shortest
 from recordspec.tables.feature_names import FeatureKey, with_class_names
 from recordspec.tables.media_headers import describe
 from recordspec.tables.query import Query
 from recordspec.wire import proto
 from recordspec.wire.columns import Kind
-from recordspec.wire.dump import MOST_FIELDS, Message, WireField, dump
 from recordspec.wire.file_types import printable
 from recordspec.wire.proto import Entries, Listed, ListWithContext
 
@@ -31,8 +30,6 @@ Style = Literal["short", "full", "raw"]
 _LONGEST_TEXT = 200
 _MOST_VALUES = 16
 _WORDS = {"int64": "integer", "float32": "float", "bytes": "bytes value"}
-# The fields of a message that are shown where nothing is to be cut.
-_ALL_FIELDS = 1 << 20
 
 Shown = dict[str, Any]
 
@@ -43,10 +40,10 @@ class RecordViewer:
     `file` is its path, and `record` its number there (`row` for a row of a block); `features` has the
     values by name, and `sequence` the lists of steps of a SequenceExample. A list of one value is that value,
     bytes that are not UTF-8 are described in `<>`, and long values are truncated, depending on `style`.
-    `repeated` has the duplicate keys, of which the last counts. A record that is not an Example has `fields`
-    or `bytes` instead: see `wire.dump`. For an ExampleListWithContext, `message` has this name, and `context`
-    and `examples` have its features. `tensorflow` has what TensorFlow rejects in a record, or reads
-    differently.
+    `repeated` has the duplicate keys, of which the last counts. A record that is not an Example has
+    `problem`, which says so, and its `bytes` instead. For an ExampleListWithContext, `message` has this name,
+    and `context` and `examples` have its features. `tensorflow` has what TensorFlow rejects in a record, or
+    reads differently.
 
     Raises SpecError for unknown names, RecordError at a corrupt record, StoreError without files.
     """
@@ -110,10 +107,13 @@ class RecordViewer:
     def _content(self, data: bytes | memoryview) -> Shown:
         try:
             entries = proto.entries(data, sequence=None)
-        except RecordError:
+        except RecordError as error:
             both = proto.list_with_context(data)
-            return self._unknown_message(bytes(data)) if both is None else self._list_with_context(both)
-        shown = self._unknown_message(bytes(data)) if entries.unknown_fields else self._example(entries)
+            return self._other(data, error.problems[0].got) if both is None else self._list_with_context(both)
+        if entries.unknown_fields:
+            shown = self._other(data, f"another message of {counted(len(data), 'byte')}")
+        else:
+            shown = self._example(entries)
         if entries.conflicts:
             shown["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
         return shown
@@ -160,31 +160,15 @@ class RecordViewer:
             return listed
         return Listed(listed.kind, with_class_names(listed.values, classes))
 
-    def _unknown_message(self, data: bytes) -> Shown:
-        """A message that is not an Example, by its fields; or bytes."""
-        message = dump(data, MOST_FIELDS if self._style == "short" else _ALL_FIELDS)
-        if message is None:
-            return {"bytes": shown_value(data, self._style)}
-        return {"fields": _fields(message, self._style)}
+    def _other(self, data: bytes | memoryview, got: str) -> Shown:
+        """A record that is neither an Example nor a SequenceExample."""
+        problem = str(Problem(expected=A_RECORD, got=got))
+        return {"problem": problem, "bytes": shown_value(bytes(data), self._style)}
 
 
 def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
     counts = Counter(key for key, _ in entries)
     return [key for key, count in counts.items() if count > 1]
-
-
-def _fields(message: Message, style: Style) -> list[Any]:
-    """The fields of a message, and a last entry `more` where they were cut."""
-    return [_field(field, style) for field in message.fields] + [{"more": True}] * message.cut
-
-
-def _field(field: WireField, style: Style) -> Shown:
-    value: Any = field.value
-    if isinstance(value, Message):
-        value = _fields(value, style)
-    elif isinstance(value, (str, bytes)):
-        value = shown_value(value.encode() if isinstance(value, str) else value, style)
-    return {"field": field.number, "type": field.type} | ({} if value is None else {"value": value})
 
 
 def shown_list(listed: Listed, style: Style) -> Any:

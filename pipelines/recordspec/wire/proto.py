@@ -42,8 +42,6 @@ _MESSAGES = {
     "SequenceExample": "context=1:Features feature_lists=2:FeatureLists",
     # tensorflow_serving/apis/input.proto; TF-Ranking's records
     "ExampleListWithContext": "examples=1:Example* context=2:Example",
-    # of which all fields are unknown
-    "Any": "",
 }
 
 # Values of more bytes than this are not copied into protobuf's messages, nor out of them to be compared.
@@ -51,7 +49,7 @@ _LONG = 1 << 20
 # The pieces of a message that are looked at for long values, three a field: 0.2 ms for all of them.
 _MOST_PARTS = 300
 # The messages that have values of bytes at some depth.
-_AROUND_BYTES = set(_MESSAGES) - {"FloatList", "Int64List", "Any"}
+_AROUND_BYTES = set(_MESSAGES) - {"FloatList", "Int64List"}
 
 
 def parse_example(data: bytes | memoryview) -> dict[str, ListValues]:
@@ -96,14 +94,6 @@ def _decode_error() -> type[Exception]:
     from google.protobuf import message
 
     return message.DecodeError
-
-
-def unknown_fields(data: bytes) -> Iterator[Any] | None:
-    """The fields of a protobuf message of any type; None for other bytes."""
-    try:
-        return unknown_fields_of(_classes()["Any"].FromString(data))
-    except _decode_error():
-        return None
 
 
 def unknown_fields_of(parsed: Any) -> Iterator[Any]:

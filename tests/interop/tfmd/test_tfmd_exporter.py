@@ -181,8 +181,8 @@ def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
     files = str(TAXI / "*.gz")
     schema, _ = tfmd.load(TAXI / "schema.pbtxt")
     report = check(shard_files(expand(files), schema), schema)
-    wrong = {path[-1]: (code, group.found) for (path, code), group in report.groups.items()}
-    assert wrong == dict.fromkeys(floats, ("kind", {"float32"}))
+    wrong = {path[-1]: (code, group.examples[0].problem.got) for (path, code), group in report.groups.items()}
+    assert wrong == dict.fromkeys(floats, ("kind", "1 float32"))
     text = (TAXI / "schema.pbtxt").read_text()
     for name in floats:
         text = text.replace(f'name: "{name}"\n  type: INT', f'name: "{name}"\n  type: FLOAT')

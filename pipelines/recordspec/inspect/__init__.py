@@ -1,1 +1,0 @@
-"""Questions about files, answered without TensorFlow."""
