@@ -156,7 +156,7 @@ class Augmentation:
         return replace(self, schema=schema) if self.image.name in schema.names else None
 
     def seed_of(self, of_pass: Tensor, worker: int) -> Tensor:
-        """The seed of one worker in a pass, int64 `[2]`, from the seeds of the pass, of `order.passes`."""
+        """The seed of one worker in a pass, int64 `[2]`, from the seeds of the pass, of `seeds.passes`."""
         seed = of_pass
         for number in (self.options.seed, worker):
             seed = tf.random.experimental.stateless_fold_in(seed, tf.constant(number, tf.int64), "philox")

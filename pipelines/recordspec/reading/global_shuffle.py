@@ -72,7 +72,7 @@ class GlobalShuffle:
         """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them.
 
         Args:
-            of_pass: the seeds of the pass, of `order.passes`, by which its number is known.
+            of_pass: the seeds of the pass, of `seeds.passes`, by which its number is known.
         """
         first = tf.cast(skip, tf.int64)
         count = -(-(self._share.steps - first) // self._together)

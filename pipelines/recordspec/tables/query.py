@@ -22,7 +22,7 @@ class Query:
 
     Attributes:
         columns: names of features, in the order of the result; empty for all.
-        where: a condition on records in SQL; see `inspect.sql.Condition`. None selects all.
+        where: a condition on records in SQL; see `tables.sql.Condition`. None selects all.
         spec: names features and classes. Without one, keys are names and classes are indices.
         stored: whether the keys of these features are names, too, of what is stored.
     """
