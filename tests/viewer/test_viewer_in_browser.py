@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from some_records import example, write
 
 import raw
 import recordspec as rs
 from media import image_bytes, photo, sound_bytes, tone
+from some_records import example, write
 from waiting import wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.newest]

@@ -46,6 +46,34 @@ def test_a_plan_is_close_to_what_is_built(pipeline):
     assert plan.memory == 512 << 20
 
 
+@pytest.mark.parametrize("stored", ["compression: gzip", "layout: {blocks: 64}"])
+def test_shards_and_disk_are_told_from_rows_before_they_are_stored(pipeline, tmp_path, stored):
+    plain = pipeline.plan()
+    config = tmp_path / "configs/s.yaml"
+    config.write_text(CONFIG + f"  {stored}\n")
+    pipeline = rs.Pipeline.load(config)
+    plan, manifest = pipeline.plan(), pipeline.build()
+    sizes = {split: size for split, (_, _, size) in plan.splits.items()}
+    assert {split: size for split, (*size, _) in plan.splits.items()} == {
+        split: size for split, (*size, _) in plain.splits.items()
+    }
+    assert sizes == {split: pytest.approx(manifest.bytes(split), rel=0.15) for split in manifest.splits}
+    assert plan.disk - sum(sizes.values()) == pytest.approx(plain.disk / 2, abs=2)
+
+
+def test_rows_that_come_one_by_one_are_counted_if_they_have_a_length(pipeline):
+    rows = [{"id": number, "text": "x"} for number in range(5000)]
+    for given, limit, expected in [
+        (rows, None, (5000, False)),
+        (rows, 3000, (3000, False)),
+        (iter(rows), None, (2000, True)),
+        (iter(rows), 3000, (3000, True)),
+        (iter(rows[:1000]), None, (1000, False)),
+    ]:
+        plan = pipeline.plan(given, limit=limit)
+        assert (plan.rows, plan.about) == expected
+
+
 def test_of_a_large_source_the_first_parts_tell_how_many_rows_there_are(pipeline, monkeypatch):
     monkeypatch.setattr(base, "PART_BYTES", 20_000)
     monkeypatch.setattr(estimates, "_PARTS", 3)

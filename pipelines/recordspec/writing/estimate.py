@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ from recordspec.errors import RecordspecError
 from recordspec.remote import RemotePath
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
+from recordspec.store.expand import expand
 from recordspec.store.manifest import Manifest
+from recordspec.wire.arrays import buffer_of
 from recordspec.writing.build_plan import allowance, free_space
 from recordspec.writing.local import build_locally
+from recordspec.writing.reshard import StoredRecords
 from recordspec.writing.sharding import shard_count
 from recordspec.writing.sources.base import Columns, Source
 from recordspec.writing.sources.rows import DictRows
@@ -71,7 +74,7 @@ class BuildEstimate:
 def estimate(
     schema: Schema | Inferred, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
 ) -> BuildEstimate:
-    """Estimates a build with the arguments of `recordspec.write`, from samples in a temporary folder.
+    """Estimates a build with the arguments of `recordspec.write`, from a sample in a temporary folder.
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
@@ -87,37 +90,33 @@ def estimate(
                 for name, part in source.sources.items()
             ]
         )
-    if isinstance(source, DictRows):  # two samples are taken
-        source = DictRows(list(islice(source.read(schema), execution.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
     how_written = write_options(schema, split, options)
-    # the number of shards, and the rows that are spilled, depend on encoded rows
     if how_written.quarantine is not None and how_written.quarantine.is_share:
         options["invalid"] = Quarantine(max_invalid=None)  # a share is one of all rows
     how = Execution(limit=limit, allow_empty=execution.allow_empty, progress=False)
-    as_rows = {**options, "compression": "none", "layout": "rows"}
-    plain = _sample(schema, source, write_options(schema, split, as_rows), how)
-    final = _sample(schema, source, write_options(schema, split, options), how)
-    sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected
-    _warn_of_rejected(plain.rejected, sampled, how_written.quarantine)
-    total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
+    sample, encoded = _sample(schema, source, write_options(schema, split, options), how)
+    sampled = sum(map(sample.rows, sample.splits)) + sample.rejected
+    _warn_of_rejected(sample.rejected, sampled, how_written.quarantine)
+    total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written, execution)
     total = min(total, execution.limit or total)
     times = total / max(1, sampled)
     return BuildEstimate(
-        splits={split: _shards(split, plain, final, how_written, times) for split in plain.splits},
+        splits={split: _shards(sample, split, encoded[split], how_written, times) for split in sample.splits},
         rows=total,
         about=about,
         sampled=sampled,
-        disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
+        disk=round(sum(encoded[split] + sample.bytes(split) for split in sample.splits) * times),
         disk_free=free,
         memory=allowance(execution.memory, execution.jobs),
     )
 
 
-def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: float) -> tuple[int, int, int]:
-    """Scales the shards, rows and bytes of a split from those of the samples."""
-    rows = round(plain.rows(split) * times)
-    return shard_count(how, round(plain.bytes(split) * times), rows), rows, round(final.bytes(split) * times)
+def _shards(sample: Manifest, split: str, encoded: int, how: Write, times: float) -> tuple[int, int, int]:
+    """Scales the shards, rows and bytes of a split from those of the sample, whose rows have `encoded` bytes
+    before they are compressed or become blocks."""
+    rows = round(sample.rows(split) * times)
+    return shard_count(how, round(encoded * times), rows), rows, round(sample.bytes(split) * times)
 
 
 def _warn_of_rejected(rejected: int, sampled: int, how: Quarantine | None) -> None:
@@ -128,21 +127,32 @@ def _warn_of_rejected(rejected: int, sampled: int, how: Quarantine | None) -> No
         log.warning("%s of %s sampled rows are invalid%s", f"{rejected:,}", f"{sampled:,}", over)
 
 
-def _sample(schema: Schema, source: Source, options: Write, execution: Execution) -> Manifest:
-    """The dataset of the first rows, which is gone already."""
-    with tempfile.TemporaryDirectory() as folder:
+def _sample(
+    schema: Schema, source: Source, options: Write, execution: Execution
+) -> tuple[Manifest, Counter[str]]:
+    """The dataset of the first rows, which is gone already, and the bytes of the encoded rows of each split.
+
+    The number of shards, and the rows that are spilled, depend on encoded rows, which are neither compressed
+    nor in blocks.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "sample")
         try:
-            return build_locally(schema, source, Path(folder, "sample"), options, execution, is_sample=True)
+            manifest = build_locally(schema, source, folder, options, execution, is_sample=True)
         except RecordspecError as error:  # without the note that the sample was not published
             raise type(error)(error.problems) from None
+        encoded: Counter[str] = Counter()
+        for part in StoredRecords(expand(folder), manifest).parts(schema, ()):
+            encoded[part.split] += sum(len(buffer_of(records)) for records in part.records(schema))
+        return manifest, encoded
 
 
-def _rows(source: Source, schema: Schema, how: Write) -> tuple[int, bool]:
+def _rows(source: Source, schema: Schema, how: Write, execution: Execution) -> tuple[int, bool]:
     """The number of rows, and whether that is but an estimate, from the first parts."""
     if source.rows is not None:
         return source.rows, False
     if isinstance(source, DictRows):
-        return _SAMPLED_ROWS, True
+        return execution.limit or _SAMPLED_ROWS, True
     parts = list(source.parts(schema, how.columns))
     counted = parts[:_PARTS]
     batches = [batch for part in counted for batch in part.batches(schema, how.columns)]
