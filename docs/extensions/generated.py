@@ -38,7 +38,7 @@ def head_options() -> Iterator[dict[str, Any]]:
     types = {
         **dict.fromkeys(HEAD, "text"),
         "version": "a whole number",
-        "record": "one of example, sequence_example, example_list_with_context",
+        "record": "one of example, sequence_example",
     }
     for key in (*HEAD, "features", "context", "sequence"):
         text = texts.get(key) or documented[key]

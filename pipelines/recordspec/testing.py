@@ -279,7 +279,7 @@ def a_block_is_its_records(case: Case) -> None:
 def a_table_is_its_rows(case: Case) -> None:
     """A column of a table has the type that was told before, and its rows are written as the same records."""
     data, places = data_of(case.records)
-    batch = decode(data, places[:-1], places[1:], sequence=case.schema.message_steps)
+    batch = decode(data, places[:-1], places[1:], sequence=case.schema.record == "sequence_example")
     sections = stored_sections(case.schema, batch)
     column = TableColumn(section=case.section, feature=case.feature, text=False)
     array = column.array(sections)

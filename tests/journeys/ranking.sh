@@ -1,14 +1,22 @@
-# TF-Ranking's lists of documents, adopted, to a model that ranks them.
+# TF-Ranking's lists of documents to a model that ranks them.
 python "$RAW" results
 # --
-recordspec infer raw --out results.yaml
-recordspec adopt raw --schema results.yaml
+cat > results.yaml <<'YAML'
+schema: results
+context: {query: {dtype: float32, shape: [4]}}
+sequence:
+  document: {kind: fixed_len_sequence, dtype: float32, shape: [4], with_length: true}
+  clicked: {kind: fixed_len_sequence, dtype: int64}
+YAML
 cat > config.yaml <<'YAML'
 schema: results.yaml
-data: raw
+data: data
+write:
+  source: {train: {tfrecord: raw/train.tfrecord}, test: {tfrecord: raw/test.tfrecord}}
 read: {batch: 32, shuffle: {buffer: 1000, seed: 1}}
 fit: {inputs: [query, document, document_mask], targets: clicked}
 YAML
+recordspec build config.yaml
 cat > train.py <<'PYTHON'
 import json
 import keras

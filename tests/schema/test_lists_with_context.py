@@ -1,4 +1,4 @@
-"""TF-Ranking's ExampleListWithContext, made with plain protobuf: the values are those of a parse by hand.
+"""TF-Ranking's ExampleListWithContext, made with plain protobuf, which a build stores as a SequenceExample.
 
 What `wire.proto` makes of its bytes is in `test_wire_proto.py`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -15,35 +14,32 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 import recordspec as rs
 from frames_by_hand import frame
 from recordspec import RecordError, SpecError
-from recordspec.integrity.check import check
-from recordspec.locations import location
-from recordspec.store.shards import shard_files
+from recordspec.schema.decoder import decode_problems
 from shell import run_here as run
 
 SCHEMA = rs.Schema.loads("""
 schema: queries
-record: example_list_with_context
 context: {query: text, weight: {dtype: float32, default: 1.0}}
 sequence:
-  price: float32
+  price: {kind: fixed_len_sequence, dtype: float32}
   relevance: {kind: label, names: [bad, good, perfect]}
-  size: {dtype: int64, shape: [2]}
+  size: {kind: fixed_len_sequence, dtype: int64, shape: [2]}
   tags: {kind: var_len, dtype: string}
-  stock: {dtype: int64, default: -1, with_missing: true}
-  seen: {kind: fixed_len_sequence, dtype: int64, pad: -1}
+  stock: {kind: var_len, dtype: int64}
+  unseen: {kind: ragged, dtype: int64, shape: [null, null]}
 """)
 LISTS = [
     (
         {"query": b"pizza", "weight": 0.5},
         [
-            {"price": 7.5, "relevance": 1, "size": [1, 2], "tags": [b"a", b"b"], "stock": 3, "seen": 1},
-            {"price": 9.0, "relevance": 0, "size": [3, 4], "seen": 0},
+            {"price": 7.5, "relevance": 1, "size": [1, 2], "tags": [b"a", b"b"], "stock": 3},
+            {"price": 9.0, "relevance": 0, "size": [3, 4]},
         ],
     ),
     ({"query": b"none"}, []),
     (
         {"query": b"pasta"},
-        [{"price": 8.0, "relevance": 2, "size": [5, 6], "tags": [b"c"], "stock": 0, "seen": 2}],
+        [{"price": 8.0, "relevance": 2, "size": [5, 6], "tags": [b"c"], "stock": 0}],
     ),
 ]
 
@@ -83,175 +79,124 @@ def list_of(context: dict | None, examples: list[dict]) -> bytes:
 
 
 RECORDS = [list_of(*one) for one in LISTS]
-EXPECTED = {
-    "query": [b"pizza", b"none", b"pasta"],
-    "weight": [0.5, 1.0, 1.0],
-    "price": [[7.5, 9.0], [], [8.0]],
-    "relevance": [[1, 0], [], [2]],
-    "size": [[[1, 2], [3, 4]], [], [[5, 6]]],
-    "tags": [[[b"a", b"b"], []], [], [[b"c"]]],
-    "stock": [[3, -1], [], [0]],
-    "stock_missing": [[False, True], [], [False]],
-    "seen": [[1, 0], [-1, -1], [2, -1]],
-}
-
-
-def plain(value):
-    value = value.to_list() if isinstance(value, tf.RaggedTensor) else value
-    value = value.numpy() if isinstance(value, tf.Tensor) else value
-    if isinstance(value, rs.RaggedArray):
-        return [plain(value[row]) for row in range(len(value))]
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+EXPECTED = [
+    {
+        "query": "pizza",
+        "weight": 0.5,
+        "price": [7.5, 9.0],
+        "relevance": ["good", "bad"],
+        "size": [[1, 2], [3, 4]],
+        "tags": [["a", "b"], []],
+        "stock": [[3], []],
+        "unseen": [[], []],
+    },
+    {"query": "none", **{name: [] for name in ("price", "relevance", "size", "tags", "stock", "unseen")}},
+    {
+        "query": "pasta",
+        "price": [8.0],
+        "relevance": ["perfect"],
+        "size": [[5, 6]],
+        "tags": [["c"]],
+        "stock": [[0]],
+        "unseen": [[]],
+    },
+]
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
     path = tmp_path / "theirs/queries.tfrecord"
     path.parent.mkdir()
     path.write_bytes(b"".join(map(frame, RECORDS)))
     (tmp_path / "queries.yaml").write_text(SCHEMA.dump())
+    (tmp_path / "config.yaml").write_text(
+        "schema: queries.yaml\ndata: data\nwrite: {source: {tfrecord: theirs}}\n"
+        "read: {batch: 3}\nfit: {inputs: [price, tags], targets: relevance}\n"
+    )
+    monkeypatch.chdir(tmp_path)
     return path.parent
 
 
-def test_values_are_those_of_the_messages():
-    assert {name: plain(value) for name, value in SCHEMA.decode(RECORDS).items()} == EXPECTED
-    in_graph = tf.function(SCHEMA.decode, input_signature=[tf.TensorSpec([None], tf.string)])
-    assert {name: plain(value) for name, value in in_graph(tf.constant(RECORDS)).items()} == EXPECTED
-    alone = {name: plain(value) for name, value in SCHEMA.decode(RECORDS[0]).items()}
-    assert alone == {name: values[0] for name, values in EXPECTED.items()}
-    decoded = SCHEMA.decode_numpy(RECORDS)
-    assert {name: plain(value) for name, value in decoded.items()} == EXPECTED
-    spec = SCHEMA.element_spec()["price"]
-    assert (spec.shape.as_list(), spec.dtype) == ([None], tf.float32)
-    assert rs.Schema.loads(SCHEMA.dump()) == SCHEMA
+def test_a_build_stores_them_as_sequence_examples(folder, tmp_path):
+    pipeline = rs.Pipeline.load("config.yaml")
+    assert pipeline.build(progress=False).rows("train") == 3
+    assert run("export", "data", "--out", "rows.jsonl").returncode == 0
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert rows == [{"weight": None, **row} for row in EXPECTED]
+    ((inputs, targets),) = pipeline.dataset("train")
+    assert inputs["price"].numpy().tolist() == [[7.5, 9.0], [0.0, 0.0], [8.0, 0.0]]
+    assert targets.numpy().tolist() == [[1, 0], [-1, -1], [2, -1]]
 
 
-def test_a_list_without_a_context_and_one_of_nothing():
-    schema = rs.Schema.loads(
-        "schema: s\nrecord: example_list_with_context\nsequence: {price: {dtype: float32, default: 0.0}}"
+def test_lists_may_lie_among_sequence_examples(folder):
+    stored = SCHEMA.encode(
+        {"query": "x", **{name: [] for name in SCHEMA.names if name not in ("query", "weight")}}
     )
-    records = [list_of(None, [{"price": 1.0}]), b""]
-    assert plain(schema.decode(records)["price"]) == [[1.0], []]
-    assert plain(schema.decode_numpy(records)["price"]) == [[1.0], []]
+    (folder / "queries.tfrecord").write_bytes(b"".join(map(frame, [stored, RECORDS[2]])))
+    rs.Pipeline.load("config.yaml").build(progress=False)
+    assert [row["query"] for row in rs.scan("data").to_table().to_pylist()] == ["x", "pasta"]
 
 
-def test_an_example_that_lacks_a_value_is_refused():
-    record = list_of(
-        {"query": b"x"},
-        [
-            {"price": 1.0, "relevance": 1, "size": [1, 2], "seen": 1},
-            {"price": 1.0, "size": [1, 2], "seen": 1},
-        ],
+def test_an_example_that_lacks_a_value_is_refused(folder):
+    lacking = list_of({"query": b"x"}, [LISTS[0][1][0], {"price": 1.0, "size": [1, 2]}])
+    (folder / "queries.tfrecord").write_bytes(frame(RECORDS[2]) + frame(lacking))
+    with pytest.raises(RecordError) as error:
+        rs.Pipeline.load("config.yaml").build(progress=False)
+    offset = len(frame(RECORDS[2]))
+    assert str(error.value).endswith(
+        f"theirs/queries.tfrecord: record 1 at byte {offset}: sequence.relevance[1]: expected 1 int64, got none"
     )
-    with pytest.raises(tf.errors.InvalidArgumentError, match="relevance"):
-        SCHEMA.decode([record])
-    with pytest.raises(RecordError) as error:
-        SCHEMA.decode_numpy([record])
-    assert str(error.value) == "sequence.relevance[1]: expected 1 int64, got none"
-    with pytest.raises(RecordError) as error:
-        SCHEMA.decode_numpy([tf.train.Example().SerializeToString() + RECORDS[0], SCHEMA.name.encode()])
-    assert str(error.value) == "expected an ExampleListWithContext, got another message"
 
 
-def test_files_are_inferred_adopted_and_trained_on(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    inferred = rs.infer("theirs", "queries")
-    assert inferred.schema.dump() == (
+def test_what_is_inferred_is_built_and_trained_on(folder):
+    done = run("infer", "theirs", "--out", "inferred.yaml", "--config", "inferred-config.yaml")
+    assert done.returncode == 0, done.stderr
+    assert rs.Schema.load("inferred.yaml").dump() == (
         "schema: queries\n"
-        "record: example_list_with_context\n"
+        "record: sequence_example\n"
         "context:\n"
         "  query: text\n"
         "  weight: {description: missing in 2 of 3, dtype: float32, default: 0.0, with_missing: true}\n"
         "sequence:\n"
-        "  price: float32\n"
-        "  relevance: int64\n"
-        "  seen: int64\n"
+        "  price: {kind: fixed_len_sequence, dtype: float32}\n"
+        "  relevance: {kind: fixed_len_sequence, dtype: int64}\n"
         "  size:\n"
+        "    kind: fixed_len_sequence\n"
         "    dtype: int64\n"
         "    shape: [2]\n"
         "  stock: {kind: var_len, description: missing in 1 of 3, dtype: int64}\n"
         "  tags: {kind: var_len, description: missing in 1 of 3, dtype: string}\n"
     )
-    manifest = rs.adopt(SCHEMA, "theirs", check=True)
-    assert (manifest.record, manifest.rows("train")) == ("example_list_with_context", 3)
-    report = check(shard_files((location(folder / "queries.tfrecord"),), SCHEMA), SCHEMA)
-    assert (report.valid, report.rows) == (True, 3)
-    (tmp_path / "config.yaml").write_text(
-        "schema: queries.yaml\ndata: theirs\nread: {batch: 2}\n"
-        "fit: {inputs: [price, stock], targets: relevance, encode: {price: normalize}}\n"
-    )
-    pipeline = rs.Pipeline.load("config.yaml")
-    prices = [7.5, 9.0, 8.0]
-    assert pipeline.layers()["price"].mean.numpy().item() == pytest.approx(np.mean(prices))
-    targets = [target for _, target in pipeline.dataset("train")]
-    assert [plain(target) for target in targets] == [[[1, 0], [-1, -1]], [[2]]]
-    read = [plain(batch["price"]) for batch in rs.read(SCHEMA, "theirs", batch=3)]
-    assert read == [EXPECTED["price"]]
-    assert rs.open("theirs", SCHEMA)[0]["price"].tolist() == [7.5, 9.0]
+    assert run("build", "inferred-config.yaml").returncode == 0
+    rows = rs.scan("queries-data").to_table().to_pylist()
+    assert sorted(row["price"] for row in rows) == [[], [7.5, 9.0], [8.0]]
 
 
-def test_they_are_read_and_not_written(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    refused = (
-        "record: expected example or sequence_example {}, got `example_list_with_context`"
-        " (such records are only read)"
+def test_nothing_else_reads_them(folder):
+    said = (
+        "expected an Example or a SequenceExample, got an ExampleListWithContext of 2 Examples "
+        "(a record of TF-Ranking: `recordspec build` with the source `tfrecord` writes it as a SequenceExample)"
     )
-    rows = {"query": ["a"], "price": [[1.0]]}
-    for write in (
-        lambda: rs.write(SCHEMA, rows, "data"),
-        lambda: SCHEMA.encode({"query": "a"}),
-        lambda: SCHEMA.encode_batch(rows, 1),
+    plain = rs.Schema.loads("schema: s\nfeatures: {query: text}")
+    for schema in (SCHEMA, plain):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            list(rs.read(schema, "theirs", batch=3))
+        assert list(map(str, decode_problems(schema, RECORDS[0], in_blocks=False))) == [said]
+    for refused in (
+        lambda: SCHEMA.decode_numpy(RECORDS),
+        lambda: rs.open("theirs", SCHEMA)[0],
+        lambda: rs.scan("theirs", SCHEMA).to_table(),
+        lambda: rs.adopt(SCHEMA, "theirs"),
     ):
-        with pytest.raises(SpecError) as error:
-            write()
-        assert str(error.value) == refused.format("to be written")
-    for how, purpose in {
-        "--python": "in plain TensorFlow",
-        "--as=tfds": "for TFDS",
-        "--as=tfmd": "for TensorFlow Metadata",
-    }.items():
-        done = run("explain", "queries.yaml", how)
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", refused.format(purpose) + "\n")
+        with pytest.raises(RecordError) as error:
+            refused()
+        assert said in str(error.value)
+    checked, queried = run("check", "queries.yaml", "theirs"), run("query", "SELECT * FROM t", "t=theirs")
+    assert (checked.returncode, queried.returncode) == (1, 1)
+    assert json.loads(checked.stdout.splitlines()[0])["got"] == "an ExampleListWithContext of 2 Examples"
+    assert said in queried.stderr
     with pytest.raises(SpecError) as error:
-        rs.Schema.loads(
-            "schema: s\nrecord: example_list_with_context\nsequence: {a: {kind: var_len, dtype: int64, missing: empty}}"
-        )
-    assert str(error.value) == (
-        "<text>:3:54: sequence.a.missing: expected no `missing`, got `empty`"
-        " (a list without Examples is an empty one of each feature)"
+        rs.Schema.loads("schema: s\nrecord: example_list_with_context\nsequence: {a: int64}")
+    assert "record: expected one of example, sequence_example, got `example_list_with_context`" in str(
+        error.value
     )
-
-
-def test_commands_take_their_features_as_columns(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run("export", "theirs", "--out", "lists.jsonl").returncode == 0
-    rows = [json.loads(line) for line in (tmp_path / "lists.jsonl").read_text().splitlines()]
-    stock, tags = [3, None], [["a", "b"], None]  # an Example without the feature
-    first = {"price": [7.5, 9.0], "relevance": [1, 0], "size": [[1, 2], [3, 4]], "seen": [1, 0]}
-    assert rows[0] == {"query": "pizza", "weight": 0.5, **first, "tags": tags, "stock": stock}
-    assert [row["query"] for row in rows] == ["pizza", "none", "pasta"]
-    found = run("head", "theirs", "--where", "len(price) = 1", "--columns", "query,tags", "--json")
-    assert found.returncode == 0, found.stderr
-    assert [json.loads(line)["examples"] for line in found.stdout.splitlines()] == [[{"tags": "c"}]]
-    same = run("diff", "theirs", "theirs", "--json")
-    assert (same.returncode, json.loads(same.stdout)["different"]) == (0, False)
-
-
-def test_a_build_stores_them_as_sequence_examples(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "stored.yaml").write_text("""
-schema: stored
-context: {query: text}
-sequence: {price: {kind: fixed_len_sequence, dtype: float32}, tags: {kind: var_len, dtype: string}}
-""")
-    (tmp_path / "config.yaml").write_text(
-        "schema: stored.yaml\ndata: data\n"
-        "write: {source: {tfrecord: {files: theirs, schema: queries.yaml}}}\n"
-    )
-    pipeline = rs.Pipeline.load("config.yaml")
-    assert pipeline.build(progress=False).rows("train") == 3
-    rows = run("export", "data", "--out", "rows.jsonl")
-    assert rows.returncode == 0, rows.stderr
-    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [row["price"] for row in rows] == EXPECTED["price"]
-    assert [row["tags"] for row in rows] == [[["a", "b"], []], [], [["c"]]]

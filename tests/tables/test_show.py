@@ -237,34 +237,27 @@ def test_mnist():
 LIST = b"".join(sized(1, example(price=[price])) for price in (0.5, 2.0)) + sized(2, example(query=[b"x"]))
 NO_ROWS = (
     "record 1 at byte {}: expected an Example or a SequenceExample, got an ExampleListWithContext of 2 Examples "
-    "(TF-Ranking's message: a spec with `record: example_list_with_context` reads it)"
+    "(a record of TF-Ranking: `recordspec build` with the source `tfrecord` writes it as a SequenceExample)"
 )
 
 
 PRICES = rs.Schema.loads("schema: s\nfeatures: {price: int64}")
 
 
-def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
+def test_an_example_list_with_context_is_named_and_is_no_row(tmp_path):
     path = write(tmp_path / "x", example(price=[1]), LIST)
     assert [{**one, "file": ""} for one in RecordViewer(path).head(2)] == [
         {"file": "", "record": 0, "features": {"price": 1}},
         {
             "file": "",
             "record": 1,
-            "message": "ExampleListWithContext",
-            "context": {"query": "x"},
-            "examples": [{"price": 0.5}, {"price": 2.0}],
+            "problem": NO_ROWS.partition(": ")[2],
+            "bytes": f"<{len(LIST)} bytes>",
         },
     ]
     found = info(path)
     assert found.kinds == {"Example": 1, "SequenceExample": 0, "neither": 0, "ExampleListWithContext": 1}
-    assert (found.examples.low, found.examples.high) == (2, 2)
-    told = [(one.within, one.key, one.records, one.kinds.keys()) for one in found.features]
-    assert told == [
-        ("", "price", 1, {"int64"}),
-        ("context", "query", 1, {"bytes"}),
-        ("examples", "price", 2, {"float32"}),
-    ]
+    assert [(one.key, one.records, one.kinds.keys()) for one in found.features] == [("price", 1, {"int64"})]
     said = f"{path}: {NO_ROWS.format(len(example(price=[1])) + 16)}"
     for choice in (
         Query(columns=("price",)),
@@ -278,6 +271,8 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
         lambda: export(path, tmp_path / "x.jsonl"),
         lambda: infer(path, "x"),
         lambda: diff(path, path),
+        lambda: rs.scan(path).to_table(),
+        lambda: rs.adopt(PRICES, path, check=True),
         lambda: rs.reshard(path, tmp_path / "blocks", schema=PRICES, layout={"blocks": 2}),
     )
     for refused in refusals:
@@ -292,18 +287,18 @@ def test_infer_says_once_that_records_are_example_lists_with_context(tmp_path):
     path = write(tmp_path / "x", example(price=[1]), *[LIST] * 200)
     with pytest.raises(RecordError) as error:
         infer(path, "x")
-    said = NO_ROWS.format(len(example(price=[1])) + 16).replace("it)", "it; as 199 more records)")
+    said = NO_ROWS.format(len(example(price=[1])) + 16)[:-1] + "; as 199 more records)"
     assert str(error.value) == f"{path}: {said}"
-    # if all are, their Examples are steps
+    # if all are, the schema is that of the SequenceExamples that a build makes of them
     alone = write(tmp_path / "lists", *[LIST] * 2000)
-    assert infer(alone, "x").schema.dump() == (
-        "schema: x\nrecord: example_list_with_context\ncontext: {query: text}\nsequence: {price: float32}\n"
+    inferred = infer(alone, "x")
+    assert inferred.schema.dump() == (
+        "schema: x\nrecord: sequence_example\ncontext: {query: text}\n"
+        "sequence:\n  price: {kind: fixed_len_sequence, dtype: float32}\n"
     )
-    ((split,),) = (stats(alone).splits,)
-    assert (split.broken, split.rows, [feature.key for feature in split.features]) == (
-        0,
-        2000,
-        ["query", "price"],
+    assert inferred.notes == (
+        "records of TF-Ranking: `recordspec build` with the source `tfrecord` writes them as SequenceExamples, "
+        "which this schema reads",
     )
 
 

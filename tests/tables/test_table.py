@@ -22,7 +22,6 @@ from recordspec.store import scan as scan_module
 from recordspec.tables.table import RecordTable
 from recordspec.wire import record_batch
 from recordspec.wire.framing import framed
-from recordspec.wire.proto import _classes
 from some_records import ROWS, SCHEMA, example, sequence_example, write
 from third_party_data import DATA, needs_data
 
@@ -315,15 +314,6 @@ def test_lists_of_any_length_are_empty_without_their_key(tmp_path):
     )
     (row,) = rs.scan(write(tmp_path / "a.tfrecord", example()), schema).to_table().to_pylist()
     assert row == {"many": [], "pairs": [], "sides": [], "words": None, "pair": None}
-
-
-def test_lists_with_context_are_read(tmp_path):
-    made = _classes()["ExampleListWithContext"]()
-    made.context.MergeFromString(example(query=[b"cats"]))
-    for grade in (2, 0):
-        made.examples.add().MergeFromString(example(grade=[grade]))
-    table = rs.scan(write(tmp_path / "a.tfrecord", made.SerializeToString())).to_table()
-    assert table.to_pylist() == [{"query": "cats", "grade": [2, 0]}]
 
 
 @pytest.mark.parametrize(

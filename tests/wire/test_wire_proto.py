@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import example
-from fields_by_hand import entry, ints, sized
+from fields_by_hand import entry, ints, listed, packed, sized
+from fields_by_hand import example as of_entries
 from recordspec.errors import RecordError
 from recordspec.wire import proto
 from recordspec.wire.proto import ListWithContext, list_with_context
@@ -93,6 +94,34 @@ def test_what_is_said():
             proto.entries(record, sequence=sequence)
         assert str(error.value) == (
             "expected an Example or a SequenceExample, "
-            "got an ExampleListWithContext of 2 Examples (TF-Ranking's message: "
-            "a spec with `record: example_list_with_context` reads it)"
+            "got an ExampleListWithContext of 2 Examples (a record of TF-Ranking: "
+            "`recordspec build` with the source `tfrecord` writes it as a SequenceExample)"
         )
+
+
+def test_the_examples_of_a_list_are_steps():
+    one, other = example({"a": ("int64", [1, 2]), "b": ("bytes", [b"x"])}), example({"b": ("none", [])})
+    found = list_with_context(elwc(example({"q": ("int64", [7])}), [one, other]))
+    lacks = ("none", [])
+    assert proto.entries(found.sequence_example(["a", "c"]), sequence=True) == proto.entries(
+        example(
+            {"q": ("int64", [7])},
+            {
+                "a": [("int64", [1, 2]), lacks],
+                "b": [("bytes", [b"x"]), lacks],
+                "c": [lacks, lacks],
+            },
+        ),
+        sequence=True,
+    )
+
+
+def test_an_example_that_tensorflow_reads_otherwise_is_no_step():
+    twice = of_entries(entry("n", listed("int64", packed("int64", 5), packed("int64", 6))))
+    found = ListWithContext(None, (twice,))
+    with pytest.raises(RecordError) as error:
+        found.sequence_example()
+    assert str(error.value) == (
+        "features.n: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
+        "(TensorFlow reads other values than protobuf)"
+    )

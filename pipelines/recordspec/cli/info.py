@@ -48,7 +48,7 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
     print_rows((vars(file) for file in summary.files), as_json)
     for line in (*_lines(summary), ""):
         echo(line)
-    parts = any(feature.sequence or feature.within for feature in summary.features)
+    parts = any(feature.sequence for feature in summary.features)
     steps = any(feature.sequence for feature in summary.features)
     print_rows((_row(feature, parts, steps) for feature in summary.features), as_json)
 
@@ -60,7 +60,6 @@ def _summary(summary: Info) -> dict[str, Any]:
         "bytes": sum(file.bytes for file in summary.files),
         "looked_at": summary.looked_at,
         "kinds": summary.kinds,
-        **({"examples": _range(summary.examples)} if summary.examples.count else {}),
         **({"conflicts": summary.conflicts} if summary.conflicts else {}),
         "layout": "blocks" if summary.blocks else "rows",
         "more_keys": summary.more_keys,
@@ -87,7 +86,6 @@ def _feature(feature: FeatureInfo) -> dict[str, Any]:
     return {
         "key": feature.key,
         "sequence": feature.sequence,
-        **({"within": feature.within} if feature.within else {}),
         "records": feature.records,
         "kinds": feature.kinds,
         "lengths": _range(feature.lengths),
@@ -105,7 +103,7 @@ def _row(feature: FeatureInfo, parts: bool, steps: bool) -> dict[str, Any]:
     several = ", ".join(f"{feature.kinds[kind]:,} {kind}" for kind in kinds)
     return {
         "key": feature.key,
-        **({"in": feature.within or ("sequence" if feature.sequence else "context")} if parts else {}),
+        **({"in": "sequence" if feature.sequence else "context"} if parts else {}),
         "records": feature.records,
         "kind": next(iter(kinds), "") if len(kinds) < 2 else several,
         "lengths": _shown(feature.lengths),
@@ -127,8 +125,6 @@ def _lines(summary: Info) -> Iterator[str]:
     every = summary.looked_at == summary.records
     which = "all read" if every else f"{summary.looked_at:,} read, the first of each file"
     yield f"{which}: {kinds or 'none'}"
-    if summary.examples.count:
-        yield f"an ExampleListWithContext has {_shown(summary.examples)} Examples"
     if summary.conflicts:
         yield f"TensorFlow refuses {summary.conflicts:,} of them, or reads other values: see `check`"
     if summary.more_keys:

@@ -169,13 +169,7 @@ def _lines(record: Shown) -> Iterator[str]:
 
 
 def _values(record: Shown) -> Iterator[str]:
-    if "examples" in record:
-        yield f"{record['message']}, {counted(len(record['examples']), 'example')}"
-        parts = {"context": record.get("context", {})}
-        parts |= {f"examples[{number}]": features for number, features in enumerate(record["examples"])}
-        values = [(f"{part}.{key}", value) for part, some in parts.items() for key, value in some.items()]
-    else:
-        values = [*record["features"].items(), *record.get("sequence", {}).items()]
+    values = [*record["features"].items(), *record.get("sequence", {}).items()]
     width = max((len(shown(key)) for key, _ in values), default=0)
     for key, value in values:
         # without commas: 1478559600 is a time and 17031320600 a place, not a count

@@ -16,8 +16,6 @@ from recordspec.inferring.rules import Evidence, infer_features, inferred_schema
 from recordspec.progress import Progress
 from recordspec.schema.features import Feature
 from recordspec.schema.features.box import Box
-from recordspec.schema.features.fixed_len import FixedLen
-from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
 from recordspec.statistics.content import EMPTY, TEXT, ContentTypes
@@ -30,15 +28,14 @@ from recordspec.store.scan import (
     Scanner,
     UnpackedRows,
     UnreadableRecord,
-    decoded,
     map_together,
     scan,
 )
 from recordspec.tables.feature_names import FeatureKey
-from recordspec.wire.arrays import sizes_of, values_array
-from recordspec.wire.columns import TF_DTYPES, Kind, RecordMessage
+from recordspec.wire.arrays import data_of, sizes_of, values_array
+from recordspec.wire.columns import TF_DTYPES, Kind
 from recordspec.wire.proto import list_with_context
-from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.record_batch import RecordBatch, decode
 
 # The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
 _SIDES = ("ymin", "xmin", "ymax", "xmax")
@@ -90,16 +87,13 @@ def infer_records(
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
     lists = _are_lists(scanner)
-    if lists:  # an Example need not have a key, and its single values are no sequences
-        features[True] = [
-            FixedLen(
-                name=step.name, key=step.key, description=step.description, dtype=step.dtype, shape=step.shape
-            )
-            if isinstance(step, FixedLenSequence)
-            else replace(step, missing="error")
-            for step in features[True]
-        ]
+    if lists:  # a build gives each record every list of steps
+        features[True] = [replace(step, missing="error") for step in features[True]]
         notes = [note for note in notes if "no list of steps" not in note]
+        notes.append(
+            "records of TF-Ranking: `recordspec build` with the source `tfrecord` writes them as "
+            "SequenceExamples, which this schema reads"
+        )
     schema = _schema(name, tuple(features[False]), tuple(features[True]), lists=lists)
     return inferred_schema(schema, inferred, notes, tally.rows)
 
@@ -109,14 +103,15 @@ def _profiled(
 ) -> _RecordProfile:
     """What is in records, read once."""
 
-    def decode(
+    def decoded(
         batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows
     ) -> tuple[Sequence[RowBatch], RecordBatch]:
-        return batches, decoded(rows)
+        records = rows.decode(None)
+        return batches, records if len(records.broken) < records.rows else _decoded_lists(batches) or records
 
     tally = _RecordProfile()
     items = chain.from_iterable(map(scan, scanner.files)) if sample is None else scanner.first(sample)
-    for made in map_together(decode, items, threads):
+    for made in map_together(decoded, items, threads):
         if isinstance(made, UnreadableRecord):
             tally.add_unreadable(made)
             continue
@@ -172,14 +167,30 @@ def _are_lists(scanner: Scanner) -> bool:
     return list_with_context(batch.data(0)) is not None
 
 
-def _schema(
-    name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...], *, lists: bool = False
-) -> Schema:
+def _decoded_lists(batches: Sequence[RowBatch]) -> RecordBatch | None:
+    """Decodes ExampleListWithContexts as the SequenceExamples that a build makes of them; None if a record is
+    none.
+
+    Raises RecordError for an Example that TensorFlow refuses or reads differently.
+    """
+    records = []
+    for batch, row in ((one, row) for one in batches for row in range(len(one))):
+        listed = list_with_context(batch.data(row))
+        if listed is None:
+            return None
+        try:
+            records.append(listed.sequence_example())
+        except RecordError as error:
+            raise RecordError(problem.at(batch.place(row)) for problem in error.problems) from error
+    data, places = data_of(records)
+    return decode(data, places[:-1], places[1:], sequence=True)
+
+
+def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...], *, lists: bool) -> Schema:
     try:
         if not steps and not lists:
             return Schema(name=name, features=features)
-        record: RecordMessage = "example_list_with_context" if lists else "sequence_example"
-        return Schema(name=name, record=record, context=features, sequence=steps)
+        return Schema(name=name, record="sequence_example", context=features, sequence=steps)
     except SpecError as error:
         raise RecordError(error.problems) from error
 

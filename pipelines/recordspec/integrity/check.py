@@ -350,7 +350,7 @@ class _RangeCheck:
             self._add("record", max(1, lost), number, offset, problem)
 
     def _add_rows(self, rows: RowBatch) -> None:
-        records = rows.decode(sequence=self._schema.message_steps, keys=keys_needed(self._schema))
+        records = rows.decode(sequence=self._schema.record == "sequence_example")
         invalid = np.zeros(records.rows, bool)
         for violation in violations_in(self._schema, records, rows.data):
             invalid[violation.rows] = True
@@ -406,14 +406,6 @@ class _RangeCheck:
 def _empty(array: ArrowArray) -> int:
     """The number of rows that have a list without values."""
     return int((counts_of(array) == 0).sum()) - int(array.null_count) if is_list(array) else 0
-
-
-def keys_needed(schema: Schema) -> set[str] | None:
-    """The keys to decode of records that are checked: all, so that unknown ones are counted. Of an
-    ExampleListWithContext those of the schema: which of them its Examples lack, they alone tell."""
-    if schema.message_steps != "examples":
-        return None
-    return {column.key for section in schema.sections for column in schema.columns(section)}
 
 
 def violations_in(

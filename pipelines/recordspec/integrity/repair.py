@@ -317,8 +317,8 @@ def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before:
     keys, found = {one.key for _, one in stored}, [np.zeros((0, 2), np.uint64)]
     with suppress(RecordError, SpecError):  # not every column of rows is a feature
         for batch in Scanner(path, schema).batches():
-            steps = None if schema is None else schema.message_steps
-            sections = stored_columns(stored, batch.rows.decode(steps, keys))
+            sequence = None if schema is None else schema.record == "sequence_example"
+            sections = stored_columns(stored, batch.rows.decode(sequence, keys))
             values = {column.name: column.array(sections) for column in columns}
             found.append(key_hashes.hashes(key_hashes.key_bytes(values, manifest.key)))
         hashed = np.concatenate(found)

@@ -50,8 +50,6 @@ def _made(columns: Iterable[Column], section: Section) -> dict[str, Any]:
 def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of one record (string `[]`) or of a batch (string `[n]`), by name."""
     serialized = tf.convert_to_tensor(serialized, tf.string)
-    if schema.message_steps == "examples" and serialized.shape.rank == 0:  # whose Examples are a batch
-        return alone(schema, decode(schema, serialized[None]))
     return _decoded(schema, parse(schema, serialized))
 
 
@@ -130,8 +128,6 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
     """The parsed columns of one record (string `[]`) or of a batch (string `[n]`), for `decode`."""
-    if schema.message_steps == "examples":
-        return _parse_lists(schema, serialized)
     single = serialized.shape.rank == 0
     together: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
     for group in () if single else record_groups(schema):
@@ -170,25 +166,6 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         steps |= {key: tf.RaggedTensor.from_tensor(steps[key], parsed[2][key]) for key in dense}
     parsed_context = tf.io.parse_example(serialized, context) if context else {}
     return {"context": {**parsed_context, **together["context"]}, "sequence": steps}
-
-
-def _parse_lists(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
-    """The same of ExampleListWithContexts (string `[n]`): the Examples of all are parsed at once, each as a
-    step."""
-    contexts, examples = tensors.examples_of(serialized)
-    context = _made(map(as_decoded, schema.columns("context")), "context")
-    columns = [as_decoded(column) for column in row_blocks.placed_columns(schema, "sequence")]
-    steps = _made([column for column in columns if not isinstance(column.layout, Fixed)], "sequence")
-    steps |= _made([column for column in columns if isinstance(column.layout, Fixed)], "features")
-    steps |= {
-        column.key: tf.io.FixedLenFeature(list(column.cell), TF_DTYPES[column.storage])
-        for column in columns
-        if isinstance(column.layout, Sequence)
-    }
-    parsed = tf.io.parse_example(contexts, context) if context else {}
-    values = tf.io.parse_example(examples.values, steps) if steps else {}
-    values = {key: examples.with_values(value) for key, value in values.items()}
-    return {"context": parsed, "sequence": values}
 
 
 def _required(schema: FeatureSet, sequence: Mapping[str, Any]) -> list[Column]:
@@ -292,12 +269,8 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
     if in_blocks:
         return tuple(_problems_of_block(schema, record))
     data = np.frombuffer(record, np.uint8)
-    keys = None
-    if schema.message_steps == "examples":
-        keys = {column.key for section in schema.sections for column in schema.columns(section)}
-    decoded = decode_records(
-        data, np.array([0]), np.array([len(data)]), sequence=schema.message_steps, keys=keys
-    )
+    sequence = schema.record == "sequence_example"
+    decoded = decode_records(data, np.array([0]), np.array([len(data)]), sequence=sequence)
     for _, problems in decoded.problems:
         return problems
     wrong: list[Problem] = []

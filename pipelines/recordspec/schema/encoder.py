@@ -103,7 +103,6 @@ class RowEncoder:
     """
 
     def __init__(self, schema: FeatureSet) -> None:
-        schema.check_message("to be written")
         self._schema = schema
         # whether a value depends on another: an image may turn its coordinates
         self._in_batches = schema.equal_counts or any(
@@ -208,7 +207,6 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
 
     Raises RecordError, and SpecError if columns are not those of the schema, or it cannot be written.
     """
-    schema.check_message("to be written")
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
     for name, values in columns.items():

@@ -30,11 +30,7 @@ def parse(serialized):
 
 
 def python_source(schema: Schema) -> str:
-    """Python that parses the schema's records with TensorFlow alone.
-
-    Raises SpecError for records of TF-Ranking.
-    """
-    schema.check_message("in plain TensorFlow")
+    """Python that parses the schema's records with TensorFlow alone."""
     lines = ["import tensorflow as tf", ""]
     for section in schema.sections:
         calls = parse_calls(schema.columns(section), section)

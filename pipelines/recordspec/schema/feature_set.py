@@ -17,12 +17,11 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.features.option_checks import WithLength
 from recordspec.schema.options import freeze, to_builtins
-from recordspec.wire.columns import Column, Ragged, RecordMessage, Section, Sequence, Sparse, Steps, VarLen
+from recordspec.wire.columns import Column, Ragged, RecordMessage, Section, Sequence, Sparse, VarLen
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "example": ("features",),
     "sequence_example": ("context", "sequence"),
-    "example_list_with_context": ("context", "sequence"),
 }
 ALL_SECTIONS: tuple[Section, ...] = ("features", "context", "sequence")
 # Options with more characters are abbreviated in messages.
@@ -73,18 +72,6 @@ class FeatureSet:
         problems = list(_check(self))
         if problems:
             raise SpecError(problems)
-
-    @property
-    def message_steps(self) -> Steps:
-        """The argument `sequence` with which records are decoded."""
-        return "examples" if self.record == "example_list_with_context" else self.record == "sequence_example"
-
-    def check_message(self, purpose: str) -> None:
-        """Raises SpecError for records that are only read; `purpose` is what else they were to serve."""
-        if self.message_steps == "examples":
-            expected, hint = f"example or sequence_example {purpose}", "such records are only read"
-            got = f"`{self.record}`"
-            raise SpecError(Problem(path=("record",), expected=expected, got=got, hint=hint))
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -325,7 +312,7 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
     if not list(schema.placed):
         yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
     for section, feature in schema.placed:
-        yield from _check_section(section, feature, of_examples=schema.message_steps == "examples")
+        yield from _check_section(section, feature)
     yield from _check_names(schema)
     for section, feature in schema.placed:
         yield from _check_over_images(schema, section, feature)
@@ -335,9 +322,8 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
             yield Problem(path=path, expected="one layout for a key", got=got)
 
 
-def _check_section(section: Section, feature: Feature, *, of_examples: bool) -> Iterator[Problem]:
-    """Yields problems of features that the SequenceExample parser of tf.io does not support, or, where steps
-    are Examples, that have no meaning there."""
+def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
+    """Yields problems of features that the SequenceExample parser of tf.io does not support."""
     path = (section, feature.name)
     if section != "sequence" and feature.missing != "error" and not feature.optional:
         expected, hint = (
@@ -353,17 +339,14 @@ def _check_section(section: Section, feature: Feature, *, of_examples: bool) -> 
         expected = f"a kind that tf.io parses in a {section}"
         yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
     if section == "sequence":
-        yield from _check_step(path, feature, of_examples=of_examples)
+        yield from _check_step(path, feature)
 
 
-def _check_step(path: tuple[str, str], feature: Feature, *, of_examples: bool) -> Iterator[Problem]:
-    if of_examples and feature.missing != "error":
-        expected, hint = "no `missing`", "a list without Examples is an empty one of each feature"
-        yield Problem(path=(*path, "missing"), expected=expected, got=f"`{feature.missing}`", hint=hint)
-    if not feature.takes_steps and not of_examples:
+def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
+    if not feature.takes_steps:
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    elif feature.takes_default and feature.optional and not of_examples:
+    elif feature.takes_default and feature.optional:
         expected, hint = "none in steps", "each of them has a value"
         yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
     if any(0 in column.cell for column in feature.columns()):

@@ -44,7 +44,7 @@ def decode(
     Raises RecordError, with the row, for a record that does not decode.
     """
     keys = {column.key for _, feature in schema.placed for column in feature.columns()}
-    batch = decode_records(buffer, starts, stops, sequence=schema.message_steps, keys=keys)
+    batch = decode_records(buffer, starts, stops, sequence=schema.record == "sequence_example", keys=keys)
     check_structure(schema.placed, batch)
     return decode_sections(schema, stored_sections(schema, batch), batch.rows, padded=padded)
 

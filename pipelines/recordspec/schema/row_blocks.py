@@ -101,9 +101,9 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
     Raises RecordError, which names the row, for one that violates the schema, since a block concatenates the
     values of all rows, and an extra value would be the next row's; or that has a key of no feature.
     """
-    schema.check_message("in blocks")
     buffer, places = data_of(records)
-    decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=schema.message_steps)
+    sequence = schema.record == "sequence_example"
+    decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=sequence)
     check_structure(schema.placed, decoded)
     for section in schema.sections:
         columns = placed_columns(schema, section)

@@ -52,11 +52,9 @@ class Schema(FeatureSet):
         name: the name of the schema, `schema:` in YAML.
         version: incremented when the meaning changes.
         description: a text for readers.
-        record: whether records are tf.train.Example or tf.train.SequenceExample; or TF-Ranking's
-            ExampleListWithContext, which is read, but not written.
+        record: whether records are tf.train.Example or tf.train.SequenceExample.
         features: of an Example.
-        context, sequence: of a SequenceExample. Of an ExampleListWithContext, `sequence` has the features of
-            its Examples.
+        context, sequence: of a SequenceExample.
 
     Example:
         >>> list(schema.names)

@@ -11,25 +11,25 @@ from recordspec.schema.features import Feature
 from recordspec.schema.validate import check_structure
 from recordspec.wire import proto
 from recordspec.wire.arrays import data_of
-from recordspec.wire.columns import Ragged, Section, Sparse, Steps
+from recordspec.wire.columns import Ragged, Section, Sparse
 from recordspec.wire.record_batch import RecordBatch, decode
 
 Stored = Mapping[str, Any]
 Placed = list[tuple[Section, Feature]]
 
 
-def restored_columns(placed: Placed, records: list[bytes], *, sequence: Steps) -> dict[str, list[Any]]:
+def restored_columns(placed: Placed, records: list[bytes], *, sequence: bool) -> dict[str, list[Any]]:
     """The values of features in records, by name, as rows give them; None where one is missing.
 
     A missing or empty key is a missing value; a missing list of steps has none.
 
     Args:
         placed: the features, each with its section.
-        records: Examples, or with `sequence` SequenceExamples, or ExampleListWithContexts.
+        records: Examples, or with `sequence` SequenceExamples; ExampleListWithContexts are read as these.
 
     Raises RecordError for the first record that these features do not store.
     """
-    return _columns_with_steps(placed, records, sequence) if sequence else _columns(placed, records)
+    return _columns_with_steps(placed, records) if sequence else _columns(placed, records)
 
 
 def _parsed(record: bytes, row: int) -> Stored:
@@ -50,13 +50,17 @@ def _columns(placed: Placed, records: list[bytes]) -> dict[str, Any]:
     }
 
 
-def _columns_with_steps(placed: Placed, records: list[bytes], sequence: Steps) -> dict[str, Any]:
-    """The same of SequenceExamples, or of ExampleListWithContexts."""
+def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
+    """The same of SequenceExamples."""
     wanted = {column.key for _, feature in placed for column in feature.columns()}
-    check_structure(placed, _decoded(records, sequence=sequence, keys=wanted))
+    decoded = _decoded(records, sequence=True, keys=wanted)
+    if decoded.broken:
+        records = _without_lists(placed, records, decoded.broken)
+        decoded = _decoded(records, sequence=True, keys=wanted)
+    check_structure(placed, decoded)
     columns: dict[str, list[Any]] = {feature.name: [] for _, feature in placed}
     for row, record in enumerate(records):
-        entries = proto.entries(record, sequence=sequence)
+        entries = proto.entries(record, sequence=True)
         context = {key: None if one.kind == "none" else one.values for key, one in entries.features}
         lists = {key: [step.values for step in steps] for key, steps in entries.lists}
         for section, feature in placed:
@@ -67,11 +71,23 @@ def _columns_with_steps(placed: Placed, records: list[bytes], sequence: Steps) -
                 value = _restored(feature, {feature.stored: every}, row)
             else:
                 keys = [column.key for column in feature.columns()]
-                none: list[Any] = [[]] * entries.steps  # an Example need not have a key
-                steps = zip(*(lists.get(key, none) for key in keys), strict=True)
+                steps = zip(*(lists.get(key, []) for key in keys), strict=True)
                 value = [_restored(feature, dict(zip(keys, step, strict=True)), row) for step in steps]
             columns[feature.name].append(value)
     return columns
+
+
+def _without_lists(placed: Placed, records: list[bytes], rows: Collection[int]) -> list[bytes]:
+    """The records, with SequenceExamples for the ExampleListWithContexts among these rows."""
+    keys = {column.key for section, one in placed if section == "sequence" for column in one.columns()}
+    records = [*records]
+    for row in rows:
+        listed = proto.list_with_context(records[row])
+        try:
+            records[row] = records[row] if listed is None else listed.sequence_example(keys)
+        except RecordError as error:
+            raise RecordError(error.problems, row) from None
+    return records
 
 
 def _is_in_parts(feature: Feature) -> bool:
@@ -79,7 +95,7 @@ def _is_in_parts(feature: Feature) -> bool:
     return isinstance(feature.columns()[0].layout, Ragged | Sparse)
 
 
-def _decoded(records: list[bytes], *, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
+def _decoded(records: list[bytes], *, sequence: bool, keys: Collection[str] | None = None) -> RecordBatch:
     data, places = data_of(records)
     return decode(data, places[:-1], places[1:], sequence=sequence, keys=keys)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from recordspec._tf import tf
@@ -361,28 +360,6 @@ def _have_lists(serialized: Tensor, keys: Sequence[str]) -> Tensor:
     ]
     with tf.control_dependencies(checks):
         return tf.constant(True)
-
-
-@cache
-def _list_descriptor() -> bytes:
-    """The descriptor of an ExampleListWithContext, whose Examples are taken as bytes, for `decode_proto`."""
-    from google.protobuf import descriptor_pb2
-
-    files = descriptor_pb2.FileDescriptorSet()
-    message = files.file.add(name="list.proto", package="recordspec").message_type.add(name="List")
-    for number, (name, label) in enumerate([("examples", 3), ("context", 1)], 1):
-        message.field.add(name=name, number=number, label=label, type=12)  # TYPE_BYTES
-    return b"bytes://" + bytes(files.SerializeToString())
-
-
-def examples_of(messages: Tensor) -> tuple[Tensor, Tensor]:
-    """The contexts of ExampleListWithContexts (string `[n]`), string `[n]`, and their Examples, ragged string
-    `[n, (examples)]`, all serialized; a missing context is empty."""
-    sizes, (examples, contexts) = tf.io.decode_proto(
-        messages, "recordspec.List", ["examples", "context"], [tf.string] * 2, _list_descriptor()
-    )
-    lengths = tf.cast(sizes[:, 0], tf.int64)
-    return tf.strings.reduce_join(contexts, 1), tf.RaggedTensor.from_tensor(examples, lengths)
 
 
 def _parts_of(messages: Tensor, name: str, field: str) -> Tensor:

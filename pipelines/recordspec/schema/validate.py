@@ -97,8 +97,6 @@ def of_other_message(
     if schema.record == "example":
         return np.array([row for row in records.unknown_fields if proto.has_lists(data(row))], np.int64)
     of_other = np.zeros(records.rows, bool)
-    if schema.message_steps == "examples":  # another message is broken
-        return np.flatnonzero(of_other)
     for column in schema.columns("sequence"):
         of_other |= _present(records.features.get(column.key, ()), records.rows)
     for key in records.sequence:

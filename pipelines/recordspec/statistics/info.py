@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,14 +15,12 @@ from recordspec.store.manifest import Manifest
 from recordspec.store.scan import FIRST, RecordSpans, Scanner, small_together
 from recordspec.tables.column_types import keys_of
 from recordspec.tables.feature_names import FeatureKey
-from recordspec.wire.arrays import ArrowArray, counts_of, data_of, items_of, present_in, storage_of
+from recordspec.wire.arrays import ArrowArray, counts_of, items_of, present_in, storage_of
 from recordspec.wire.columns import Kind
-from recordspec.wire.proto import ListWithContext, list_with_context
-from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.proto import list_with_context
+from recordspec.wire.record_batch import RecordBatch
 
 RecordKind = Literal["Example", "SequenceExample", "ExampleListWithContext", "neither"]
-# The part of an ExampleListWithContext that has a feature; empty of features of other records.
-Within = Literal["", "context", "examples"]
 
 # Records may each have a key of their own.
 _MOST_KEYS = 10_000
@@ -41,13 +38,10 @@ class FeatureInfo:
         kinds: how many lists there are of each kind; a Feature without one is of the kind `none`. Of a
             feature list, each step has one.
         lengths: of all lists; a Feature without a kind has none.
-        within: the part of an ExampleListWithContext that has it. Of `examples`, these are counted, not the
-            records.
     """
 
     key: str
     sequence: bool
-    within: Within = ""
     records: int = 0
     steps: SizeCounts = field(default_factory=SizeCounts)
     kinds: Counter[Kind] = field(default_factory=Counter)
@@ -80,7 +74,6 @@ class Info:
         looked_at: the number of records read, which the following describe.
         kinds: how many of them are Examples, SequenceExamples, and neither; and ExampleListWithContexts, if
             any are.
-        examples: how many Examples these have.
         conflicts: the number of records that TensorFlow refuses, or of which it reads other values.
         by_key: the features.
         more_keys: whether there are other keys.
@@ -93,9 +86,8 @@ class Info:
     kinds: dict[RecordKind, int] = field(
         default_factory=lambda: {"Example": 0, "SequenceExample": 0, "neither": 0}
     )
-    examples: SizeCounts = field(default_factory=SizeCounts)
     conflicts: int = 0
-    by_key: dict[tuple[Within, FeatureKey], FeatureInfo] = field(default_factory=dict)
+    by_key: dict[FeatureKey, FeatureInfo] = field(default_factory=dict)
     more_keys: bool = False
 
     @property
@@ -109,9 +101,9 @@ class Info:
 
     def add(self, records: RecordSpans) -> None:
         decoded = records.decode(None)
-        lists = [one for row in decoded.broken if (one := list_with_context(records.data(row))) is not None]
+        lists = [row for row in decoded.broken if list_with_context(records.data(row)) is not None]
         if lists:
-            self._add_lists(lists)
+            self.kinds["ExampleListWithContext"] = self.kinds.get("ExampleListWithContext", 0) + len(lists)
         self.conflicts += len(decoded.conflicts)
         neither = {*decoded.broken, *decoded.unknown_fields}
         self.looked_at += len(records)
@@ -128,17 +120,10 @@ class Info:
         self.kinds["SequenceExample"] += int(in_lists.sum())
         self.kinds["Example"] += len(records) - int(in_lists.sum())
 
-    def _add_lists(self, lists: list[ListWithContext]) -> None:
-        name: RecordKind = "ExampleListWithContext"
-        self.kinds[name] = self.kinds.get(name, 0) + len(lists)
-        self.examples.add(np.array([len(array.examples) for array in lists]))
-        self._add_features(_decoded(array.context for array in lists if array.context is not None), "context")
-        self._add_features(_decoded(example for array in lists for example in array.examples), "examples")
-
-    def _add_features(self, decoded: RecordBatch, within: Within = "") -> None:
+    def _add_features(self, decoded: RecordBatch) -> None:
         for key in keys_of(decoded):
-            if (within, key) in self.by_key or len(self.by_key) < _MOST_KEYS:
-                feature = self.by_key.setdefault((within, key), FeatureInfo(key[1], key[0], within))
+            if key in self.by_key or len(self.by_key) < _MOST_KEYS:
+                feature = self.by_key.setdefault(key, FeatureInfo(key[1], key[0]))
                 feature.add((decoded.sequence if key[0] else decoded.features)[key[1]])
             else:
                 self.more_keys = True
@@ -155,8 +140,3 @@ def info(files: Files, most: int | None = FIRST) -> Info:
         summary.add(RecordSpans.joined([batch.spans for batch in batches]))
     summary.files = tuple(count_paths(scanner.paths, scanner.manifests))
     return summary
-
-
-def _decoded(examples: Iterable[bytes]) -> RecordBatch:
-    data, places = data_of(list(examples))
-    return decode(data, places[:-1], places[1:])

@@ -40,7 +40,6 @@ from recordspec.store.scan import (
     Scanner,
     UnpackedRows,
     UnreadableRecord,
-    decoded,
     map_together,
     scan,
 )
@@ -515,7 +514,7 @@ class _Profiler:
         counted."""
 
         def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
-            records = decoded(rows, keys)
+            records = rows.decode(None, keys)
             hashes = self._hashes(rows, records) if keys is None else None
             return _Chunk(batches=batches, records=records, hashes=hashes)
 

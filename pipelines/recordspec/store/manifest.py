@@ -159,7 +159,7 @@ class Manifest:
     Attributes:
         schema: the schema's name; None for records of an unknown schema.
         fingerprint: the fingerprint of the schema; see Schema.fingerprint.
-        record: the message of the records, as in the schema; their bytes need not distinguish them.
+        record: whether the records are Examples or SequenceExamples; their bytes do not distinguish them.
         compression: the compression of every shard.
         splits: the shards of each split, in order.
         key: the names that identify a row; empty if its content does.

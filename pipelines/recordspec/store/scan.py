@@ -24,7 +24,6 @@ from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import begins_with_block, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, strings_array
-from recordspec.wire.columns import Steps
 from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_parts, of_strings, of_values, splitmix64
@@ -118,7 +117,7 @@ class RecordSpans:
         """The bytes of a record, which are not copied."""
         return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
 
-    def decode(self, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
+    def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=sequence, keys=keys)
 
 
@@ -128,7 +127,7 @@ class UnpackedRows:
     def __init__(self, schema: Schema, sections: Sections, rows: int) -> None:
         self._schema, self._sections, self._rows = schema, sections, rows
 
-    def decode(self, sequence: Steps, keys: Collection[str] | None = None) -> RecordBatch:
+    def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
         from recordspec.schema.row_blocks import decoded
 
         return decoded(self._sections, self._rows)
@@ -213,9 +212,9 @@ class RowBatch:
         """The bytes of a row, which are not copied."""
         return self.spans.data(row)
 
-    def decode(self, *, sequence: Steps = None, keys: Collection[str] | None = None) -> RecordBatch:
+    def decode(self, *, sequence: bool | None = None, keys: Collection[str] | None = None) -> RecordBatch:
         """The rows as columns; of records, only of these keys."""
-        return decoded(self.rows, keys) if sequence is None else self.rows.decode(sequence, keys)
+        return self.rows.decode(sequence, keys)
 
     def place(self, row: int) -> str:
         """The location of a row, for messages."""
@@ -270,15 +269,6 @@ class UnreadableRecord:
     @property
     def error(self) -> RecordError:
         return RecordError(self.problems, self.number)
-
-
-def decoded(rows: RecordSpans | UnpackedRows, keys: Collection[str] | None = None) -> RecordBatch:
-    """Records of unknown messages as columns: if none is an Example or a SequenceExample, and the first is an
-    ExampleListWithContext, all as these."""
-    batch = rows.decode(None, keys)
-    if isinstance(rows, UnpackedRows) or not len(batch.broken) == batch.rows > 0:
-        return batch
-    return batch if proto.list_with_context(rows.data(0)) is None else rows.decode("examples", keys)
 
 
 def check_readable(records: RecordBatch, batch: RowBatch) -> None:

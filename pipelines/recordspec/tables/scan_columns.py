@@ -16,7 +16,7 @@ from recordspec.schema.row_blocks import Sections, stored_columns
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.schema.validate import check_structure
-from recordspec.store.scan import FIRST, FileRange, RowBatch, Scanner, check_readable, decoded
+from recordspec.store.scan import FIRST, FileRange, RowBatch, Scanner, check_readable
 from recordspec.store.scan import scan as scan_file
 from recordspec.tables.column_types import (
     ColumnType,
@@ -312,10 +312,10 @@ class RowDecoder:
         """The rows. Raises RecordError, with the row, for one that is none of the schema."""
         schema = self._scanner.schema
         if schema is None or not self.features:
-            records = decoded(batch.rows, self.keys)
+            records = batch.decode(keys=self.keys)
             check_readable(records, batch)
         else:
-            records = batch.rows.decode(schema.message_steps, self.keys)
+            records = batch.rows.decode(schema.record == "sequence_example", self.keys)
             check_structure(((one.section, one.feature) for one in self.features.values()), records)
         return DecodedRows(
             batch=batch,
@@ -501,7 +501,7 @@ def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> d
     places = np.unique(np.linspace(0, len(files) - 1, _SAMPLED_FILES).astype(int)).tolist()
     for file in (files[place] for place in places):
         for batch in _first(file, _SAMPLED_BYTES // len(places)):
-            records = decoded(batch.rows, wanted)
+            records = batch.decode(keys=wanted)
             for key in keys_of(records):
                 for array in values_by_kind(records, key):
                     form = type_of(array, steps=key[0])

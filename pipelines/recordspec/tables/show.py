@@ -22,7 +22,7 @@ from recordspec.tables.query import Query
 from recordspec.wire import proto
 from recordspec.wire.columns import Kind
 from recordspec.wire.file_types import printable
-from recordspec.wire.proto import Entries, Listed, ListWithContext
+from recordspec.wire.proto import Entries, Listed
 
 # `short` cuts what is long, `full` does not, and `raw` does not describe bytes either.
 Style = Literal["short", "full", "raw"]
@@ -41,9 +41,8 @@ class RecordViewer:
     values by name, and `sequence` the lists of steps of a SequenceExample. A list of one value is that value,
     bytes that are not UTF-8 are described in `<>`, and long values are truncated, depending on `style`.
     `repeated` has the duplicate keys, of which the last counts. A record that is not an Example has
-    `problem`, which says so, and its `bytes` instead. For an ExampleListWithContext, `message` has this name,
-    and `context` and `examples` have its features. `tensorflow` has what TensorFlow rejects in a record, or
-    reads differently.
+    `problem`, which says so, and its `bytes` instead. `tensorflow` has what TensorFlow rejects in a record,
+    or reads differently.
 
     Raises SpecError for unknown names, RecordError at a corrupt record, StoreError without files.
     """
@@ -108,28 +107,15 @@ class RecordViewer:
         try:
             entries = proto.entries(data, sequence=None)
         except RecordError as error:
-            both = proto.list_with_context(data)
-            return self._other(data, error.problems[0].got) if both is None else self._list_with_context(both)
+            return self._other(data, replace(error.problems[0], expected=A_RECORD))
         if entries.unknown_fields:
-            shown = self._other(data, f"another message of {counted(len(data), 'byte')}")
+            got = f"another message of {counted(len(data), 'byte')}"
+            shown = self._other(data, Problem(expected=A_RECORD, got=got))
         else:
             shown = self._example(entries)
         if entries.conflicts:
             shown["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
         return shown
-
-    def _list_with_context(self, with_context: ListWithContext) -> Shown:
-        context = (
-            {}
-            if with_context.context is None
-            else {"context": self._content(with_context.context)["features"]}
-        )
-        message = {"message": "ExampleListWithContext"}
-        return {
-            **message,
-            **context,
-            "examples": [self._content(example)["features"] for example in with_context.examples],
-        }
 
     def _example(self, entries: Entries) -> Shown:
         context, lists = entries.features, entries.lists
@@ -160,10 +146,9 @@ class RecordViewer:
             return listed
         return Listed(listed.kind, with_class_names(listed.values, classes))
 
-    def _other(self, data: bytes | memoryview, got: str) -> Shown:
+    def _other(self, data: bytes | memoryview, problem: Problem) -> Shown:
         """A record that is neither an Example nor a SequenceExample."""
-        problem = str(Problem(expected=A_RECORD, got=got))
-        return {"problem": problem, "bytes": shown_value(bytes(data), self._style)}
+        return {"problem": str(problem), "bytes": shown_value(bytes(data), self._style)}
 
 
 def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:

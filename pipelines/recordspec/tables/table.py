@@ -38,7 +38,6 @@ from recordspec.store.scan import (
     Scanner,
     UnreadableRecord,
     check_readable,
-    decoded,
 )
 from recordspec.store.scan import (
     scan as scan_file,
@@ -501,5 +500,5 @@ def _check_first(scanner: Scanner) -> None:
         for item in scan_file(file):
             if isinstance(item, UnreadableRecord):
                 raise item.error
-            check_readable(decoded(item.rows), item)
+            check_readable(item.decode(), item)
             break

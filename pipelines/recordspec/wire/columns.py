@@ -90,10 +90,7 @@ class Component:
 
 
 # The messages that a record may be, as `record` of a schema has them.
-RecordMessage = Literal["example", "sequence_example", "example_list_with_context"]
-# How records are decoded: as Examples (False) or SequenceExamples (True); None if unknown: those with feature
-# lists are SequenceExamples; `examples`: as ExampleListWithContexts, each of whose Examples is a step.
-Steps = bool | None | Literal["examples"]
+RecordMessage = Literal["example", "sequence_example"]
 
 Layout = Fixed | VarLen | Sequence | Ragged | Sparse | Component
 
@@ -119,7 +116,7 @@ class Column:
     def is_whole(self, section: Section) -> bool:
         """Whether every row, or every step, has one cell."""
         if section == "sequence":
-            return isinstance(self.layout, Fixed | Sequence) and not self.has_default
+            return isinstance(self.layout, Fixed | Sequence)
         return isinstance(self.layout, Fixed) and not self.has_default
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from recordspec.errors import Problem, RecordError, counted
 from recordspec.wire import fast_parser
-from recordspec.wire.columns import TF_DTYPES, Kind, Section, Steps
+from recordspec.wire.columns import TF_DTYPES, Kind, Section
 from recordspec.wire.varints import read_varint, varint_bytes
 
 ListValues = list[int] | list[float] | list[bytes] | None
@@ -83,6 +83,9 @@ def serialize(
 
 
 def _set(feature: Any, items: Listed) -> None:
+    if items.kind == "none":
+        feature.SetInParent()
+        return
     values = getattr(feature, _FIELDS[items.kind])
     values.SetInParent()
     values.value.extend(items.values)
@@ -132,17 +135,15 @@ class Entries:
         lists: the feature lists.
         unknown_fields: whether the record has fields that neither message has, which are left out.
         conflicts: the differences from TensorFlow's parser.
-        steps: the number of Examples of an ExampleListWithContext.
     """
 
     features: list[tuple[str, Listed]]
     lists: list[tuple[str, list[Listed]]]
     unknown_fields: bool = False
     conflicts: tuple[Conflict, ...] = ()
-    steps: int = 0
 
 
-def entries(data: bytes | memoryview, *, sequence: Steps) -> Entries:
+def entries(data: bytes | memoryview, *, sequence: bool | None) -> Entries:
     """Parses a record with protobuf.
 
     Takes little memory beyond the values: of long ones a copy each.
@@ -152,8 +153,6 @@ def entries(data: bytes | memoryview, *, sequence: Steps) -> Entries:
 
     Raises RecordError if it is no such message.
     """
-    if sequence == "examples":
-        return _entries_of_list(data)
     name, article = ("Example", "an") if sequence is False else ("SequenceExample", "a")
     short, long = _shortened(data)
     try:
@@ -171,31 +170,6 @@ def entries(data: bytes | memoryview, *, sequence: Steps) -> Entries:
         lists=[(entry.key, [_listed(step, long) for step in entry.value.feature]) for entry in lists],
         unknown_fields=parsed.ByteSize() != size,
         conflicts=conflicts,
-    )
-
-
-def _entries_of_list(data: bytes | memoryview) -> Entries:
-    """The entries of an ExampleListWithContext as those of a SequenceExample, whose steps are the Examples: a
-    step without a key has an empty Feature there."""
-    parsed = list_with_context(data) if data else ListWithContext(None, ())
-    if parsed is None:
-        raise RecordError(Problem(expected="an ExampleListWithContext", got="another message"))
-    context = entries(parsed.context or b"", sequence=False)
-    examples = [entries(example, sequence=False) for example in parsed.examples]
-    values = [dict(example.features) for example in examples]
-    none = Listed("none", [])
-    keys = dict.fromkeys(key for value in values for key in value)
-    placed: list[tuple[Section, Entries]] = [("context", context)]
-    placed += [("sequence", example) for example in examples]
-    return Entries(
-        features=context.features,
-        lists=[(key, [value.get(key, none) for value in values]) for key in keys],
-        conflicts=tuple(
-            conflict._replace(problem=replace(conflict.problem, path=(section, *conflict.problem.path[1:])))
-            for section, part in placed
-            for conflict in part.conflicts
-        ),
-        steps=len(examples),
     )
 
 
@@ -266,7 +240,27 @@ class ListWithContext(NamedTuple):
         return Problem(
             expected="an Example or a SequenceExample",
             got=f"an ExampleListWithContext of {number}",
-            hint="TF-Ranking's message: a spec with `record: example_list_with_context` reads it",
+            hint="a record of TF-Ranking: `recordspec build` with the source `tfrecord` writes it as a "
+            "SequenceExample",
+        )
+
+    def sequence_example(self, keys: Collection[str] = ()) -> bytes:
+        """A SequenceExample with the same context, whose steps are the Examples: a step without a key has a
+        Feature without a list there.
+
+        Args:
+            keys: of feature lists that it has even if no Example has the key.
+
+        Raises RecordError where TensorFlow refuses an Example or reads other values.
+        """
+        context, *examples = (entries(part, sequence=False) for part in (self.context or b"", *self.examples))
+        if problems := [one.problem for part in (context, *examples) for one in part.conflicts]:
+            raise RecordError(problems)
+        values = [dict(example.features) for example in examples]
+        every = dict.fromkeys((*(key for value in values for key in value), *sorted(keys)))
+        none = Listed("none", [])
+        return serialize(
+            context.features, [(key, [value.get(key, none) for value in values]) for key in every]
         )
 
 

@@ -36,7 +36,7 @@ from recordspec.wire.arrays import (
     to_arrow,
     values_array,
 )
-from recordspec.wire.columns import LIST_KINDS, Kind, Steps
+from recordspec.wire.columns import LIST_KINDS, Kind
 from recordspec.wire.proto import Conflict
 
 # As the library numbers them.
@@ -116,7 +116,7 @@ def decode(
     starts: Ints,
     stops: Ints,
     *,
-    sequence: Steps = False,
+    sequence: bool | None = False,
     keys: Collection[str] | None = None,
 ) -> RecordBatch:
     """Decodes the records in a buffer to columns.
@@ -124,8 +124,7 @@ def decode(
     Args:
         buffer: uint8 `[bytes]`.
         starts, stops: where each begins and ends, int64 `[n]`.
-        sequence: whether they are SequenceExamples; None if unknown: those with feature lists are; `examples`
-            for ExampleListWithContexts, which are decoded as SequenceExamples, one by one.
+        sequence: whether they are SequenceExamples; None if unknown: those with feature lists are.
         keys: the keys whose values are decoded; None for all. Records are read whole in any case, so that
             broken ones are found.
     """
@@ -133,7 +132,7 @@ def decode(
     features, lists = Decoded(len(starts), steps=False), Decoded(len(starts), steps=True)
     batch = RecordBatch(rows=len(starts), features=features, sequence=lists)
     odd = np.ones(len(starts), np.bool_)
-    if library is not None and sequence != "examples":
+    if library is not None:
         sections, in_lists = (features, lists), sequence is not False
         odd = _decode(sections, library, buffer, starts, stops, sequence=in_lists, keys=keys)
     rows = np.flatnonzero(odd).tolist()
@@ -227,7 +226,7 @@ def _parse(
     sections: tuple[Decoded, Decoded],
     records: Mapping[int, memoryview],
     *,
-    sequence: Steps,
+    sequence: bool | None,
     keys: Collection[str] | None,
 ) -> None:
     """Adds records that protobuf parses one by one."""
@@ -243,9 +242,6 @@ def _parse(
             batch.unknown_fields.append(row)
         if entries.conflicts:
             batch.conflicts[row] = entries.conflicts
-        if sequence == "examples":  # a key that no Example has is one without values in each
-            others = sorted({*(keys or ())}.difference(key for key, _ in entries.lists))
-            entries.lists.extend((key, [proto.Listed("none", [])] * entries.steps) for key in others)
         twice = (*_sort(entries.features, row, features), *_sort(entries.lists, row, lists))
         batch.repeated += [(row, key) for key in twice]
     for key, values in _wanted(features, keys):

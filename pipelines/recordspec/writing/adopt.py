@@ -25,7 +25,7 @@ from recordspec.errors import (
     counted,
     system_errors,
 )
-from recordspec.integrity.check import keys_needed, violations_in
+from recordspec.integrity.check import violations_in
 from recordspec.locations import LocalPath, Location, atomic_write, local, open_file
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
@@ -409,7 +409,7 @@ def _check_rows(files: Sequence[FirstRecords], schema: Schema) -> None:
     joined = RecordSpans.joined([first.records for first in files])
     begins = [0, *accumulate(len(first.records) for first in files)]
     problems = []
-    records = joined.decode(schema.message_steps, keys_needed(schema))
+    records = joined.decode(schema.record == "sequence_example")
     for violation in violations_in(schema, records, joined.data):
         at = int(np.argmin(violation.rows))
         row = int(violation.rows[at])
@@ -426,7 +426,7 @@ def _count_classes(path: Location, schema: Schema, in_blocks: bool) -> dict[str,
     for item in scan(FileRange(path=path, blocks=schema if in_blocks else None)):
         if isinstance(item, UnreadableRecord):
             raise item.error
-        records = item.decode(sequence=schema.message_steps, keys=keys_needed(schema))
+        records = item.decode(sequence=schema.record == "sequence_example")
         if problems := [
             violation.problem(at).at(item.place(int(violation.rows[at])))
             for violation in violations_in(schema, records, item.data)

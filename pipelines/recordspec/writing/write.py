@@ -122,7 +122,6 @@ def named_rows(
         left_out += [name for name in schema.left_out if name not in read]
         schema = schema.schema
     check_is_schema(schema)
-    schema.check_message("to be written")
     features = [name for name in left_out if name in schema.names]
     if features:
         expected, got = "names without a feature", f"the feature `{features[0]}`"

@@ -77,7 +77,6 @@ def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
 
     The names of labels are stored in other files of the folder; see `describe`.
     """
-    schema.check_message("for TFDS")
     features, notes = export_features(schema)
     text = _dump_json(features)
     back, _ = loads(text)

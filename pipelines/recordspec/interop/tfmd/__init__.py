@@ -45,7 +45,6 @@ def loads(text: str, *, name: str = "schema", source: str = "<text>") -> tuple[S
 
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
     """Returns a schema as text of TensorFlow Metadata, and notes on what it cannot express."""
-    schema.check_message("for TensorFlow Metadata")
     message = export_schema(schema)
     back, _ = import_schema(message, "schema", schema.name)
     return dump_text(message), tuple(losses(schema, back))

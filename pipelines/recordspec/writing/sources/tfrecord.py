@@ -36,8 +36,9 @@ _BYTES_AT_ONCE = 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class TFRecords(FileSource):
-    """The records of files of Examples, SequenceExamples or ExampleListWithContexts, one after another. A
-    missing or empty key is a missing value; a missing list of steps has none.
+    """The records of files of Examples or SequenceExamples, one after another. A missing or empty key is a
+    missing value; a missing list of steps has none. An ExampleListWithContext is read as a SequenceExample
+    whose steps are its Examples.
 
     Attributes:
         files: a path, a folder of shards, or a pattern, or a list of these.
@@ -79,8 +80,7 @@ class TFRecords(FileSource):
         """The schema with which the records were written."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self.schema is None else Schema.load(self.schema, kinds)
-        # an ExampleListWithContext has what a SequenceExample has
-        if stored.sections != schema.sections:
+        if stored.record != schema.record:
             expected = f"{schema.record}, as `{schema.name}` has it"
             raise SpecError(Problem(path=("schema", "record"), expected=expected, got=stored.record))
         return stored
@@ -111,7 +111,7 @@ class TFRecordPart:
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         wanted = {*schema.names, *extra}
         placed = [(section, one) for section, one in self.stored.placed if one.name in wanted]
-        sequence = self.stored.message_steps
+        sequence = self.stored.record == "sequence_example"
         for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
             data = [record.data for record in some]
 
