@@ -200,6 +200,8 @@ _VARIES = (
     ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),
     ("bench", r'"limit": "[^"]*"', '"limit": #'),
     ("bench", r'": -?[\d.]+(e-?\d+)?', '": #'),
+    # matplotlib 3.8 with a newer pyparsing, where TensorFlow 2.16 loads it first
+    ("", r"In \S+\.mplstyle: .*\n", ""),
     # click before 8.2 names the shorter option
     ("", r"Try '(.*) -h' for help", r"Try '\1 --help' for help"),
     ("export", r'(parquet", "rows".*"bytes": )\d+', r"\1#"),
