@@ -1096,7 +1096,6 @@ OPENERS = {
     "schema/media/images.py: pillow('images').open": "bytes in memory",
     "schema/features/video.py: pillow('frames').open": "bytes in memory",
     "tables/media_headers.py: images.pillow('the sizes of images').open": "bytes in memory",
-    "cli/probes.py: Image.open": "bytes in memory",
     "tables/media_headers.py: wave.open": "bytes in memory",
     "config.py: form.open": "a source, of a path that is checked",
     "pipeline.py: section.open": "the same",

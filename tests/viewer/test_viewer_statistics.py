@@ -118,11 +118,11 @@ def test_the_first_rows_are_told_before_all_and_a_dataset_keeps_what_was_counted
     (first,), whole = made(scanner)
     assert (first["first"], whole["first"]) == (2000, None)
     assert [split["rows"] for split in whole["splits"]] == [
-        scanner.manifest.rows(name) for name in ("test", "train")
+        scanner.dataset.manifest.rows(name) for name in ("test", "train")
     ]
     assert json.loads(json.dumps(whole)) == made(scanner)[1]
     assert made(Scanner.of_rows(folder))[0] == []  # it was kept
-    assert rs.Manifest.load(folder) == scanner.manifest
+    assert rs.Manifest.load(folder) == scanner.dataset.manifest
     kept = json.loads((folder / "statistics.json").read_text())
     assert json.loads(json.dumps(whole)) == kept["statistics"]
     for spoilt in ("{}", "[", json.dumps({**kept, "of": ["other"]}), '"' * 10_000):

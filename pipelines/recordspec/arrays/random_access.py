@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, SupportsIndex
 
@@ -17,11 +17,12 @@ from recordspec.schema.ragged_array import divided
 from recordspec.schema.row_blocks import Sections, blocks_of, records_with, rows_of_blocks
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.expand import Files, expand_dataset
-from recordspec.store.index import FileIndex, Indices, check_records, check_uncompressed, made_again, of_bytes
-from recordspec.store.manifest import KEYS_FILE, Manifest, Shard, by_folder, manifest_in, only_folder
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.expand import Files
+from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
+from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
-from recordspec.store.shards import block_in, check_schema, check_size, listed_shards, stored_schema
+from recordspec.store.shards import block_in, check_schema, check_size, listed_shards
 from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
 
 # Stored bytes that are decoded together, at most.
@@ -55,30 +56,22 @@ class Rows:
     """
 
     def __init__(self, files: Files, schema: Schema | None = None) -> None:
-        paths, manifests = expand_dataset(files)
-        for path in paths:
+        dataset = StoredDataset.open(files, schema)
+        for path in dataset.paths:
             _check_local(path)
             check_uncompressed(path)
-        self.manifest = _manifest_of(paths, manifests)
-        folder = paths[0].parent
-        self.schema = stored_schema(folder, self.manifest) if schema is None else schema
-        by_manifest = {
-            folder: (found, own)
-            for folder, own in by_folder(paths).items()
-            if (found := _manifest_of(own, manifests)) is not None
-        }
-        shards: dict[Location, Shard] = {}
-        for folder, (manifest, own) in by_manifest.items():
-            if self.schema is not None:
+        # one that does not list all files says nothing of the others
+        self.manifest = dataset.manifest if dataset.is_listed else None
+        self.schema = schema if self.manifest is None else dataset.schema
+        if self.schema is not None:
+            for folder, manifest in dataset.by_folder.items():
                 check_schema(manifest, self.schema, folder)
-            shards.update(zip(own, listed_shards(tuple(own), manifest), strict=True))
-        for path, shard in shards.items():
+        for path, shard in dataset.shards.items():
             check_size(path, shard, path.stat().st_size)
-        known = Indices(manifests | {folder: manifest for folder, (manifest, _) in by_manifest.items()})
-        indices = {path: known.of(path) or made_again(path) for path in paths}
-        for path, shard in shards.items():
+        indices = {path: dataset.index_of(path) or made_again(path) for path in dataset.paths}
+        for path, shard in dataset.shards.items():
             check_records(path, shard, indices[path])
-        self._open(paths, list(indices.values()))
+        self._open(dataset.paths, list(indices.values()))
 
     def _open(self, paths: Sequence[Location], indices: Sequence[FileIndex]) -> None:
         self._paths, self._indices = paths, indices
@@ -404,14 +397,3 @@ def _check_local(path: Location) -> None:
         raise StoreError(
             State(where=str(path), got="is in an object store, without random access", hint=hint)
         )
-
-
-def _manifest_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest]) -> Manifest | None:
-    """The manifest of files in one folder, if it names them all."""
-    folder = only_folder(paths)
-    if folder is None:
-        return None
-    manifest = manifests.get(folder) or manifest_in(folder)
-    return (
-        manifest if manifest is not None and manifest.files.issuperset(path.name for path in paths) else None
-    )

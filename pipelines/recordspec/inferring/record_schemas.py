@@ -80,7 +80,7 @@ def infer_records(
         (_, last) = max(tally.features)
         notes.append(f"more than {MOST_FEATURES:,} keys: those after `{last}` are left out")
     if not any(features.values()):
-        expected, where = "records with features", str(scanner.paths[0])
+        expected, where = "records with features", str(scanner.dataset.paths[0])
         got = "other messages, which `head` names" if tally.unknown_fields == tally.rows > 0 else "none"
         raise RecordError(Problem(where=where, expected=expected, got=got, hint="; ".join(notes[:3])))
     notes += [

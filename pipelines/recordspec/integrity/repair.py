@@ -250,8 +250,7 @@ def _of_saved(folder: Location, old: Manifest, saved: Sequence[SavedFile], left_
         for split, many in old.splits.items()
     }
     kept = {split for split, many in old.splits.items() if unchanged.issuperset(part.file for part in many)}
-    rows, keys = sum(map(old.rows, old.splits)), folder / old.name_of(KEYS_FILE)
-    has_keys = keys.name not in left_out and key_hashes.rows(keys) == rows
+    has_keys = old.name_of(KEYS_FILE) not in left_out and key_hashes.whole(folder, old) is not None
     # what `describe` wrote is of all rows
     whole = kept == old.splits.keys()
     new = replace(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from recordspec.errors import system_errors
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.store.expand import Files, expand_dataset, note_sizes
-from recordspec.store.index import Indices
-from recordspec.store.manifest import Manifest
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.expand import Files, note_sizes
 from recordspec.wire import compression, file_types, tfrecord
 
 
@@ -30,35 +28,27 @@ def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
 
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
-    paths, manifests = expand_dataset(files)
-    note_sizes(paths, manifests)
-    return count_paths(paths, manifests, progress)
+    dataset = StoredDataset.open(files)
+    note_sizes(dataset.paths, dataset.manifests)
+    return count_dataset(dataset, progress)
 
 
-def count_paths(
-    paths: Iterable[Location], manifests: Mapping[Location, Manifest], progress: Progress | None = None
-) -> list[FileCount]:
-    """The same, for files that were found already, with the manifests that were read for it."""
+def count_dataset(dataset: StoredDataset, progress: Progress | None = None) -> list[FileCount]:
+    """The records of each file of a dataset, as `count` returns them."""
     progress = progress or Progress(show=False)
     progress.begin("counting", None)
-    known: dict[Location, FileCount] = {
-        folder / shard.file: FileCount(
-            str(folder / shard.file), shard.records, shard.bytes, manifest.compression
-        )
-        for folder, manifest in manifests.items()
-        for shard in manifest.all_shards
-    }
-    indices = Indices(manifests)
-    return [_count(path, known.get(path), indices, progress) for path in paths]
+    return [_count(path, dataset, progress) for path in dataset.paths]
 
 
-def _count(path: Location, listed: FileCount | None, indices: Indices, progress: Progress) -> FileCount:
+def _count(path: Location, dataset: StoredDataset, progress: Progress) -> FileCount:
     """Counts the records of a file; of an object, which would be transferred, the manifest is believed."""
     with system_errors("read", path):
-        if listed is not None and path.peek() is None:
-            return listed
+        manifest = dataset.manifests.get(path.parent)
+        if path.peek() is None and manifest is not None and path in dataset.shards:
+            shard = dataset.shards[path]
+            return FileCount(str(path), shard.records, shard.bytes, manifest.compression)
     compression = file_types.compression_of(path)
-    index = indices.of(path) if compression == "none" else None
+    index = dataset.index_of(path) if compression == "none" else None
     records = 0
     for some in tfrecord.counts(path) if index is None else (index.records,):
         records += some

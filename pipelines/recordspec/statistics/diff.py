@@ -40,37 +40,27 @@ class Keyed:
     Attributes:
         folder: where it lies.
         manifest: what it says of itself.
+        keys: the file with the hashes of the keys of all rows.
         blocks: what its records hold, where they hold many rows.
     """
 
     folder: Location
     manifest: Manifest
+    keys: Location
     blocks: Schema | None
 
     @classmethod
     def of(cls, scanner: Scanner) -> Keyed | None:
         """The dataset, if these are all of its files, and its rows have keys."""
-        manifest = scanner.manifest
-        if manifest is None:
+        dataset = scanner.dataset
+        if dataset.manifest is None or not dataset.is_whole or (keys := dataset.keys) is None:
             return None
-        if manifest.files != {path.name for path in scanner.paths}:
-            return None
-        blocks = None if manifest.block is None else scanner.schema
-        keyed = cls(folder=scanner.paths[0].parent, manifest=manifest, blocks=blocks)
-        return keyed if keyed.whole else None
+        blocks = None if dataset.manifest.block is None else dataset.schema
+        return cls(folder=dataset.folder, manifest=dataset.manifest, keys=keys, blocks=blocks)
 
     @property
     def rows(self) -> int:
         return sum(map(self.manifest.rows, self.manifest.splits))
-
-    @property
-    def keys(self) -> Location:
-        return self.folder / self.manifest.name_of(KEYS_FILE)
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are the hashes of all rows."""
-        return self.manifest.keys_sha256 is not None and key_hashes.rows(self.keys) == self.rows
 
     def split_of(self, places: Ints) -> Ints:
         """The index of the split of rows, counted through all splits."""
@@ -164,7 +154,7 @@ def diff(
         RecordError: where records cannot be read.
     """
     scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)
-    known = [scanner.schema for scanner in scanners]
+    known = [scanner.dataset.schema for scanner in scanners]
     changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()
     keyed = [Keyed.of(scanner) for scanner in scanners]
     if keys is not False and keyed[0] is not None and keyed[1] is not None:
@@ -172,10 +162,10 @@ def diff(
     if keys:
         for scanner, dataset in zip(scanners, keyed, strict=True):
             if dataset is None:
-                where = str(scanner.paths[0].parent)
+                where = str(scanner.dataset.folder)
                 got = f"has no `{KEYS_FILE}` with the keys of its rows"
                 raise StoreError(State(where=where, got=got, hint=_NO_KEYS))
-    have_splits = not {*scanners[0].splits.values()}.isdisjoint(scanners[1].splits.values())
+    have_splits = not {*scanners[0].dataset.splits.values()}.isdisjoint(scanners[1].dataset.splits.values())
     if progress is not None:
         progress.begin("reading", None)
     profiles = [_whole(scanner, have_splits, jobs, progress) for scanner in scanners]
@@ -226,8 +216,8 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
             places = _pairs(*(key_hashes.in_range(one.keys, *ends) for one in (old, new)))
             kept += len(places[0])
             names = [
-                np.array([*scanner.manifest.splits])[scanner.split_of(some)]
-                for scanner, some in zip((old, new), places, strict=True)
+                np.array([*keyed.manifest.splits])[keyed.split_of(some)]
+                for keyed, some in zip((old, new), places, strict=True)
             ]
             moved += int((names[0] != names[1]).sum())
             if alike:

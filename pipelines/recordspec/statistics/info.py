@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from recordspec.statistics.count import FileCount, count_paths
+from recordspec.statistics.count import FileCount, count_dataset
 from recordspec.statistics.sizes import SizeCounts
 from recordspec.store.expand import Files
 from recordspec.store.manifest import Manifest
@@ -135,8 +135,9 @@ def info(files: Files, most: int | None = FIRST) -> Info:
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
     scanner = Scanner(files, unpack=False)
-    summary = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
+    dataset = scanner.dataset
+    summary = Info(blocks=any(map(dataset.has_blocks, dataset.paths)), manifest=dataset.manifest)
     for batches in small_together(scanner.first(most)):
         summary.add(RecordSpans.joined([batch.spans for batch in batches]))
-    summary.files = tuple(count_paths(scanner.paths, scanner.manifests))
+    summary.files = tuple(count_dataset(dataset))
     return summary

@@ -436,10 +436,10 @@ def _profile(
     shares: Sequence[float],
     most: int | None = None,
 ) -> Profile:
-    names = FeatureNames.of(scanner.schema)
+    names = FeatureNames.of(scanner.dataset.schema)
     return profile(
         partial(_read if most is None else partial(_read_first, most), files),
-        as_records=len({scanner.has_blocks(path) for path in scanner.paths}) > 1,
+        as_records=len({scanner.dataset.has_blocks(path) for path in scanner.dataset.paths}) > 1,
         classes={key: len(classes) for key, classes in names.classes.items()},
         shares=shares,
         threads=threads,

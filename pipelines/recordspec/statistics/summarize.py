@@ -58,8 +58,9 @@ _ROWS_OF_A_CLASS = 10
 
 def stats_report(scanner: Scanner, counted: Mapping[str, Profile]) -> StatsReport:
     """A report of what was counted of each split."""
-    files = list(scanner.splits.values())
-    splits = tuple(_split(name, files.count(name), tally, scanner.schema) for name, tally in counted.items())
+    dataset = scanner.dataset
+    files = list(dataset.splits.values())
+    splits = tuple(_split(name, files.count(name), tally, dataset.schema) for name, tally in counted.items())
     return StatsReport(splits=splits, shared=tuple(_shared(counted)))
 
 

@@ -14,6 +14,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.locations import Location, open_file, sync
 from recordspec.remote import RemotePath
+from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.wire.arrays import bytes_in, is_arrow, is_text, numbers_array, to_binary
 from recordspec.wire.hashes import Words
 
@@ -82,6 +83,13 @@ def add(path: Path, hashed: Words) -> None:
 def rows(path: Path | RemotePath) -> int:
     """The number of hashes in a file; 0 without one."""
     return path.stat().st_size // _ROW if path.exists() else 0
+
+
+def whole(folder: Location, manifest: Manifest) -> Location | None:
+    """The file with the hashes of the keys of a dataset; None if it has not one for each row."""
+    path = folder / manifest.name_of(KEYS_FILE)
+    known = manifest.keys_sha256 is not None and path.exists()
+    return path if known and rows(path) == sum(map(manifest.rows, manifest.splits)) else None
 
 
 def read(path: Path | RemotePath, start: int, count: int) -> Words:

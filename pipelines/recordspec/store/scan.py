@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, see
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.executors import Task, executor, threaded_map
 from recordspec.locations import Location
-from recordspec.store.expand import ALL, Files, expand_dataset, note_sizes, splits_of
-from recordspec.store.index import Indices, find_records
-from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
-from recordspec.store.shards import begins_with_block, stored_schema
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.expand import ALL, Files, note_sizes
+from recordspec.store.index import find_records
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, strings_array
 from recordspec.wire.file_types import FileStart, compression_of
@@ -443,69 +442,36 @@ class Scanner:
         unpack: whether blocks are unpacked, if there is a schema.
 
     Raises StoreError without files.
+
+    Attributes:
+        dataset: the files.
     """
 
     def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
-        self.paths, self.manifests = expand_dataset(files)
-        note_sizes(self.paths, self.manifests)
-        self._given, self._unpack = schema, unpack
+        self.dataset = StoredDataset.open(files, schema)
+        note_sizes(self.dataset.paths, self.dataset.manifests)
+        self._unpack = unpack
         self._counts: dict[Location, int] = {}
-        self._have_blocks: dict[Location, bool] = {}
 
     @classmethod
     def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
         """Returns a scanner of rows. Raises StoreError for blocks without a schema to unpack them."""
         scanner = cls(files, schema)
-        if scanner.manifest is not None:
-            scanner.require_schema()
+        if scanner.dataset.manifest is not None:
+            scanner.dataset.require_schema()
         return scanner
-
-    @cached_property
-    def manifest(self) -> Manifest | None:
-        """The manifest beside the files, if they are in one folder."""
-        folders = {path.parent for path in self.paths}
-        known = self.manifests.get(next(iter(folders))) if len(folders) == 1 else None
-        return known or manifest_of(self.paths)
-
-    @cached_property
-    def schema(self) -> Schema | None:
-        """The schema of the rows, if known."""
-        if self._given is not None:
-            return self._given
-        return stored_schema(self.paths[0].parent, self.manifest)
-
-    @cached_property
-    def splits(self) -> dict[Location, str]:
-        """The split of each file, from the manifest or from its name."""
-        manifests = {} if self.manifest is None else {self.paths[0].parent: self.manifest}
-        return splits_of(self.paths, manifests)
-
-    def has_blocks(self, path: Location) -> bool:
-        """Whether records of a file are blocks, according to the manifest or the first record."""
-        if self.manifest is not None:
-            return self.manifest.block is not None
-        if path not in self._have_blocks:
-            self._have_blocks[path] = begins_with_block(path)
-        return self._have_blocks[path]
 
     def blocks_of(self, path: Location) -> Schema | None:
         """The schema with which the blocks of a file are unpacked, if they are."""
-        return self.schema if self._unpack and self.has_blocks(path) else None
-
-    def require_schema(self) -> None:
-        """Raises StoreError if there are blocks, and no schema to unpack them."""
-        if any(map(self.has_blocks, self.paths)) and self.schema is None:
-            name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
-            path = self.paths[0].parent / name
-            hint = f"blocks are unpacked by it, give it with --spec; {see('explanation/blocks')}"
-            got = "has custom kinds" if path.exists() else "does not exist"
-            raise StoreError(State(where=str(path), got=got, hint=hint))
+        return self.dataset.schema if self._unpack and self.dataset.has_blocks(path) else None
 
     @property
     def files(self) -> Iterator[FileRange]:
         """Each file as a whole, in order."""
-        for number, path in enumerate(self.paths):
-            yield FileRange(path=path, file=number, split=self.splits[path], blocks=self.blocks_of(path))
+        for number, path in enumerate(self.dataset.paths):
+            yield FileRange(
+                path=path, file=number, split=self.dataset.splits[path], blocks=self.blocks_of(path)
+            )
 
     @property
     def ranges(self) -> Iterator[FileRange]:
@@ -534,7 +500,7 @@ class Scanner:
             return self._counted[path]
         if path not in self._counts:
             schema = self.blocks_of(path)
-            index = self._indices.of(path) if schema is None else None
+            index = self.dataset.index_of(path) if schema is None else None
             if schema is not None:
                 rows = sum(map(len, _readable(FileRange(path=path, blocks=schema))))
             else:
@@ -545,13 +511,11 @@ class Scanner:
     @cached_property
     def _counted(self) -> dict[Location, int]:
         """The rows of the files of a store that a manifest names: to read past them takes requests."""
-        if self.manifest is None or self.paths[0].peek() is not None:
+        manifest, shards = self.dataset.manifest, self.dataset.shards
+        if manifest is None or self.dataset.paths[0].peek() is not None:
             return {}
-        rows = {
-            shard.file: shard.rows if self._unpack and self.manifest.block and self.schema else shard.records
-            for shard in self.manifest.all_shards
-        }
-        return {path: rows[path.name] for path in self.paths if path.name in rows}
+        unpacked = self._unpack and manifest.block and self.dataset.schema
+        return {path: shard.rows if unpacked else shard.records for path, shard in shards.items()}
 
     def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
         """Yields the rows with these ascending numbers, counted across all files, one by one. Files are not
@@ -561,7 +525,7 @@ class Scanner:
         """
         first = 0
         left = list(numbers)
-        for path in self.paths if left and left[0] >= 0 else ():
+        for path in self.dataset.paths if left and left[0] >= 0 else ():
             if path in self._counted and left[0] - first >= self._counted[path]:
                 first += self._counted[path]
                 continue
@@ -572,21 +536,16 @@ class Scanner:
                 return
             first += self.count(path)
         if left:
-            total = sum(map(self.count, self.paths))
+            total = sum(map(self.count, self.dataset.paths))
             expected = f"a number from 0 to {total - 1}" if total else "a record"
             got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
-
-    @cached_property
-    def _indices(self) -> Indices:
-        known = {} if self.manifest is None else {self.paths[0].parent: self.manifest}
-        return Indices(self.manifests | known)
 
     def _picked(self, path: Location, numbers: list[int]) -> Iterator[RowBatch]:
         """The wanted rows of one file."""
         schema = self.blocks_of(path)
         if schema is None and compression_of(path) == "none":
-            for record in find_records(path, numbers, self._indices.of(path)):
+            for record in find_records(path, numbers, self.dataset.index_of(path)):
                 yield from _readable(FileRange(path=path, records=record))
             return
         count = 0

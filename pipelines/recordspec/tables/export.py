@@ -81,7 +81,7 @@ def export(
     writer_type = writer_of(out)
     arrow()  # raises, before anything is read
     scanner = Scanner(files, query.spec)
-    scanner.require_schema()
+    scanner.dataset.require_schema()
     records = _Records(scanner, query, limit)
     with output_file(out, force=force) as begun:
         _check(records.columns, out.suffix)
@@ -173,7 +173,7 @@ class _Records:
     def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
         self._scanner, self._limit = scanner, limit
         # what lies beside the files names features and classes as a given spec does
-        self._query = query = replace(query, spec=query.spec or scanner.schema, stored=True)
+        self._query = query = replace(query, spec=query.spec or scanner.dataset.schema, stored=True)
         keys = query.check(scanner, () if query.spec is None else query.spec.names)
         features = _feature_columns(query)
         self._parts = {

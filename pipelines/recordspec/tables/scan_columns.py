@@ -310,7 +310,7 @@ class RowDecoder:
 
     def decode(self, batch: RowBatch) -> DecodedRows:
         """The rows. Raises RecordError, with the row, for one that is none of the schema."""
-        schema = self._scanner.schema
+        schema = self._scanner.dataset.schema
         if schema is None or not self.features:
             records = batch.decode(keys=self.keys)
             check_readable(records, batch)
@@ -319,7 +319,7 @@ class RowDecoder:
             check_structure(((one.section, one.feature) for one in self.features.values()), records)
         return DecodedRows(
             batch=batch,
-            split=self._scanner.splits[batch.path],
+            split=self._scanner.dataset.splits[batch.path],
             records=records,
             sections=stored_columns(self._stored, records),
         )
@@ -426,7 +426,7 @@ def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColu
             has that name.
     """
     columns = columns_of(scanner, is_decoded=False, binary=frozenset())
-    if stored and scanner.schema is not None:
+    if stored and scanner.dataset.schema is not None:
         columns = _key_columns(_forms(scanner, None, frozenset())) | columns
     return columns | {
         name: one for name, one in places_of_rows(scanner, columns).items() if name not in columns
@@ -435,7 +435,7 @@ def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColu
 
 def columns_of(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) -> dict[str, ScanColumn]:
     """The columns of what records hold, by name."""
-    made, schema = dict[str, ScanColumn](), scanner.schema
+    made, schema = dict[str, ScanColumn](), scanner.dataset.schema
     forms = _forms(scanner, schema, binary)
     if schema is None:
         return _key_columns(forms)
@@ -458,7 +458,7 @@ def places_of_rows(
     places: dict[str, PlaceColumn | FeatureColumn] = {
         name: PlaceColumn(name=name, place=name) for name in PLACES
     }
-    of_key = () if scanner.manifest is None else scanner.manifest.key
+    of_key = () if scanner.dataset.manifest is None else scanner.dataset.manifest.key
     if of_key and all(name in columns and columns[name].features for name in of_key):
         places[KEY] = FeatureColumn(name=KEY, features=tuple(columns[name].features[0] for name in of_key))
     return places

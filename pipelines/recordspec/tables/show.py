@@ -51,7 +51,7 @@ class RecordViewer:
         query = query or Query()
         self._scanner = Scanner(files, query.spec)
         # what lies beside the files names features and classes as a given spec does
-        self._query = replace(query, spec=self._scanner.schema, stored=True)
+        self._query = replace(query, spec=self._scanner.dataset.schema, stored=True)
         self._style: Style = style
         if self._query.columns or self._query.where is not None:
             self._query.check(self._scanner)
@@ -59,8 +59,8 @@ class RecordViewer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the files, to print beside the records."""
-        first = self._scanner.paths[0]
-        if not self._scanner.has_blocks(first) or self._scanner.blocks_of(first) is not None:
+        first = self._scanner.dataset.paths[0]
+        if not self._scanner.dataset.has_blocks(first) or self._scanner.blocks_of(first) is not None:
             return ()
         return ("each record is a block of rows; a schema beside the shards, or --spec, unpacks them",)
 
@@ -83,7 +83,7 @@ class RecordViewer:
 
         The sample is a function of the seed and of the number of records.
         """
-        total = sum(map(self._scanner.count, self._scanner.paths))
+        total = sum(map(self._scanner.count, self._scanner.dataset.paths))
         known = range(total) if self._query.where is None else array("q", self._matching())
         numbers = random.Random(seed).sample(known, min(count, len(known)))
         for batch in self._scanner.pick(sorted(numbers)):
@@ -92,7 +92,7 @@ class RecordViewer:
     def _matching(self) -> Iterator[int]:
         """The numbers of all records that match the query, counted through all the files."""
         starts, first = {}, 0
-        for path in self._scanner.paths:
+        for path in self._scanner.dataset.paths:
             starts[path] = first
             first += self._scanner.count(path)
         for batch in self._query.batches(self._scanner):

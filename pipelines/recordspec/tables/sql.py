@@ -37,6 +37,7 @@ from recordspec.errors import (
 )
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import is_list_type
@@ -100,7 +101,7 @@ def named_tables(
         else:
             unnamed.append(source)
     if unnamed:
-        for path, split in Scanner(unnamed, schema).splits.items():
+        for path, split in StoredDataset.open(unnamed).splits.items():
             files.setdefault(RECORDS if split == ALL else split, []).append(path)
     words = set(re.findall(r"\w+", _STRINGS.sub("", sql.lower())))
     return {
@@ -291,7 +292,7 @@ class Condition:
                 raise SpecError(Problem(where="where", expected=expected, got=got))
         others = [name for name in columns if name.lower() not in lower]
         schema = arrow().schema([(name, columns[name].type) for name in (*needed, *others)])
-        kind = "a key" if self._scanner.schema is None else "a feature, or a key"
+        kind = "a key" if self._scanner.dataset.schema is None else "a feature, or a key"
         self._errors = partial(
             errors_of,
             self._where,

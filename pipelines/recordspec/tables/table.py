@@ -81,7 +81,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         self._arguments, self._condition = dict(arguments), condition
         self._corrupt = self._arguments["corrupt"]
         self._scanner = Scanner(arguments["files"], arguments["schema"])
-        self._scanner.require_schema()
+        self._scanner.dataset.require_schema()
         is_decoded, binary = arguments["values"] == "decoded", frozenset(arguments["binary"])
         self._columns = columns_of(self._scanner, is_decoded=is_decoded, binary=binary)
         if not self._columns and self._corrupt == "error":
@@ -197,7 +197,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     def count_rows(self, filter: Any = None, **options: Any) -> int:
         """The number of rows; without a condition, files are counted by their index or their lengths."""
         if filter is None and self._condition is None and self._corrupt == "error":
-            return sum(map(self._scanner.count, self._scanner.paths))
+            return sum(map(self._scanner.count, self._scanner.dataset.paths))
         return self.scanner([], filter, **options).count_rows()
 
     def filter(self, expression: Any) -> RecordTable:
@@ -242,12 +242,12 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     @property
     def files(self) -> list[str]:
         """The paths of its files."""
-        return list(map(str, self._scanner.paths))
+        return list(map(str, self._scanner.dataset.paths))
 
     @property
     def manifest(self) -> Manifest | None:
         """The manifest of the dataset; None of other files."""
-        return self._scanner.manifest
+        return self._scanner.dataset.manifest
 
     def _with(self, **attributes: Any) -> RecordTable:
         made = type(self).__new__(type(self))  # `copy` would read the first records again
@@ -296,7 +296,8 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         columns = f"columns: {html.first_names(list(self._columns))}"
-        return show_text(f"{type(self).__name__}({counted(len(self._scanner.paths), 'file')}, {columns})")
+        files = counted(len(self._scanner.dataset.paths), "file")
+        return show_text(f"{type(self).__name__}({files}, {columns})")
 
     def _repr_html_(self) -> str:
         return html.in_notebook(self._html)
@@ -332,7 +333,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
                 else:
                     self._skip(skipped, file.path, item.error)
             # at the end, since there may be several readings at once
-            self.skipped = {str(path): skipped[str(path)] for path in self._scanner.paths}
+            self.skipped = {str(path): skipped[str(path)] for path in self._scanner.dataset.paths}
         except RecordspecError as error:
             self.failure = error
             raise

@@ -121,7 +121,7 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
         columns: all of the table, by name.
         rows: with the first columns.
     """
-    files = counted(len(rows.scanner.paths), "file")
+    files = counted(len(rows.scanner.dataset.paths), "file")
     yield heading(f"{counted(len(columns), 'column')} of {files}")
     media, shown, read = _Cells(_MOST_BYTES), [*columns.values()][:MOST_COLUMNS], rows.read()
     heads = [

@@ -145,10 +145,9 @@ class _Kept:
     @classmethod
     def of_dataset(cls, scanner: Scanner) -> _Kept | None:
         """Those of a dataset of this machine, if these are all of its files; else they are not kept."""
-        manifest, schema, folder = scanner.manifest, scanner.schema, scanner.paths[0].parent
-        if manifest is None or schema is None or not isinstance(folder, LocalPath):
-            return None
-        if manifest.files != {path.name for path in scanner.paths}:
+        dataset = scanner.dataset
+        manifest, schema, folder = dataset.manifest, dataset.schema, dataset.folder
+        if manifest is None or schema is None or not dataset.is_whole or not isinstance(folder, LocalPath):
             return None
         return cls(folder / STATISTICS_FILE, [_FORMAT, __version__, manifest.identity, schema.fingerprint])
 

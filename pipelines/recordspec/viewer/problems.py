@@ -40,7 +40,7 @@ def problems(files: Files, scanner: Scanner, rows: NumberedRows, progress: JobPr
             {"row": None if place is None else numbers.get(place), "text": str(problem)}
             for place, problem in listed
         ],
-        "checked": scanner.schema is not None,
+        "checked": scanner.dataset.schema is not None,
     }
 
 
@@ -59,11 +59,12 @@ def _corrupt(files: Files, progress: JobProgress) -> Iterator[FoundProblem]:
 
 def _invalid(scanner: Scanner, progress: JobProgress) -> Iterator[FoundProblem]:
     """Violations of the schema, if there is one."""
-    if scanner.schema is None:
+    dataset = scanner.dataset
+    if dataset.schema is None:
         return
-    files, differences = compare_schema(tuple(scanner.paths), scanner.schema, scanner.manifest)
+    files, differences = compare_schema(dataset.paths, dataset.schema, dataset.manifest)
     yield from ((None, problem) for problem in differences)
-    report = check(files, scanner.schema, examples=_EXAMPLES, jobs=1, progress=progress)
+    report = check(files, dataset.schema, examples=_EXAMPLES, jobs=1, progress=progress)
     for example in report.examples:
         yield RecordPlace(example.path, example.record, example.offset), example.problem
     yield from ((None, problem) for problem in report.absent)

@@ -15,7 +15,8 @@ import numpy as np
 from recordspec.errors import RecordError
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.store.index import Indices, find_records
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.index import find_records
 from recordspec.store.scan import FileRange, RowBatch, Scanner, UnreadableRecord, scan
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.tfrecord import RecordRange
@@ -67,13 +68,8 @@ class NumberedRows:
     """
 
     def __init__(self, scanner: Scanner, split: str | None = None) -> None:
-        indices = Indices(scanner.manifests)
-        rows = {} if scanner.manifest is None else {s.file: s.rows for s in scanner.manifest.all_shards}
-        block = scanner.manifest.block if scanner.manifest else None
         self._files = [
-            _FileRows(file, indices, rows.get(file.path.name), block)
-            for file in scanner.files
-            if split in (None, file.split)
+            _FileRows(file, scanner.dataset) for file in scanner.files if split in (None, file.split)
         ]
 
     @property
@@ -151,10 +147,12 @@ class _FileRows:
         count: the number of rows, if it is known.
     """
 
-    def __init__(self, file: FileRange, indices: Indices, count: int | None, block: int | None) -> None:
+    def __init__(self, file: FileRange, dataset: StoredDataset) -> None:
         self.path, self._lock = file.path, threading.Lock()
+        block = None if dataset.manifest is None else dataset.manifest.block
+        count = dataset.shards[file.path].rows if file.path in dataset.shards else None
         self._file, self._block = file, block if file.blocks is not None else 1
-        self._index = indices.of(file.path) if self.is_plain else None
+        self._index = dataset.index_of(file.path) if self.is_plain else None
         if count is None and self._index is not None and file.blocks is None:
             count = self._index.records
         self.count = count

@@ -78,7 +78,7 @@ class ViewedFiles:
 
     def _open(self) -> None:
         self.scanner = Scanner.of_rows(self._files, self._schema)
-        self.splits = list(dict.fromkeys(self.scanner.splits.values()))
+        self.splits = list(dict.fromkeys(self.scanner.dataset.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
         self._jobs, self._searches, self._pages = Jobs(), Jobs(are_brief=True), Jobs(most=4, are_brief=True)
         self._recent: tuple[str | None, list[PlacedRows]] = (None, [])
@@ -91,7 +91,7 @@ class ViewedFiles:
 
         Of files in a store only that of the manifest, since each takes a request.
         """
-        paths, stamps = self.scanner.paths, []
+        paths, stamps = self.scanner.dataset.paths, []
         first = [] if self._is_remote else paths[:MOST_ROWS]
         for path in (*first, paths[0].parent / MANIFEST_FILE):
             with suppress(OSError, RecordspecError):  # a missing one tells who reads it
@@ -111,7 +111,7 @@ class ViewedFiles:
     @cached_property
     def _viewers(self) -> dict[str, RecordViewer]:
         """What shows the records as they are stored, by style."""
-        query = Query(spec=self.scanner.schema)
+        query = Query(spec=self.scanner.dataset.schema)
         return {style: RecordViewer(self._files, query, style=style) for style in ("full", "short")}
 
     def described(self) -> dict[str, Any]:
@@ -123,8 +123,8 @@ class ViewedFiles:
             self._open()
         return {
             "name": self._name,
-            "files": [str(path) for path in self.scanner.paths[:MOST_ROWS]],
-            "count": len(self.scanner.paths),
+            "files": [str(path) for path in self.scanner.dataset.paths[:MOST_ROWS]],
+            "count": len(self.scanner.dataset.paths),
             "splits": self.splits,
             "columns": [self._described(name, column) for name, column in self.columns.items()],
             "total": self.numbered(None).total,
@@ -137,17 +137,17 @@ class ViewedFiles:
     @property
     def _name(self) -> str:
         """The folder of the files, or how many they are."""
-        folders = {path.parent for path in self.scanner.paths}
-        return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.paths):,} files"
+        folders = {path.parent for path in self.scanner.dataset.paths}
+        return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.dataset.paths):,} files"
 
     @property
     def _is_remote(self) -> bool:
-        return not isinstance(self.scanner.paths[0], LocalPath)
+        return not isinstance(self.scanner.dataset.paths[0], LocalPath)
 
     @property
     def _is_compressed(self) -> bool:
         with suppress(RecordError):  # of a file that is none, its rows tell why
-            return compression_of(self.scanner.paths[0]) != "none"
+            return compression_of(self.scanner.dataset.paths[0]) != "none"
         return False
 
     def _described(self, name: str, column: ScanColumn) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class ViewedFiles:
     @cached_property
     def _boxes(self) -> dict[str, BoxesOfImage]:
         """The columns of boxes in images of another column."""
-        schema = self.scanner.schema
+        schema = self.scanner.dataset.schema
         return {} if schema is None else boxes_of_images(schema, self.columns)
 
     @property
@@ -371,7 +371,7 @@ class ViewedFiles:
         return {
             "row": row,
             "file": str(item.path),
-            "split": self.scanner.splits[item.path],
+            "split": self.scanner.dataset.splits[item.path],
             "record": int(item.records[0]),
             "row_of_block": None if item.block_rows is None else int(item.block_rows[0]),
             "offset": int(item.offsets[0]),

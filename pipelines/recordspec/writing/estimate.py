@@ -15,7 +15,7 @@ from recordspec.errors import RecordspecError
 from recordspec.remote import RemotePath
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
-from recordspec.store.expand import expand
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.manifest import Manifest
 from recordspec.wire.arrays import buffer_of
 from recordspec.writing.build_plan import allowance, free_space
@@ -142,7 +142,7 @@ def _sample(
         except RecordspecError as error:  # without the note that the sample was not published
             raise type(error)(error.problems) from None
         encoded: Counter[str] = Counter()
-        for part in StoredRecords(expand(folder), manifest).parts(schema, ()):
+        for part in StoredRecords(StoredDataset.open(folder)).parts(schema, ()):
             encoded[part.split] += sum(len(buffer_of(records)) for records in part.records(schema))
         return manifest, encoded
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +17,14 @@ from recordspec.schema.options import format_bytes, from_python
 from recordspec.schema.row_blocks import records_of_block
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, expand
 from recordspec.store.key_hashes import hashes
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
+from recordspec.store.manifest import FILE, REJECTS_FILE, Manifest
 from recordspec.store.shard_names import splits_by_name
-from recordspec.store.shards import block_in, check_size, listed_shards, stored_schema
-from recordspec.wire import file_types, framing, tfrecord
+from recordspec.store.shards import check_size, listed_shards
+from recordspec.wire import framing, tfrecord
 from recordspec.wire.arrays import ArrowArray, buffer_of, views_of
-from recordspec.wire.compression import Compression
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
@@ -82,17 +81,16 @@ def reshard(
         >>> rs.reshard("data/points", "data/resharded", shards=3).rows("train")
         15
     """
-    paths = expand(files)
-    for path in paths:  # before any is opened: a pipe would be waited for
+    dataset = StoredDataset(expand(files))
+    for path in dataset.paths:  # before any is opened: a pipe would be waited for
         with system_errors("read", path):
             path.check_regular()
-    _check_one_dataset(paths)
-    old = manifest_of(paths)
-    schema = _checked_schema(schema, stored_schema(paths[0].parent, old))
-    source = StoredRecords(paths, old)
+    _check_one_dataset(dataset.paths)
+    schema = _checked_schema(schema, dataset.schema)
+    source = StoredRecords(dataset)
     made = _options(source, schema, options)
     # blocks that become blocks again were rows of the schema already
-    source.checked = made.block is not None and not source.in_blocks
+    source.checked = made.block is not None and dataset.block is None
     if not resume:
         _check_space(source, made, directory)
     # a dataset without rows was built on purpose
@@ -105,14 +103,15 @@ def reshard(
 def _check_space(source: StoredRecords, made: Write, directory: str | os.PathLike[str] | RemotePath) -> None:
     """Raises StoreError if the disk has no room for the records as they are gathered, and for their shards;
     the size of compressed records and of blocks is unknown."""
-    if source.in_blocks or source.compression_of(source.paths[0]) != "none":
+    dataset = source.dataset
+    if dataset.block is not None or dataset.compression_of(dataset.paths[0]) != "none":
         return
     times = 2 if made.compression == "none" and made.block is None else 1
     free = free_space(directory)
     # a file system that compresses allocates less than the size; an object has no blocks
     sizes = (
         min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
-        for status in statuses(source.paths)
+        for status in statuses(dataset.paths)
     )
     if (needed := times * sum(sizes)) > free:
         expected = f"{format_bytes(needed)} free for the records and the shards"
@@ -144,19 +143,19 @@ def _options(source: StoredRecords, schema: Schema | None, changed: Mapping[str,
     unknown = [name for name in changed if name not in known]
     if unknown:
         raise SpecError(Problem(expected=f"one of {', '.join(known)}", got=f"`{unknown[0]}`"))
-    old = source.manifest
+    dataset = source.dataset
     kept: dict[str, Any] = {
-        "compression": source.compression_of(source.paths[0]),
+        "compression": dataset.compression_of(dataset.paths[0]),
         "splits": dict.fromkeys(source.splits, 1.0),
     }
     # the rows of a dataset have their splits: copies stay where they are
     kept["key"] = Key(unique=False)
-    if old is not None:
-        kept["key"] = Key(names=tuple(old.key) or None, unique=source.keys is not None)
-    if source.block is not None:
-        kept["layout"] = Blocks(blocks=source.block)
+    if dataset.manifest is not None:
+        kept["key"] = Key(names=tuple(dataset.manifest.key) or None, unique=dataset.keys is not None)
+    if dataset.block is not None:
+        kept["layout"] = Blocks(blocks=dataset.block)
     options: Write = from_python(Write, {**kept, **changed})
-    if schema is None and (options.block is not None or source.in_blocks):
+    if schema is None and (options.block is not None or dataset.block is not None):
         hint = "there is no schema.yaml beside the files"
         raise SpecError(
             Problem(path=("schema",), expected="a schema to make blocks by", got="none", hint=hint)
@@ -168,86 +167,56 @@ class StoredRecords:
     """The records of files.
 
     Attributes:
-        paths: the paths of the files.
-        manifest: the manifest of their dataset, if any.
+        dataset: the files.
         rows: the number of rows; None if unknown.
         checked: whether each record must be a row of the schema, to make blocks of them.
     """
 
-    def __init__(self, paths: tuple[Location, ...], manifest: Manifest | None) -> None:
-        self.paths, self.manifest, self.checked = paths, manifest, False
+    def __init__(self, dataset: StoredDataset) -> None:
+        self.dataset, self.checked = dataset, False
         self.rows: int | None = None
+        manifest, paths = dataset.manifest, dataset.paths
         if manifest is None:
             self._splits = list(splits_by_name(paths, "train").values())
         else:
-            splits = {shard.file: split for split, many in manifest.splits.items() for shard in many}
+            self._splits = [dataset.splits[path] for path in paths]
             shards = listed_shards(paths, manifest)
-            self._splits = [splits[shard.file] for shard in shards]
             self.rows = sum(shard.rows for shard in shards)
             for path, shard, status in zip(paths, shards, statuses(paths), strict=True):
                 check_size(path, shard, status.st_size)  # one that is cut between two records looks whole
             if manifest.rejected:
-                open_file(self.folder / manifest.name_of(REJECTS_FILE)).close()  # which is copied in the end
+                # it is copied in the end
+                open_file(dataset.folder / manifest.name_of(REJECTS_FILE)).close()
 
     @property
     def splits(self) -> tuple[str, ...]:
         """Their splits, in the order of the dataset."""
-        known = () if self.manifest is None else self.manifest.splits
+        known = () if self.dataset.manifest is None else self.dataset.manifest.splits
         return tuple(sorted(dict.fromkeys(self._splits), key=[*known, *self._splits].index))
 
-    @property
-    def folder(self) -> Location:
-        """The folder of the files."""
-        return self.paths[0].parent
-
-    @cached_property
-    def block(self) -> int | None:
-        """The most rows per record, from the manifest or the first record; None if each has one.
-
-        Raises StoreError if some files hold blocks and others do not.
-        """
-        return block_in(self.paths) if self.manifest is None else self.manifest.block
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether a record holds many rows."""
-        return self.block is not None
-
-    @cached_property
-    def keys(self) -> Location | None:
-        """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
-        if self.manifest is None or self.manifest.keys_sha256 is None:
-            return None
-        path = self.folder / self.manifest.name_of(KEYS_FILE)
-        rows = sum(map(self.manifest.rows, self.manifest.splits))
-        return path if path.exists() and key_hashes.rows(path) == rows else None
-
-    def compression_of(self, path: Location) -> Compression:
-        """The compression of a file."""
-        return file_types.compression_of(path) if self.manifest is None else self.manifest.compression
-
     def identity(self) -> Any:
-        return identity_of(self.paths)
+        return identity_of(self.dataset.paths)
 
     def parts(self, schema: Schema | None, extra: tuple[str, ...]) -> Iterator[StoredPart]:
         """Ranges of records of the files, in order."""
-        check = schema if self.checked else None
-        starts = {} if self.manifest is None else self.manifest.starts()
-        sizes = [status.st_size for status in statuses(self.paths)]
-        for path, split, size in zip(self.paths, self._splits, sizes, strict=True):
-            whole = self.in_blocks or size <= base.PART_BYTES or self.compression_of(path) != "none"
+        check, dataset = schema if self.checked else None, self.dataset
+        starts = {} if dataset.manifest is None else dataset.manifest.starts()
+        sizes = [status.st_size for status in statuses(dataset.paths)]
+        in_blocks, keys = dataset.block is not None, dataset.keys
+        for path, split, size in zip(dataset.paths, self._splits, sizes, strict=True):
+            whole = in_blocks or size <= base.PART_BYTES or dataset.compression_of(path) != "none"
             ranges = [None] if whole else tfrecord.record_ranges(path, base.PART_BYTES)
             for records in ranges:
                 first = starts.get(path.name, 0)
-                yield StoredPart(path, records, split, self.keys, first, self.in_blocks, check)
+                yield StoredPart(path, records, split, keys, first, in_blocks, check)
 
     def revised(self, made: Manifest, folder: Path) -> Manifest:
         """The manifest of the new shards, as far as the old one does not say more; the list of the rows that
         were rejected before goes to the folder."""
-        old = self.manifest
+        old = self.dataset.manifest
         if old is None:
             return replace(made, division={})  # the names of the files gave their rows a split
-        ExistingDataset(folder=self.folder, manifest=old).put_rejects_into(folder)
+        ExistingDataset(folder=self.dataset.folder, manifest=old).put_rejects_into(folder)
         whole = [split for split in made.splits if made.rows(split) == old.rows(split)]
         return replace(
             old,

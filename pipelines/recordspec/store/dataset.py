@@ -1,0 +1,146 @@
+"""Rows at rest: files of records, and what is known of them before any record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recordspec.errors import State, StoreError, see
+from recordspec.locations import Location
+from recordspec.store import key_hashes
+from recordspec.store.expand import Files, expand_dataset, splits_of
+from recordspec.store.index import FileIndex, Indices
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, by_folder, manifest_in, only_folder
+from recordspec.store.shards import begins_with_block, block_in, stored_schema
+from recordspec.wire.compression import Compression
+from recordspec.wire.file_types import compression_of
+
+if TYPE_CHECKING:
+    from recordspec.schema.schema import Schema
+
+
+class StoredDataset:
+    """Files of records, with their manifest, splits, schema, layout, compression and index.
+
+    Any TFRecords are a stored dataset. The manifest beside files tells all of these; without one, the names
+    of files tell their splits, and their first bytes their layout and compression. Nothing is read before it
+    is asked for, and then once.
+
+    Args:
+        paths: the files, in order.
+        manifests: the manifests of their folders, as far as they were read to find the files.
+        schema: the schema of the rows; by default the one beside the files.
+
+    Attributes:
+        paths, manifests: as given.
+    """
+
+    def __init__(
+        self,
+        paths: tuple[Location, ...],
+        manifests: Mapping[Location, Manifest] | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        self.paths, self.manifests, self._given = paths, manifests or {}, schema
+        self._begin_with_blocks: dict[Location, bool] = {}
+
+    @classmethod
+    def open(cls, files: Files, schema: Schema | None = None) -> StoredDataset:
+        """The files of paths, folders or patterns. Raises what `expand` raises."""
+        return cls(*expand_dataset(files), schema)
+
+    @property
+    def folder(self) -> Location:
+        """The folder of the first file."""
+        return self.paths[0].parent
+
+    @cached_property
+    def by_folder(self) -> dict[Location, Manifest]:
+        """The manifest of each folder of files that has one. Raises StoreError for an invalid one."""
+        known = {
+            folder: self.manifests.get(folder) or manifest_in(folder) for folder in by_folder(self.paths)
+        }
+        return {folder: manifest for folder, manifest in known.items() if manifest is not None}
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        """The manifest beside the files; None without one, and for files of several folders.
+
+        Raises StoreError for an invalid one.
+        """
+        return None if (folder := only_folder(self.paths)) is None else self.by_folder.get(folder)
+
+    @cached_property
+    def is_listed(self) -> bool:
+        """Whether the manifest lists every file."""
+        return self.manifest is not None and self.manifest.files.issuperset(path.name for path in self.paths)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the files are all that the manifest lists, and no others."""
+        return self.manifest is not None and self.manifest.files == {path.name for path in self.paths}
+
+    @cached_property
+    def shards(self) -> dict[Location, Shard]:
+        """The entry of each file in the manifest of its folder, of files that have one."""
+        listed = {
+            folder / shard.file: shard
+            for folder, manifest in self.by_folder.items()
+            for shard in manifest.all_shards
+        }
+        return {path: listed[path] for path in self.paths if path in listed}
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """The schema of the rows; None if it is unknown, or has custom kinds."""
+        return stored_schema(self.folder, self.manifest) if self._given is None else self._given
+
+    @cached_property
+    def splits(self) -> dict[Location, str]:
+        """The split of each file, from the manifest or from its name."""
+        manifests = {} if self.manifest is None else {self.folder: self.manifest}
+        return splits_of(self.paths, manifests)
+
+    @cached_property
+    def block(self) -> int | None:
+        """The most rows of a record; None if each record is one row.
+
+        Raises StoreError if some files hold blocks of rows, and others do not.
+        """
+        return block_in(self.paths) if self.manifest is None else self.manifest.block
+
+    def has_blocks(self, path: Location) -> bool:
+        """Whether records of a file are blocks of rows."""
+        if self.manifest is not None:
+            return self.manifest.block is not None
+        if path not in self._begin_with_blocks:
+            self._begin_with_blocks[path] = begins_with_block(path)
+        return self._begin_with_blocks[path]
+
+    def require_schema(self) -> None:
+        """Raises StoreError if records are blocks of rows, and no schema is known that unpacks them."""
+        if any(map(self.has_blocks, self.paths)) and self.schema is None:
+            name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
+            path = self.folder / name
+            hint = f"blocks are unpacked by it, give it with --spec; {see('explanation/blocks')}"
+            got = "has custom kinds" if path.exists() else "does not exist"
+            raise StoreError(State(where=str(path), got=got, hint=hint))
+
+    def compression_of(self, path: Location) -> Compression:
+        """The compression of a file."""
+        return compression_of(path) if self.manifest is None else self.manifest.compression
+
+    def index_of(self, path: Location) -> FileIndex | None:
+        """The index of a file, if it has one, and has not changed since it was made."""
+        return self._indices.of(path)
+
+    @cached_property
+    def _indices(self) -> Indices:
+        return Indices(self.by_folder)
+
+    @property
+    def keys(self) -> Location | None:
+        """The file with the hashes of the keys of the manifest's rows; None without unique keys, and if the
+        file has not one hash for each row."""
+        return None if self.manifest is None else key_hashes.whole(self.folder, self.manifest)
