@@ -115,7 +115,7 @@ test-io-third: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m '$(TESTS) and not newest' --third=$(COMMITS)
 
 test-io-services: $(IO)/ready
-	$(IO)/bin/python $(PYTEST) $(LONG) -m 'services and not newest' tests/reading
+	$(IO)/bin/python $(PYTEST) $(LONG) -m 'services and not newest' tests/reading tests/training
 
 test-io-all: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) $(WHOLE) -m 'not newest' --ignore tests/spark

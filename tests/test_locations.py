@@ -518,6 +518,7 @@ CALLS = {
     "statistics.info:info:files": lambda call, data, url: call(url),
     "tables.show:RecordViewer.__init__:files": lambda call, data, url: call(url),
     "store.scan:Scanner.__init__:files": lambda call, data, url: call(url),
+    "store.dataset:StoredDataset.of:files": lambda call, data, url: call(url),
     "integrity.repair:repair:directory": lambda call, data, url: call(data, url),
     "integrity.repair:repair:files": lambda call, data, url: call(url, "out"),
     "store.scan:Scanner.of_rows:files": lambda call, data, url: call(url),

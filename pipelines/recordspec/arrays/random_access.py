@@ -20,7 +20,7 @@ from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
-from recordspec.store.manifest import KEYS_FILE, manifest_in
+from recordspec.store.manifest import KEYS_FILE, by_folder, manifest_in
 from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.shards import block_in, check_schema, check_size, listed_shards
 from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
@@ -56,7 +56,7 @@ class Rows:
     """
 
     def __init__(self, files: Files, schema: Schema | None = None) -> None:
-        dataset = StoredDataset.open(files, schema)
+        dataset = StoredDataset.of(files, schema)
         for path in dataset.paths:
             _check_local(path)
             check_uncompressed(path)
@@ -64,8 +64,8 @@ class Rows:
         self.manifest = dataset.manifest if dataset.is_listed else None
         self.schema = schema if self.manifest is None else dataset.schema
         if self.schema is not None:
-            for folder, manifest in dataset.by_folder.items():
-                check_schema(manifest, self.schema, folder)
+            for folder in by_folder(dataset.shards):
+                check_schema(dataset.by_folder[folder], self.schema, folder)
         for path, shard in dataset.shards.items():
             check_size(path, shard, path.stat().st_size)
         indices = {path: dataset.index_of(path) or made_again(path) for path in dataset.paths}

@@ -28,7 +28,7 @@ def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
 
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
-    dataset = StoredDataset.open(files)
+    dataset = StoredDataset.of(files)
     note_sizes(dataset.paths, dataset.manifests)
     return count_dataset(dataset, progress)
 

@@ -46,7 +46,7 @@ class StoredDataset:
         self._begin_with_blocks: dict[Location, bool] = {}
 
     @classmethod
-    def open(cls, files: Files, schema: Schema | None = None) -> StoredDataset:
+    def of(cls, files: Files, schema: Schema | None = None) -> StoredDataset:
         """The files of paths, folders or patterns. Raises what `expand` raises."""
         return cls(*expand_dataset(files), schema)
 

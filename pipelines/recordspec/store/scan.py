@@ -448,7 +448,7 @@ class Scanner:
     """
 
     def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
-        self.dataset = StoredDataset.open(files, schema)
+        self.dataset = StoredDataset.of(files, schema)
         note_sizes(self.dataset.paths, self.dataset.manifests)
         self._unpack = unpack
         self._counts: dict[Location, int] = {}

@@ -38,7 +38,7 @@ from recordspec.errors import (
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import ALL
+from recordspec.store.expand import ALL, note_sizes
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import is_list_type
 from recordspec.tables.scan_columns import (
@@ -101,7 +101,9 @@ def named_tables(
         else:
             unnamed.append(source)
     if unnamed:
-        for path, split in StoredDataset.open(unnamed).splits.items():
+        dataset = StoredDataset.of(unnamed)
+        note_sizes(dataset.paths, dataset.manifests)
+        for path, split in dataset.splits.items():
             files.setdefault(RECORDS if split == ALL else split, []).append(path)
     words = set(re.findall(r"\w+", _STRINGS.sub("", sql.lower())))
     return {

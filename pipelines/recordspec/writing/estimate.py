@@ -142,7 +142,7 @@ def _sample(
         except RecordspecError as error:  # without the note that the sample was not published
             raise type(error)(error.problems) from None
         encoded: Counter[str] = Counter()
-        for part in StoredRecords(StoredDataset.open(folder)).parts(schema, ()):
+        for part in StoredRecords(StoredDataset.of(folder)).parts(schema, ()):
             encoded[part.split] += sum(len(buffer_of(records)) for records in part.records(schema))
         return manifest, encoded
 
