@@ -362,7 +362,7 @@ def _assert_needs_tensorflow(case: Case) -> None:
 
 
 def nothing_is_refused(case: Case) -> None:
-    """Encoding None raises an error that names the row and the feature, or the record decodes to the default."""
+    """Encoding None raises an error that names row and feature, or the record decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
     if case.feature.optional and case.section != "sequence":
         record = case.schema.encode({})
@@ -435,13 +435,13 @@ def _rows(batch: Any) -> Iterable[Any]:
 
 
 def _assert_same(expected: Any, actual: Any, tolerance: float, *, each: bool = False) -> None:
-    """Asserts that the mean difference of numbers is at most the tolerance, or with `each`, every difference."""
+    """Asserts that the mean difference is at most the tolerance; with `each`, every difference."""
     wanted, other = _plain(expected), _plain(actual)
     assert _equal(wanted, other, tolerance, each), f"{actual!r} is not {expected!r}"
 
 
 def _plain(value: Any) -> Any:
-    """The value as a NumPy array; a ragged value as a list of arrays, a sparse one as its indices and values."""
+    """The value as a NumPy array; a ragged one as a list of arrays, a sparse one as indices and values."""
     if isinstance(value, list | np.ndarray | np.generic | bytes):
         return value
     if isinstance(value, tf.sparse.SparseTensor):
