@@ -77,10 +77,7 @@ def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
     """
     if manifest is None or not (path := folder / manifest.name_of(SCHEMA_FILE)).exists():
         return None
-    from recordspec.schema.schema import (
-        Schema,
-        custom_kinds,
-    )  # 0.2 s, and most files have no schema beside them
+    from recordspec.schema.schema import Schema, custom_kinds  # 0.2 s, and most files have no schema
 
     if kinds := custom_kinds(path):
         log.warning("%s: custom kinds: %s; records are read by their keys", path, show_text(", ".join(kinds)))
