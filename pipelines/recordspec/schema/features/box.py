@@ -372,7 +372,7 @@ def clipped_boxes(
     Args:
         moved: for each of the two corners, the point in pixels, and the first and the last corner of the
             image.
-        unit: the number of pixels per unit of the format, float32 `[2]` or `[k, 2]`.
+        unit: the format's units per pixel, float32 `[2]` or `[k, 2]`.
     """
     low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
     left = tf.reduce_all(low < high, 1, keepdims=True)

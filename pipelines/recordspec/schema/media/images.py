@@ -514,9 +514,7 @@ def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> bo
     loss = _mode_loss(target.channels, target.dtype, mode, image)
     if loss is None:
         return True
-    is_palette_in_grey = (
-        mode in ("P", "PA") and target.channels == 1
-    )  # indices, or how bright their colours are?
+    is_palette_in_grey = mode in ("P", "PA") and target.channels == 1  # indices, or brightness?
     if target.convert and _has_scale(mode, image) and not is_palette_in_grey:
         return False
     got, hint = loss
@@ -574,12 +572,7 @@ def from_pixels(target: Image, row: int, pixels: Array, name: str = "") -> bytes
     try:
         options = _USUAL.get(target.encoding, {}) if target.quality is None else {"quality": target.quality}
         image.save(stream, target.encoding, **options)
-    except (
-        OSError,
-        ValueError,
-        OverflowError,
-        struct.error,
-    ) as error:  # for example a side too large for JPEG
+    except (OSError, ValueError, OverflowError, struct.error) as error:  # e.g. a side too large for JPEG
         raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
     return stream.getvalue()
 
@@ -633,9 +626,7 @@ def _exact_palette(row: int, pixels: Array) -> Any:
 def _png_16(pixels: Array) -> bytes:
     """A 16-bit PNG file (ISO/IEC 15948, 5 and 11). Pillow cannot write 16 bits in colour."""
     height, width, channels = pixels.shape
-    rows = np.zeros(
-        (height, 1 + 2 * width * channels), np.uint8
-    )  # each row begins with its filter type, none
+    rows = np.zeros((height, 1 + 2 * width * channels), np.uint8)  # each begins with its filter type, none
     rows[:, 1:] = np.ascontiguousarray(pixels).astype(">u2").view(np.uint8).reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 16, _PNG_COLOUR_TYPES[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))

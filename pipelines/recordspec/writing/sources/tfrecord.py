@@ -36,8 +36,9 @@ _BYTES_AT_ONCE = 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class TFRecords(FileSource):
-    """The records of files of Examples, SequenceExamples or ExampleListWithContexts, one after another. A
-    missing or empty key is a missing value; a missing list of steps has none.
+    """The records of files of Examples, SequenceExamples or ExampleListWithContexts, one after another.
+
+    A missing or empty key is a missing value; a missing list of steps has no steps.
 
     Attributes:
         files: a path, a folder of shards, or a pattern, or a list of these.
@@ -50,7 +51,7 @@ class TFRecords(FileSource):
     schema: LocationText | None = None
 
     def open(self, folder: AnyPath) -> TFRecords:
-        """The same source; relative paths start at `folder`."""
+        """The source with relative paths resolved against `folder`."""
         schema = None if self.schema is None else str(below(folder, self.schema))
         return replace(super().open(folder), schema=schema)
 
@@ -79,7 +80,7 @@ class TFRecords(FileSource):
         """The schema with which the records were written."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self.schema is None else Schema.load(self.schema, kinds)
-        # an ExampleListWithContext has what a SequenceExample has
+        # an ExampleListWithContext has the same sections as a SequenceExample
         if stored.sections != schema.sections:
             expected = f"{schema.record}, as `{schema.name}` has it"
             raise SpecError(Problem(path=("schema", "record"), expected=expected, got=stored.record))
@@ -87,7 +88,7 @@ class TFRecords(FileSource):
 
 
 def _ranges(path: Location) -> Iterator[RecordRange | None]:
-    """A large file in pieces; one that is small, or compressed, as a whole."""
+    """Ranges of a large file; None for all of a small or compressed file."""
     if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
         yield None
     else:
