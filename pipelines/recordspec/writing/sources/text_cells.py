@@ -166,9 +166,7 @@ def integers(column: Any) -> tuple[Any, list[int]]:
     column = column.filter(truth_array(_consist_of(column, _FORMS["int64"])))
     short = compute.match_substring_regex(column, f"^[+]?{_WHOLE.pattern}$")
     long = compute.and_not(compute.match_substring_regex(column, f"^{_LONG_WHOLE.pattern}$"), short)
-    plain = compute.replace_substring_regex(
-        column.filter(short), r"^[+]", ""
-    )  # a cast does not take a plus sign
+    plain = compute.replace_substring_regex(column.filter(short), r"^[+]", "")  # a cast takes no plus sign
     return to_numpy(compute.cast(plain, "int64")), [int(text) for text in column.filter(long).to_pylist()]
 
 
