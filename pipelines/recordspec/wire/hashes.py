@@ -97,9 +97,7 @@ def of_values(array: ArrowArray) -> Words:
     if is_list(array):
         counts, values = counts_of(array), items_of(array)
         items = of_values(values)
-        if is_list(
-            values
-        ):  # a product of factors cannot tell the position of a list from a position within it
+        if is_list(values):  # a product of factors confuses a position in a list with that of the list
             items = splitmix64(items)
         # each position in a list has an odd factor, so that a different order gives a different hash; with 1,
         # 3, 5 and so on, many lists with few different values would have equal sums

@@ -116,10 +116,7 @@ class InflatedStream:
         self._file, self._codec = file, codec
         self._decompressor = codec.decompressor()
         self._ready = memoryview(b"")  # inflated, but not yet read
-        self._is_empty, self._after_empty = (
-            True,
-            False,
-        )  # whether the current stream is empty, and whether one before it is
+        self._is_empty, self._after_empty = True, False  # the current stream, and any stream before
         self._passes_over = False
         self._held = b""  # input or output taken before a fault of JOINED
         self.fault = ""
