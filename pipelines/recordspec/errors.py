@@ -297,7 +297,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def show_int(value: int) -> str:
-    """Formats an integer; Python refuses to print very long ones."""
+    """Formats an integer; Python refuses to print integers with thousands of digits."""
     return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
 
 

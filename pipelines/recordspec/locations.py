@@ -1,7 +1,7 @@
-"""Files on this machine: their paths, opening regular ones, and writing them durably and atomically.
+"""Files on this machine: their paths, opening regular files, and writing files durably and atomically.
 
-Every file that must be complete is written by `atomic_file` or `atomic_write`; a file whose path comes from a
-user, by `output_file`.
+Every file that must be complete is written by `atomic_file` or `atomic_write`; a file at a user's path, by
+`output_file`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def naming(file: object) -> Iterator[None]:
 
 
 class _Named(io.FileIO):
-    """A file whose name appears in errors of reading; Python adds it only to errors of opening."""
+    """A file with its name in errors of reading; Python adds the name only to errors of opening."""
 
     def readinto(self, buffer: Any, /) -> int | None:
         with naming(self.name):
@@ -214,8 +214,8 @@ class LocalPath(PosixPath):
             yield fresh
 
 
-# The location of data, on this machine or in an object store. The kind of location is decided here, where a
-# path is parsed; `tests/test_locations.py` counts the few other places that ask for it.
+# The location of data, on this machine or in an object store. The type is decided here, where a path is
+# parsed; `tests/test_locations.py` counts the few other places that ask for it.
 Location = LocalPath | RemotePath
 # A location as users pass it.
 AnyPath = str | os.PathLike[str] | RemotePath

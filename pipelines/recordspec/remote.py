@@ -80,8 +80,9 @@ _SHA256 = "sha256"
 _MARK = "written_by"
 # An object whose sha256 differs is read again.
 _ATTEMPTS = 2
-# Age in seconds from which an object left by an interrupted upload is written again by an upload of the same
-# bytes. It is half of the age at which `recordspec sweep` considers files that no manifest names abandoned.
+# An object is overwritten instead of reused from this age in seconds on, if an interrupted upload left it and
+# the same bytes are uploaded again. This is half of the age at which `recordspec sweep` considers unnamed
+# files abandoned.
 _OLD = 12 * 3600.0
 
 _URL = re.compile(
@@ -477,7 +478,7 @@ class RemotePath:
 
     def _put_once(self, data: bytes, mode: Any) -> None:
         """Writes an object with a unique mark. If the answer to a request was lost and the request is
-        repeated, the store rejects the second request because of the first; the mark tells that the object is
+        repeated, the store rejects the second request because of the first; the mark identifies the object as
         ours.
         """
         mark = uuid.uuid4().hex
@@ -547,7 +548,7 @@ class RemotePath:
             raise SpecError(Problem(where=str(self), expected="a file in a bucket", got="the bucket"))
 
     def is_taken(self) -> bool:
-        """Whether an object exists that a new one would replace. Raises StoreError."""
+        """Whether a new object would replace an existing one. Raises StoreError."""
         return self.exists()
 
     @contextmanager
@@ -726,7 +727,7 @@ def _connected(root: str, client: Mapping[str, str], retry: Mapping[str, Any]) -
 
 
 def _settings(scheme: str, client: Mapping[str, str]) -> dict[str, str]:
-    """The client's settings; those of the environment, such as `AWS_READ_TIMEOUT`, override ours."""
+    """The client's settings; settings of the environment, such as `AWS_READ_TIMEOUT`, override ours."""
     # Google Cloud serves a machine's credentials over HTTP
     client = {**client, "allow_http": str(scheme in ("http", "gs")).lower()}
     prefix = _PREFIXES.get(scheme)

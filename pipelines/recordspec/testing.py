@@ -180,7 +180,7 @@ class Graphs:
 
 
 def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Returns the cases; those that fit into one schema share its graphs.
+    """Returns the cases. Cases that fit into one schema share its graphs.
 
     Tracing takes most of the time of the laws. Cases of different sections, or with a common name or key, are
     in different schemas. So are images and coordinates, since coordinates would follow one of the images.
@@ -441,7 +441,7 @@ def _assert_same(expected: Any, actual: Any, tolerance: float, *, each: bool = F
 
 
 def _plain(value: Any) -> Any:
-    """The value as a NumPy array; a ragged one as a list of arrays, a sparse one as indices and values."""
+    """The value as a NumPy array; ragged values as a list of arrays, sparse values as indices and values."""
     if isinstance(value, list | np.ndarray | np.generic | bytes):
         return value
     if isinstance(value, tf.sparse.SparseTensor):

@@ -143,7 +143,7 @@ class Rows:
                 yield {name: value[row] for name, value in batch.items()}
 
     def only(self, names: Iterable[str]) -> Rows:
-        """The same rows, decoding only the given features.
+        """The rows with only the given features decoded.
 
         Example:
             >>> list(rs.open("data/points").only(["x"])[3])

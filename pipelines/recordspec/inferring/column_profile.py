@@ -154,7 +154,7 @@ class CellProfile:
     dtypes: tuple[str, ...] = ("int64", "float64", "bool")
 
     def add(self, some: Any, rows: int) -> None:
-        """Adds cells; `rows` is the number of rows with a cell so far, including these."""
+        """Adds cells; `rows` is the number of rows with a cell so far, including the new ones."""
         import pyarrow.compute as compute
 
         filled = some.filter(truth_array(to_numpy(compute.binary_length(some)) > 0))
@@ -234,7 +234,7 @@ class CellProfile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are integers that float32 would round, and int64 represents."""
+        """Whether the numbers are integers that float32 would round, and int64 represents."""
         return self.is_rounded and not self.pointed
 
     @property

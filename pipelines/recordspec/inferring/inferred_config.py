@@ -291,7 +291,7 @@ def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: s
     sections, comments = inferred._sections(home)
     config = {"schema": os.path.relpath(schema_path, home), "data": folder.seen_from(home), **sections}
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
-    if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
+    if any("\n" in name for name in schema.names):  # a comment inside a name would become a part of it
         comments = {}
     else:
         comments |= _comments_of_options(inferred, lines)

@@ -128,8 +128,8 @@ def _profiled(
 
 
 def _once(tally: Profile) -> list[Problem]:
-    """The problems of records. If all records share one problem of type, only the first, with their
-    number.
+    """The problems of unreadable records. If all are alike and of another message type, only the first
+    problem, with their number.
     """
     first, *others = tally.problems
     alike = all((other.expected, other.hint) == (first.expected, first.hint) for other in others)

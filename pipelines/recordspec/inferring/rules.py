@@ -131,10 +131,10 @@ def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Fe
 
 
 def _with_members(tallied: list[Evidence]) -> list[Evidence]:
-    """The evidence without columns of objects whose values are all missing or empty at first.
+    """Drops the evidence of object columns without values in early batches.
 
-    For such a column Arrow has the type null, beside the columns of the members in later rows. A column that
-    is a list makes the members' lists of varying size, since an empty list has no items.
+    Arrow infers the type null for such a column, beside the columns of the members in later batches. If the
+    column has (empty) lists, the lists of its members vary in size, since an empty list has no items.
     """
     members = {
         column.name: [one.name for one in tallied if one.name.startswith(f"{column.name}.")]

@@ -26,7 +26,7 @@ class StoredTensor:
     Attributes:
         name: the name of the feature.
         key: the key that stores the values.
-        dtype: float32, int64 or string; or a dtype that a list of these represents exactly, such as bool.
+        dtype: float32, int64 or string; or a dtype that one of the lists represents exactly, such as bool.
         shape: the sizes; None for dimensions of unknown size, which come first.
         default: the value for a record without the key.
         max_length: the length of the longest list.

@@ -27,7 +27,7 @@ class EpochOrder(Protocol):
     """The order of the rows of an epoch."""
 
     def rows_at(self, positions: Ints) -> Ints:
-        """The rows at these positions, int64 `[n]`."""
+        """The rows at the given positions, int64 `[n]`."""
 
 
 class FileOrder:

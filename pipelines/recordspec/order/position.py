@@ -113,7 +113,8 @@ class Position:
 
     @classmethod
     def of(cls, position: Position | tuple[int, int] | None) -> Position | None:
-        """A position, or one made from a pair (epoch, step) with a single worker. Raises SpecError.
+        """Returns a position unchanged. Converts a pair (epoch, step) to the position of a single worker.
+        Raises SpecError.
 
         Example:
             >>> rs.Position.of((1, 3))

@@ -197,7 +197,8 @@ def plan_files(
     """Plans the records of files, or a worker's part of them.
 
     Args:
-        intact: returns the file to read in place of one with corrupt records; None reads each file as it is.
+        intact: returns the file to read in place of a file with corrupt records; None reads each file as it
+            is.
         manifest: the manifest of the files, if it was read already.
 
     Raises StoreError if the files contradict their manifest, were written with another spec, or have too few
@@ -230,7 +231,7 @@ def plan_files(
 
 
 def _identity(paths: tuple[Location, ...]) -> str | None:
-    """The SHA-256 of the identities of the manifests of several folders; None if one has no manifest."""
+    """The SHA-256 of the identities of the manifests of several folders; None if a folder has no manifest."""
     manifests = list(map(manifest_in, by_folder(paths)))
     found = [manifest.identity for manifest in manifests if manifest is not None]
     return None if len(found) < len(manifests) else hashlib.sha256("".join(found).encode()).hexdigest()
@@ -247,8 +248,8 @@ def _is_believed(files: tuple[File, ...]) -> bool:
 
 
 def check_file(path: Location, compression: Compression) -> None:
-    """Raises RecordError for a record length that crashes TensorFlow, or for compressed data that ends and
-    goes on within the file.
+    """Raises RecordError for a record length that crashes TensorFlow, or for compressed data in the middle of
+    which TensorFlow's reader silently ends.
 
     Does nothing for a file in a store: its copy is checked.
     """

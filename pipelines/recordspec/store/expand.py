@@ -65,10 +65,10 @@ def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False
     of its manifest.
 
     A folder resolves to its TFRecords: the files in its manifest; without a manifest, the files with a
-    TFRecord name (`is_tfrecord_name`); without any such name, the files that begin with a record, and files
-    whose names differ from theirs only in numbers. If a folder has no TFRecords and all its folders are named
-    as splits (`train`, `test`), it resolves to their files. Hidden files, names that begin with `_`, and
-    `.crc` files are ignored.
+    TFRecord name (`is_tfrecord_name`); without any TFRecord name, the files that begin with a record, and
+    files whose names differ from their names only in numbers. If a folder has no TFRecords and all its
+    folders are named as splits (`train`, `test`), it resolves to their files. Hidden files, names that begin
+    with `_`, and `.crc` files are ignored.
 
     A file that is found twice is returned once. The index of a found file is omitted (`data/train-*` matches
     both). Files that are listed one by one are not checked for completeness. In an object store, a pattern
@@ -276,7 +276,7 @@ def _remote_matches(
 
 def _manifest_in(folder: Location, as_found: bool, ignore_adopted: bool) -> Manifest | None:
     """The manifest of a folder. None for an invalid manifest if files are taken as found, and for a manifest
-    written by `adopt` if those are ignored.
+    written by `adopt` if adopted manifests are ignored.
     """
     try:
         manifest = manifest_in(folder)
@@ -322,8 +322,8 @@ def has_tfrecords(folder: Location) -> bool:
 def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location]]:
     """The TFRecords among the files of a folder: files with a TFRecord name, and others.
 
-    If no file has such a name, the others include files whose names differ only in numbers from the name of a
-    file with records, so that a shard is not lost if its first bytes are corrupt.
+    If no file has a TFRecord name, the others are files that begin with a record, and files whose names
+    differ from theirs only in numbers, so that a shard with corrupt first bytes is not lost.
     """
     visible = [path for path in files if not IGNORED.fullmatch(path.name)]
     named = [path for path in visible if is_tfrecord_name(path.name)]

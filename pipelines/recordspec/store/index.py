@@ -72,7 +72,7 @@ class FileIndex:
 
     def offsets(self, numbers: Ints) -> Ints:
         """The offset of each record, int64 `[n]`; for the number after the last record, the end of the last
-        one. Takes constant time and memory for each.
+        record. Takes constant time and memory for each.
         """
         offsets = np.full(len(numbers), self.bytes, np.int64)
         inside = np.flatnonzero(numbers < self.records)
@@ -140,7 +140,7 @@ class IndexWriter:
         self._place = 0
 
     def add(self, sizes: Ints) -> None:
-        """Adds frames of these sizes in bytes, int64 `[n]`."""
+        """Adds frames of the given sizes in bytes, int64 `[n]`."""
         ends = np.cumsum(sizes) + self._offset
         self._waiting.append(ends - sizes)
         self.records += len(sizes)

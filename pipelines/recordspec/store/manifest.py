@@ -168,7 +168,8 @@ class Manifest:
         label_counts: the number of rows of every class, by split and by label with one class per row; without
             splits that were not counted.
         rejected: the number of invalid rows, which are in `rejects.jsonl`.
-        division: what determines a row's split besides its key: `splits` as given, and `group_by`.
+        division: the options that determine a row's split together with its key: `splits` as given, and
+            `group_by`.
         keys_sha256: the SHA-256 of `keys.bin`, if keys are unique. That file has the 128-bit hash of every
             row's key, in the order of the splits and shards; appended rows are compared to it.
         index_sha256: the SHA-256 of `index.bin`, the offsets of the records of every shard; None for
@@ -432,7 +433,7 @@ def _sha256(fields: Mapping[str, Any]) -> str:
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """Parses a manifest. Raises StoreError for an invalid or changed one; `where` is its location in the
+    """Parses a manifest. Raises StoreError if it is invalid or was changed; `where` is its location in the
     message.
     """
     try:
@@ -538,7 +539,7 @@ def by_folder(files: Iterable[Location]) -> dict[Location, list[Location]]:
 
 
 def manifest_in(folder: Location) -> Manifest | None:
-    """The manifest of a folder, if it has one. Raises StoreError for an invalid one."""
+    """The manifest of a folder, if it has one. Raises StoreError if it is invalid."""
     path = folder / FILE
     try:
         data = read_bytes(path, _MOST_BYTES)

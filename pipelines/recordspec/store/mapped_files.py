@@ -158,7 +158,7 @@ class MappedFiles:
             return view
 
     def _wrong(self, number: int) -> RecordError:
-        """The error for a record whose bytes in the file are not those expected."""
+        """The error for a record whose length or CRCs in the file do not match its index."""
         file = self._file_of(number)
         record = number - self._firsts[file]
         start, _ = self._indices[file].frame(record)

@@ -202,7 +202,7 @@ class RemoteTransaction(Transaction):
         rows: dict[str, int],
         progress: Progress,
     ) -> bool:
-        """Uploads files. Returns False if the name of one is taken by another file."""
+        """Uploads files. Returns False if a different file has the name of one of them."""
 
         def upload(name: str) -> bool:
             return (self.remote / _renamed(name, suffix)).upload(self.partial / name, hashes[name])

@@ -150,7 +150,7 @@ class Transaction:
         return None
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The names under which shards are to be uploaded: no existing file there has one of them."""
+        """The names under which shards are to be uploaded: no existing file there has the same name."""
         return {name: name for name in names}
 
     def keep_shards(self, manifest: Manifest) -> None:
@@ -342,7 +342,7 @@ class Transaction:
 
     def hold(self) -> None:
         """Locks the dataset without building it; an unfinished build is left alone. If the parent folder is
-        not writable, there is no lock, and no build either.
+        not writable, takes no lock, since no build can run there either.
 
         Raises StoreError if another process is writing the dataset.
         """
@@ -476,7 +476,7 @@ def _shards_in(folder: Path, name: str, appends: bool) -> set[str]:
 
 
 def _repaired_in(folder: Path, name: str) -> set[str]:
-    """The names of the existing shards in a report of a repair. Raises StoreError if one has changed."""
+    """The names of the existing shards in a report of a repair. Raises StoreError if a shard has changed."""
     try:
         report = json.loads(read_bytes(folder / REPORT_FILE, _MOST_BYTES))
         shards = [Shard(rows=0, **one) for one in report["shards"]]  # the number of rows may be unknown
@@ -515,7 +515,7 @@ def exchange(path: Path, other: Path) -> bool:
     """Exchanges the names of two folders atomically (renameat2(2)). Returns False if the system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):  # another system than Linux, or an old one
+    except (OSError, AttributeError):  # no Linux, or an old one
         return False
     paths = os.fsencode(path), os.fsencode(other)
     return bool(rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)
@@ -620,7 +620,7 @@ def _is_mount_point(folder: Path) -> bool:
     """Whether a file system, or another folder (a bind mount), is mounted at a folder."""
     try:
         mounts = _MOUNTS.read_bytes().splitlines()
-    except OSError:  # another system than Linux
+    except OSError:  # no Linux
         return os.path.ismount(folder)
     points = (_OCTAL.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4]) for line in mounts)
     return os.fsencode(folder) in points

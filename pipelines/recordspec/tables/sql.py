@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 # The name of the table for files without a given name, and without a split in their names.
 RECORDS = "records"
 # Rows or bytes of small batches for which a condition is evaluated together, since a DuckDB call takes 0.8
-# ms: a file of 10 records takes 0.2 ms this way, and 1.1 ms alone.
+# ms: a file of 10 records takes 0.2 ms in a group, and 1.1 ms alone.
 _ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
 # Nodes of a condition that compare their operands; `contains` searches a list for an item, or a text for a
 # substring.
@@ -155,8 +155,8 @@ def query(
 
 
 def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> None:
-    """Raises SpecError for a query that names one of two columns or tables whose names differ only in
-    case: SQL ignores case, and would use one of them.
+    """Raises SpecError for a query with the name of two columns or tables that differ only in case: SQL
+    ignores case, and would use one of the two.
     """
     known: dict[str, str] = {}
     words = _STRINGS.sub("", sql.lower())

@@ -140,9 +140,9 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     def _names_in(self, expression: Any) -> set[str]:
         """The columns that an expression reads.
 
-        Arrow does not tell them. They are the columns without which the expression cannot be bound, found by
-        bisection. An expression that names a column by its number needs all columns, so that they keep their
-        positions.
+        Arrow does not expose them. A column is needed if the expression cannot be bound without it; bisection
+        finds these columns. An expression that names a column by its number needs all columns, so that they
+        keep their positions.
         """
         schema = self.schema
         if _BY_NUMBER.search(str(expression)):

@@ -36,7 +36,7 @@ class Codec:
         suffix: the suffix of a file's name, after `.tfrecord`.
         tensorflow: the name in `tf.data.TFRecordDataset`.
         wbits: zlib's parameter that selects the container; 0 without compression.
-        begins: whether a file that begins with these bytes, which are no frame, may be compressed this way.
+        begins: whether a file with the given first bytes, which are no frame, may be compressed this way.
         concatenated: whether consecutive streams count as one, as in TensorFlow.
     """
 

@@ -142,8 +142,8 @@ def _stepped_over(buffer: Bytes, at: int) -> Ints:
 
 
 def headers_in(buffer: Bytes, longest: int) -> Ints:
-    """The offsets of headers with lengths up to `longest` in a buffer, int64 `[n]`. By chance, one of
-    2**32 offsets with such a length looks like a header.
+    """The offsets of headers with lengths up to `longest` in a buffer, int64 `[n]`. By chance, 1 in 2**32
+    offsets with a valid length looks like a header.
     """
     library = native.library()
     count = max(0, len(buffer) - HEADER_BYTES + 1)

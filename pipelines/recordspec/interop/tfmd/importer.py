@@ -120,7 +120,7 @@ class _SchemaImporter:
         return {"features": tuple(context)}
 
     def _tensors(self) -> Iterator[TensorRepresentation]:
-        """The tensors whose features all exist; a note is added for each of the others."""
+        """The tensors whose features all exist. Adds a note for each of the other tensors."""
         for entry in self._rest.tensor_representation_group:
             for representation in entry.value.tensor_representation:
                 tensor = represented(representation.key, representation.value) if entry.key == "" else None
@@ -341,7 +341,7 @@ def _take_comment(message: Any) -> str:
 
 
 def _default(value: Any, dtype: str) -> Any:
-    """A DefaultValue as a value of the dtype; None for one of another dtype, and for invalid UTF-8."""
+    """A DefaultValue as a value of the dtype; None if it has another dtype, or invalid UTF-8."""
     field = DEFAULT_FIELDS[dtype]
     if not value.HasField(field):
         return None

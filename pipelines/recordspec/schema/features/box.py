@@ -45,8 +45,8 @@ class Drop:
     Attributes:
         with_: the features of the same section with one item per box, such as its label, which lose the items
             of dropped boxes; `[]` if there are none.
-        below: the fraction of a box's area, 0 to 1. A box of which less is left is dropped, as is a box of
-            which nothing is left.
+        below: the fraction of a box's area, 0 to 1. A box is dropped if a smaller fraction, or no area at
+            all, is left.
     """
 
     with_: tuple[str, ...]
@@ -341,7 +341,7 @@ def halves_of(low: Any, high: Any, format_: str) -> tuple[Any, Any]:
 def resized_boxes(
     boxes: Tensor, sides: Tensor, format_: str, size: tuple[int, ...], aspect: str, pad: float
 ) -> Tensor:
-    """Boxes in resized images, clipped to them. A box of which nothing is left becomes four times `pad`.
+    """Boxes in resized images, clipped to them. A box without any area left becomes four times `pad`.
 
     Args:
         boxes: float32 `[k, 4]`, or for several images a RaggedTensor `[n, (k), 4]`.
@@ -355,8 +355,8 @@ def resized_boxes(
         each = tf.gather(sides, boxes.value_rowids())
         return boxes.with_values(resized_boxes(boxes.values, each, format_, size, aspect, pad))
     old = tf.cast(sides[..., ::-1], tf.float32)
-    # not a division: in a graph, TensorFlow replaces division by a constant by a multiplication, which rounds
-    # differently
+    # not a division: in a graph, TensorFlow replaces the division by a constant by a multiplication, which
+    # rounds differently
     new = tf.constant([1 / side for side in size[::-1]], tf.float32)
     corners = [corner * old if relative else corner for corner in corners_of(boxes, format_)]
     moved = [resized_points(corner, sides, size, aspect) for corner in corners]
@@ -366,8 +366,7 @@ def resized_boxes(
 def clipped_boxes(
     moved: list[tuple[Tensor, Tensor, Tensor]], unit: Tensor, format_: str, pad: float
 ) -> Tensor:
-    """Boxes clipped to their images, float32 `[k, 4]`. A box of which nothing is left becomes four times
-    `pad`.
+    """Boxes clipped to their images, float32 `[k, 4]`. A box without any area left becomes four times `pad`.
 
     Args:
         moved: for each of the two corners, the point in pixels, and the first and the last corner of the

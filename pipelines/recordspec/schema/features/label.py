@@ -165,7 +165,7 @@ class Label(Feature):
         return ValueType("class", self.shape)
 
     def stored_options(self) -> dict[str, Any]:
-        """The stored options; `encoding` is one of them only if it is `name`."""
+        """The stored options; the default `encoding: index` is left out."""
         options = super().stored_options()
         return options if self._by_name else {key: one for key, one in options.items() if key != "encoding"}
 

@@ -112,9 +112,7 @@ def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
 
 
 def static(shape: tuple[int | None, ...]) -> tuple[int, ...]:
-    """A shape with its fixed sizes, and 0 for unknown sizes; `check_sizes` has found all sizes to be
-    fixed.
-    """
+    """The sizes of a shape, which are fixed according to `check_sizes`; 0 for an unknown size."""
     return tuple(size or 0 for size in shape)
 
 

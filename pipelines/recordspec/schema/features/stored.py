@@ -1,4 +1,4 @@
-"""Shared by kinds: finds invalid stored values, which are rare."""
+"""Finds invalid stored values, which are rare; shared by several kinds."""
 
 from __future__ import annotations
 

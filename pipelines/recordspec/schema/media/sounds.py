@@ -185,8 +185,8 @@ def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | No
 
 
 def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
-    """Raises BadValue for a truncated file, judged by the sizes of its chunks: libsndfile reads what is
-    left without an error.
+    """Raises BadValue for a truncated file, judged by the sizes of its chunks: libsndfile reads the rest
+    without an error.
     """
     if sound.format not in _CHECKABLE:
         hint = "write it as WAV or FLAC"

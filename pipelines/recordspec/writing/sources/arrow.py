@@ -204,7 +204,7 @@ def whole_numbers(values: Any, feature: Feature | None) -> Any:
 
 
 class TableRows:
-    """The rows of an Arrow table or record batch, or of a reader of these, which can be read only once."""
+    """The rows of an Arrow table or record batch, or of a reader, which can be read only once."""
 
     def __init__(self, table: Any) -> None:
         self.rows: int | None = getattr(table, "num_rows", None)

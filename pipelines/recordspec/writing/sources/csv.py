@@ -176,7 +176,7 @@ def _rows(text: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]
 
 
 def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list[str]:
-    """The names of a file's columns, in its first line. Raises RecordError if there is no such line."""
+    """The names of a file's columns, in its first line. Raises RecordError if the file is empty."""
     with open_file(path) as file:
         stream = TextStream(file, encoding)
         data = stream.read(_LONGEST_HEADER)

@@ -1,5 +1,5 @@
-"""Divides text files between rows into byte ranges, which processes read independently. A compressed
-file, or one in an encoding whose bytes do not show where rows end, is read as a whole.
+"""Divides text files between rows into byte ranges, which processes read independently. A compressed file is
+read as a whole, and so is a file in an encoding whose bytes do not show where rows end.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class LongRow:
 
 
 class _Lines:
-    """Finds the line breaks in consecutive windows of a file, and which of them end a row.
+    """Finds the line breaks in consecutive windows of a file, and whether each ends a row.
 
     A window overlaps its neighbours by one byte on each side: `window[1:-1]` are its own bytes.
 

@@ -197,8 +197,8 @@ def _numbers(column: Any, dtype: str) -> Any:
 
 
 def cast(column: Any, dtype: str) -> Any:
-    """Casts text cells to int64 or float64 if all consist of the characters of numbers; else None. For
-    texts of these characters, Arrow and `_number` read equal numbers.
+    """Casts text cells to int64 or float64 if all consist of the characters of numbers; else None. For such
+    texts, Arrow and `_number` read equal numbers.
     """
     from pyarrow import compute
 

@@ -46,7 +46,7 @@ def is_divisible(file: IO[bytes], encoding: str) -> bool:
 
 
 def encoding_problem(encoding: str) -> Problem | None:
-    """The problem of an unknown text encoding; None for a known one."""
+    """The problem of an unknown text encoding; None for a known encoding."""
     try:
         if codecs.lookup(encoding)._is_text_encoding:
             return None

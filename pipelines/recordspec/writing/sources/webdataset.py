@@ -292,8 +292,8 @@ class _Header(tarfile.TarInfo):
 
 
 def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfile.TarFile]]:
-    """The key and the extension of each file in a tar file, which is read sequentially, and the file
-    itself, which must be read before the next one.
+    """The key and the extension of each file in a tar file, which is read sequentially, and the file itself,
+    which must be read before the next file.
     """
     with (
         open_file(path) as file,
