@@ -110,8 +110,8 @@ def _cell_size(column: Column) -> int:
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     """The tf.io objects that parse a block's keys; each column has its own key, as in records.
 
-    The values of fixed columns are concatenated per block, `[(m)]`. All other values are ragged, `[(rows),
-    (k), *shape]`.
+    The values of fixed columns are concatenated per block, `[(m)]`. All other values are ragged,
+    `[(rows), (k), *shape]`.
     """
     calls: dict[str, Call] = {}
     for column in columns:

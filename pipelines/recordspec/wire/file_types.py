@@ -113,8 +113,8 @@ def compression_of(path: Location) -> Compression:
 
 
 def file_type(path: Location) -> str | None:
-    """The type of a file, by its first bytes, or by its name if they are text: `a TFRecord file`, `a PNG
-    image`, `a CSV file`. None for other text and for unknown bytes.
+    """The type of a file, by its first bytes, or by its name if they are text: `a TFRecord file`,
+    `a PNG image`, `a CSV file`. None for other text and for unknown bytes.
 
     Raises StoreError if the file cannot be read.
     """

@@ -114,8 +114,8 @@ def first_record(start: bytes) -> memoryview | None:
 
 
 def frames_in(buffer: Bytes, at: int = 0) -> Ints:
-    """The offsets of whole frames in a buffer, from byte `at` on, and the end of the last one, int64 `[n +
-    1]`. Their data is not checked.
+    """The offsets of whole frames in a buffer, from byte `at` on, and the end of the last one, int64
+    `[n + 1]`. Their data is not checked.
 
     Each header gives the offset of the next one.
     """

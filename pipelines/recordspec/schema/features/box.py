@@ -62,8 +62,8 @@ class Drop:
 class Box(Coordinates):
     """Any number of boxes.
 
-    Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor `[n,
-    (k), 4]`. A box that has no area, or exceeds its image, is an error at write. Boxes are given in the
+    Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor
+    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write. Boxes are given in the
     coordinates of the image's stored pixels, whatever its EXIF orientation. They follow the image if
     `orientation: upright` turns it, and if `resize` changes it.
 
@@ -78,8 +78,8 @@ class Box(Coordinates):
         pad: the padding value if `fit` makes a batch dense; 0 by default. A box of four zeros has no area, so
             it cannot be data. A box of which `resize` leaves nothing also takes this value, unless it is
             dropped.
-        drop: the boxes to drop when `resize` with `aspect: crop` crops their image, such as `{with: [labels],
-            below: 0.25}`. By default all boxes stay, clipped.
+        drop: the boxes to drop when `resize` with `aspect: crop` crops their image, such as
+            `{with: [labels], below: 0.25}`. By default all boxes stay, clipped.
     """
 
     kind: ClassVar[str] = "box"

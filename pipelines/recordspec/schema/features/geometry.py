@@ -166,8 +166,8 @@ class Pictures(Feature):
 
     @abc.abstractmethod
     def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The result of `decode`, and the height and width before images are resized, int32 `[2]` or `[n,
-        2]`.
+        """The result of `decode`, and the height and width before images are resized, int32 `[2]` or
+        `[n, 2]`.
 
         Called if there is a `resizing`. Like `decode`, takes one record at a time if `per_example`.
         """
@@ -273,8 +273,8 @@ def sides_by_step(sides: Tensor, steps: Tensor) -> Tensor:
     """The height and width of the image at each step of a batch, int32 `[m, 2]`.
 
     Args:
-        sides: the sides of the records' images, int32 `[n, 2]`, or of the steps' images, ragged `[n, (steps),
-            2]`.
+        sides: the sides of the records' images, int32 `[n, 2]`, or of the steps' images, ragged
+            `[n, (steps), 2]`.
         steps: values in the images, ragged `[n, (steps), ...]`.
     """
     if not isinstance(sides, tf.RaggedTensor):

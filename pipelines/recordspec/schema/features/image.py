@@ -55,8 +55,8 @@ class Image(Pictures):
             raises an error.
         pad: the padding value of images of different sizes if `fit` makes a batch dense, and of steps; 0 by
             default.
-        resize: the height and width to which images are resized at read, or a mapping such as `{size: [160,
-            160], aspect: crop}`; the stored bytes do not change.
+        resize: the height and width to which images are resized at read, or a mapping such as
+            `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
         mask_of: the image whose pixels this mask classifies. A mask has one channel. It stores the indices of
             a file with a palette, and 0 and 1 for a file with one bit. It is turned, resized (with the
             nearest pixel) and augmented together with its image; `pad` is the class of pixels added by

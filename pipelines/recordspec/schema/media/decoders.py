@@ -25,7 +25,8 @@ def decode_webp(data: Tensor, channels: int) -> Tensor:
 
 
 def decode_sound(encoding: str, data: Tensor) -> Tensor:
-    """Decodes an audio file to `[samples, channels]`: flac to int16, mp3 and ogg (Vorbis) to float32.
+    """Decodes an audio file, string `[]`, to `[samples, channels]`: flac to int16, mp3 and ogg (Vorbis) to
+    float32.
 
     Raises MissingExtra.
     """

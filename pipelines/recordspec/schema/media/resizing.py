@@ -72,9 +72,8 @@ def window(sides: Ints, resize: Resize) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def points(values: Array, sides: Ints, resize: Resize) -> tuple[Array, Array, Array]:
-    """`geometry.resized_points` in NumPy: converts points of images, (x, y) in pixels, float32 `[...,
-    2]`, to the resized images. Also returns the first and the last corner of the part that is not
-    padding.
+    """`geometry.resized_points` in NumPy: converts points of images, (x, y) in pixels, float32 `[..., 2]`, to
+    the resized images. Also returns the first and the last corner of the part that is not padding.
     """
     parts = window(sides, resize)
     start, part, before, inner = (one[..., ::-1].astype(np.float32) for one in parts)
