@@ -66,7 +66,7 @@ class RemoteTransaction(Transaction):
         return self._uploaded or (self._text is not None and self._is_there(self._text))
 
     def _is_there(self, text: bytes) -> bool:
-        """Whether this manifest is in its place: unknown after an interruption, or a request without an
+        """Whether the manifest is in its place; asked after an interruption, or a request without an
         answer.
         """
         with suppress(StoreError, FileNotFoundError):

@@ -68,7 +68,7 @@ _HERE, _RENAME_EXCHANGE = -100, 2
 _REMOVALS = 10
 # The mounts of this process. os.path.ismount takes a subvolume for a mount, and misses bind mounts.
 _MOUNTS = Path("/proc/self/mountinfo")
-_OCTAL = re.compile(rb"\\([0-7]{3})")  # escapes spaces and backslashes in it
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # octal escapes of spaces and backslashes in it
 # Some cluster file systems have no locks; there, only the owner's name protects a folder.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
