@@ -84,7 +84,9 @@ def _stem(name: str) -> str:
 
 
 def input_files(files: Sequence[str]) -> InputFiles:
-    """Detects the type of files, patterns and folders. Raises StoreError, SpecError if they are no data."""
+    """Detects the type of files, patterns and folders. Raises StoreError, or SpecError if they contain no
+    data.
+    """
     texts = path_list(files)
     paths: list[Location] = []
     for text in texts:

@@ -171,7 +171,7 @@ def _box_format(
 def _are_lists(scanner: Scanner) -> bool:
     """Whether the first record is an ExampleListWithContext."""
     batch = next(scanner.first(1), None)
-    if batch is None or not batch.rows.decode(None).broken:  # as of others, which need no protobuf
+    if batch is None or not batch.rows.decode(None).broken:  # other messages need no protobuf
         return False
     return list_with_context(batch.data(0)) is not None
 

@@ -12,7 +12,7 @@ from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, headers_in, is_wh
 from recordspec.wire.streams import Readable, ReadBuffer
 from recordspec.wire.tfrecord import BELIEVED, CHUNK_BYTES, Chunk, Damage, FrameReader, matches_crc
 
-# Larger records are not searched.
+# Larger records are not searched for.
 LONGEST = (1 << 28) - 1
 # The limit of bytes whose CRC is computed in vain: per byte of the file so far, and the minimum of the limit.
 # Without a limit, false headers would make the search quadratic; corrupt records need one computation each.
