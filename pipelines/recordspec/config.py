@@ -30,18 +30,18 @@ def _source(module: str, name: str) -> Imported:
 
 @dataclass(frozen=True, kw_only=True)
 class From:
-    """The source of rows; exactly one of these options. Only the module of this one is imported.
+    """The source of rows: exactly one of the options. Only the module of that source is imported.
 
     Attributes:
         csv: CSV files, whose headers name the features.
         jsonl: JSON Lines files, with one object per row.
         parquet: Parquet files.
         image_folder: a folder of images, with one subfolder per class.
-        audio_folder: a folder of sounds, with one subfolder per class.
+        audio_folder: a folder of audio files, with one subfolder per class.
         tfrecord: existing TFRecord files, decoded and encoded again.
         coco: the images and boxes of a COCO annotation file.
         voc: the images and boxes of a folder of Pascal VOC annotations.
-        webdataset: WebDataset tars, in which the files of a row share a name.
+        webdataset: WebDataset tar files; the files of a row share a name.
     """
 
     EXACTLY_ONE: ClassVar[bool] = True
@@ -67,8 +67,9 @@ class From:
         return {name: form for name, form in forms.items() if form is not None}
 
     def open(self, folder: Location, path: str | os.PathLike[str] | RemotePath | None = None) -> Source:
-        """The source of rows; its paths are relative to `folder`. Another `path` than its own is relative to
-        the current folder."""
+        """Opens the source of rows; its paths are relative to `folder`. A `path` given here replaces the
+        config's and is relative to the current folder.
+        """
         (form,) = self._given.values()
         source = form.open(folder)
         if path is not None:
@@ -79,7 +80,7 @@ class From:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteFrom(Write):
-    """The section `write:`. Without a source, rows are given in Python.
+    """The section `write:`. If it names no source, rows are given in Python.
 
     Attributes:
         source: where the rows come from; or a source for each split, by name, without `splits`.
@@ -104,8 +105,9 @@ class WriteFrom(Write):
     def open(
         self, folder: Location, schema: Schema, path: str | os.PathLike[str] | RemotePath | None = None
     ) -> tuple[Source, dict[str, Any]]:
-        """The source of rows, and the options of `recordspec.write` for them; `folder` and `path` as `From`
-        has them. Raises SpecError if there is no source."""
+        """The source of rows, and the options of `recordspec.write` for them; `folder` and `path` as in
+        `From.open`. Raises SpecError if there is no source.
+        """
         options = options_of(self)
         del options["source"]
         splits, source = options.pop("splits"), self.source
@@ -133,7 +135,7 @@ class Config:
         data: the folder of the shards.
         write: how the shards are built: the section `write:`.
         read: how the shards are read: the section `read:`.
-        fit: the inputs and targets of the model: the section `fit:`. By default a batch is a dict of all
+        fit: the inputs and targets of the model: the section `fit:`. By default, a batch is a dict of all
             features.
         description: a text for readers.
     """
@@ -168,7 +170,7 @@ def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Co
 
 
 def config_of(options: Mapping[str, Any], schema: Schema) -> Config:
-    """A config from Python values, as `load` reads one from a file. Raises SpecError with its problems."""
+    """A config from Python values, as `load` reads it from a file. Raises SpecError with its problems."""
     config: Config = from_python(Config, options)
     problems = list(_check(config, schema))
     if problems:
@@ -177,13 +179,15 @@ def config_of(options: Mapping[str, Any], schema: Schema) -> Config:
 
 
 def load_any(path: Location) -> tuple[Config | None, Schema]:
-    """A schema file, or a config file with its schema: only a schema has features. Raises as `load` does."""
+    """Reads a schema file, or a config file with its schema; a schema is recognized by its features. Raises
+    as `load` does.
+    """
     schema = schema_in(path)
     return load(path) if schema is None else (None, schema)
 
 
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:
-    """Yields the problems of sections that do not agree with the schema, or with each other."""
+    """Yields the problems of sections that contradict the schema or each other."""
     if config.fit is not None:
         yield from config.fit.problems_with(schema)
     if config.read.balance is not None:
@@ -197,7 +201,7 @@ def _check(config: Config, schema: Schema) -> Iterator[Problem]:
 
 
 def _check_augmented(splits: Sequence[str], write: WriteFrom) -> Iterator[Problem]:
-    """Yields the problems of splits that are augmented, and that a build of the config does not write."""
+    """Yields the problems of splits that are augmented but not written by a build of the config."""
     if isinstance(write.source, Mapping):
         known = list(write.source)
     elif write.source is None or write.weights is None:  # rows may name their splits

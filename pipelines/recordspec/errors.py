@@ -21,7 +21,7 @@ Path = tuple["str | int", ...]
 
 _PLAIN_NAME = re.compile(r"[\w/-]+")
 _LONGEST_VALUE = 60
-# Of a quoted text, which may be a path, and of all that is expected, found or hinted.
+# The longest text that is quoted, such as a path, and the longest list of expected, found or hinted values.
 _LONGEST_QUOTE = 200
 _LONGEST_TEXT = 2000
 _LONG_QUOTE = re.compile(f'(?<=`)[^`]{{{_LONGEST_QUOTE},}}(?=`)|(?<=")[^"]{{{_LONGEST_QUOTE},}}(?=")')
@@ -31,7 +31,7 @@ _LONG_QUOTE = re.compile(f'(?<=`)[^`]{{{_LONGEST_QUOTE},}}(?=`)|(?<=")[^"]{{{_LO
 class Problem:
     """An error and its location: a file and line, a row, or a record.
 
-    `expected` is empty if `got` is the whole message. Long texts are cut: they may quote all of a file.
+    If `got` is the whole message, `expected` is empty. Long texts are cut, since they may quote a whole file.
 
     Example:
         >>> print(rs.Problem(where="rows.csv:3", path=("x",), expected="float32", got="text"))
@@ -78,8 +78,9 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class State(Problem):
-    """A state that is in the way. The message is a sentence about `where`, which `got` goes on with; `hint`
-    is the way out, or the reason."""
+    """A state that prevents an action. The message is a sentence: `where` is its subject and `got` the rest;
+    `hint` is the way out, or the reason.
+    """
 
     expected: str = ""
 
@@ -88,12 +89,12 @@ class State(Problem):
 
 
 def exists(where: object, hint: str = "force=True, or --force, replaces it") -> State:
-    """The state of a place where something new is to be written."""
+    """The problem that something exists already where a new file or folder is to be written."""
     return State(where=str(where), got="exists", hint=hint)
 
 
 class RecordspecError(Exception):
-    """The base class of all errors of the package. `problems` has each of them, in order of location.
+    """The base class of all errors of the package. `problems` holds all problems, in order of location.
 
     Example:
         >>> try:
@@ -104,12 +105,12 @@ class RecordspecError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
-    # Autograph raises another error in place of one from below a user's function, unless it has this.
+    # Without this attribute, Autograph replaces an error raised below a user's function by another error.
     ag_pass_through: ClassVar[bool] = True
 
     def __init__(self, problems: Problem | Iterable[Problem] | str) -> None:
         if isinstance(problems, str):
-            # PyTorch raises the error of a worker again so, with its traceback before the message
+            # PyTorch re-raises a worker's error this way, with the traceback before the message
             lines = problems.rpartition(f"{type(self).__name__}: ")[2].strip().splitlines()
             problems = [Problem(expected="", got=line) for line in lines]
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
@@ -190,7 +191,7 @@ class StoreError(RecordspecError):
 
 
 class IncompleteError(StoreError):
-    """Shards of a dataset are missing, or others are beside them: the data is wrong, not the disk."""
+    """Shards of a dataset are missing, or foreign shards are beside them. The data is wrong, not the disk."""
 
     exit_code = 1
 
@@ -216,31 +217,31 @@ class Interrupted(KeyboardInterrupt):
 
 
 def system_problem(action: str, error: BaseException, where: str = "", hint: str = "") -> Problem:
-    """The problem `cannot ACTION: REASON`, with the reason that the operating system gives."""
+    """Returns the problem `cannot ACTION: REASON`, with the operating system's reason."""
     return Problem(where=where, expected="", got=f"cannot {action}: {system_reason(error)}", hint=hint)
 
 
 def system_reason(error: BaseException) -> str:
-    """The reason that the operating system gives for an error: `no space left on device`."""
+    """The operating system's reason for an error: `no space left on device`."""
     number = getattr(error, "errno", None)
-    reason = os.strerror(number) if number else str(error)  # pyarrow's own text is a long one
+    reason = os.strerror(number) if number else str(error)  # pyarrow's own text is long
     return f"{reason[:1].lower()}{reason[1:]}"
 
 
 @contextmanager
 def system_errors(action: str, where: object, hint: str = "") -> Iterator[None]:
-    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`; that of an object with its URL."""
+    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`. An object's error names its URL."""
     try:
         yield
     except OSError as error:
         name = str(error.filename)
-        if "://" in name and name != str(where):  # of an object: a path has no two slashes
+        if "://" in name and name != str(where):  # an object: a path has no double slash
             raise StoreError(system_problem("read", error, name)) from error
         raise StoreError(system_problem(action, error, str(where), hint)) from error
 
 
 def missing_package(package: str, purpose: str, requirement: str, error: ImportError) -> MissingExtra:
-    """The error for a package that is not installed, or does not load; `requirement` is what pip installs."""
+    """The error for a package that is not installed or fails to load; `requirement` is pip's argument."""
     return MissingExtra(
         Problem(
             expected=f"{package} for {purpose}",
@@ -284,7 +285,7 @@ def describe(value: Any) -> str:
         return f"{type(value).__name__} {show_int(value)}"
     try:
         text = repr(value.item()) if isinstance(shape, tuple) else repr(value)
-    except Exception:  # somebody's own class
+    except Exception:  # the class of a user
         text = "that cannot be shown"
     text = shorten(text, _LONGEST_VALUE)
     return f"{type(value).__name__.removesuffix('_')} {text}"  # str_ of NumPy is a str
@@ -296,7 +297,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def show_int(value: int) -> str:
-    """Formats an integer; Python refuses to print very long ones."""
+    """Formats an integer; Python refuses to print integers with thousands of digits."""
     return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
 
 
@@ -327,12 +328,12 @@ def show_text(text: str) -> str:
 
 
 def escape_unseen(text: str, escape: Callable[[str], str]) -> str:
-    """Escapes the characters that are not printable in a text, but for line breaks."""
+    """Escapes the unprintable characters of a text, except line breaks."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(char if char == "\n" or char.isprintable() else escape(char) for char in text)
 
 
 def show_json(text: str) -> str:
-    """JSON with escapes for characters that are not printable."""
+    """JSON with escapes for unprintable characters."""
     return escape_unseen(text, lambda char: json.dumps(char)[1:-1])

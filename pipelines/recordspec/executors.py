@@ -1,4 +1,6 @@
-"""Executors run tasks: in this process, in several processes of this machine, or calls in threads."""
+"""Executors run tasks: in this process, or in several processes of this machine. Thread pools run calls in
+threads.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Seconds of work before other processes begin: to start, each takes about as much as a build of 100,000 rows.
+# Seconds of work before other processes start: each takes about as long to start as a build of 100,000 rows.
 _ALONE = 1.0
 
 Task = tuple[Any, ...]
@@ -32,9 +34,9 @@ Function = Callable[..., Any]
 
 
 class Executor(Protocol):
-    """Runs tasks; a cluster would be another kind.
+    """Runs tasks. A cluster is another kind of executor.
 
-    A task's function and arguments can be pickled, and it may run twice: each attempt has its own name.
+    A task's function and arguments can be pickled. A task may run twice: each attempt has its own name.
 
     Attributes:
         in_process: whether tasks run in this process, one after another.
@@ -43,7 +45,7 @@ class Executor(Protocol):
     in_process: bool
 
     def map(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Yields `function(*task, attempt)` for each task, in their order; `attempt` is a new name."""
+        """Yields `function(*task, attempt)` for each task, in order; `attempt` is a new name."""
 
 
 class SerialExecutor:
@@ -58,7 +60,7 @@ class SerialExecutor:
 
 @contextmanager
 def executor(jobs: int, name: str) -> Iterator[Executor]:
-    """An executor of `jobs` processes, or of this one alone; `name` identifies the work in messages.
+    """An executor with `jobs` processes; for one job, this process. `name` identifies the work in messages.
 
     The processes are killed if the block raises, and joined when it ends.
     """
@@ -76,17 +78,19 @@ def executor(jobs: int, name: str) -> Iterator[Executor]:
 
 
 def new_attempt() -> str:
-    """A name that no other attempt has."""
+    """A unique name for an attempt."""
     return uuid.uuid4().hex[:12]
 
 
 class ProcessExecutor:
-    """Runs tasks in new processes, which share no memory, once there is work for longer than these need to
-    begin: until then in this one, with copies of the tasks.
+    """Runs tasks in new processes, which share no memory.
 
-    Each process has a thread here, which sends it a task and waits for the result. Not a ProcessPoolExecutor:
-    its queues have semaphores, which the resource tracker of Python reports on stderr, in many lines, where a
-    process is killed.
+    The processes start once the work has lasted longer than starting them takes; until then, tasks run in
+    this process, with copies of their arguments.
+
+    Each process has a thread here, which sends it a task and waits for the result. ProcessPoolExecutor is not
+    used: its queues have semaphores, and if a process is killed, Python's resource tracker reports them on
+    stderr in many lines.
     """
 
     in_process = False
@@ -95,7 +99,7 @@ class ProcessExecutor:
         import multiprocessing
 
         self._jobs, self._name = jobs, name
-        # spawn: a fork of a process with threads, TensorFlow's say, may hang
+        # spawn: a fork of a process with threads, such as TensorFlow's, may hang
         self._context = multiprocessing.get_context("spawn")
         self._threads = ThreadPool("recordspec-process", jobs, after=_ALONE)
         self._alone_until = time.monotonic() + _ALONE
@@ -109,7 +113,7 @@ class ProcessExecutor:
         waiting: deque[Future[Any]] = deque()
         for task in tasks:
             waiting.append(self._threads.submit(self._run, function, (*task, new_attempt())))
-            # as many again as there are processes, so that none has to wait for the slowest
+            # twice as many tasks as processes, so that no process waits for the slowest
             if len(waiting) >= 2 * self._jobs:
                 yield self._first(waiting)
         while waiting:
@@ -121,7 +125,7 @@ class ProcessExecutor:
         return waiting.popleft().result()
 
     def kill(self) -> None:
-        """Ends the processes at once; the results of their tasks are not needed."""
+        """Ends the processes at once, without waiting for their tasks."""
         with self._starting:
             self._killed = True
             for process, _ in self._started:
@@ -139,7 +143,7 @@ class ProcessExecutor:
             process.close()
 
     def _run(self, function: Function, task: Task) -> Any:
-        """In a thread: has its process run a task. Raises what the task raises."""
+        """Runs in a thread: sends a task to the thread's process and waits. Raises the task's error."""
         if threading.get_ident() == self._here:
             return _run_copy(function, task)
         if not hasattr(self._of_thread, "connection"):
@@ -161,8 +165,8 @@ class ProcessExecutor:
                 raise self._died()
             here, there = self._context.Pipe()
             process = self._context.Process(target=_serve, args=(there,), daemon=True)
-            resource_tracker.ensure_running()  # the first process starts it, and it unblocks signals
-            # Ctrl-C reaches all processes of a terminal, also one that cannot ignore it yet.
+            resource_tracker.ensure_running()  # the first process would start it, which unblocks signals
+            # Ctrl-C reaches all processes of a terminal, even a new one that does not ignore it yet.
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
             process.start()
             there.close()
@@ -179,11 +183,11 @@ class ProcessExecutor:
 
 
 class _ProcessError(Exception):
-    """The traceback, as text, of an error that another process raised."""
+    """The traceback, as text, of an error raised in another process."""
 
 
 def _serve(connection: Connection) -> None:
-    """In a new process: runs tasks until there are no more, or the parent has ended."""
+    """Runs in a new process: runs tasks until there are no more, or the parent has ended."""
     import multiprocessing
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
@@ -196,8 +200,9 @@ def _serve(connection: Connection) -> None:
 
 
 def _run_copy(function: Function, task: Task) -> Any:
-    """Runs a task in this process, as in another: what it changes of its arguments is not seen here, where
-    threads may send the same to processes."""
+    """Runs a task in this process with copies of its arguments, as another process would: its changes to them
+    are not seen by threads that may be sending the same arguments to processes.
+    """
     from multiprocessing.reduction import ForkingPickler
 
     function, task = ForkingPickler.loads(ForkingPickler.dumps((function, task)))
@@ -205,7 +210,7 @@ def _run_copy(function: Function, task: Task) -> Any:
 
 
 def _response(function: Function, task: Task) -> Any:
-    """The result of a task, its error and the traceback, as the bytes of a message."""
+    """The message with the result of a task, or its error and traceback, as bytes."""
     from multiprocessing.reduction import ForkingPickler
 
     try:
@@ -214,7 +219,7 @@ def _response(function: Function, task: Task) -> Any:
         trace = traceback.format_exc()
         try:
             data = ForkingPickler.dumps((None, error, trace))
-            ForkingPickler.loads(data)  # some errors can be pickled, and not be made again
+            ForkingPickler.loads(data)  # some errors can be pickled, but not unpickled
         except Exception:
             substitute = RuntimeError(f"{type(error).__name__}: {error}")
             return ForkingPickler.dumps((None, substitute, trace))
@@ -240,9 +245,9 @@ class Future(Generic[_T]):
         return not self._undone.locked()
 
     def result(self) -> _T:
-        """Waits for the call, and returns or raises what it did."""
-        # Polars replaces Python's handler of Ctrl-C by one with SA_RESTART, which does not end a wait: after
-        # a fifth of a second Python looks for signals anyway.
+        """Waits for the call. Returns its result or raises its error."""
+        # Polars replaces Python's handler of Ctrl-C by one with SA_RESTART, which does not interrupt a wait.
+        # After a fifth of a second Python checks for signals anyway.
         while not self._undone.acquire(timeout=0.2):
             pass
         self._undone.release()
@@ -265,13 +270,13 @@ class Future(Generic[_T]):
 class ThreadPool:
     """Runs calls in threads, which begin them in the order in which they are submitted.
 
-    Not a ThreadPoolExecutor: it acquires its locks in Python, where a Ctrl-C can leave one locked, and then
-    closing it waits for ever. SimpleQueue and Lock work in C: a signal is handled before or after.
+    ThreadPoolExecutor is not used: it acquires its locks in Python, where Ctrl-C can leave one locked, and
+    then closing the pool hangs. SimpleQueue and Lock are C code: a signal is handled before or after them.
 
     Args:
-        name: of the threads.
-        count: their number.
-        after: the seconds after which they begin.
+        name: the name of the threads.
+        count: the number of threads.
+        after: the delay in seconds before the threads begin.
     """
 
     def __init__(self, name: str, count: int = 1, after: float = 0) -> None:
@@ -279,7 +284,7 @@ class ThreadPool:
         self._open.acquire()
         self._calls: SimpleQueue[Future[Any] | None] = SimpleQueue()
         self._closed = False
-        # daemons: what a Ctrl-C has left running does not keep the process from its end
+        # daemon threads: calls that still run after Ctrl-C do not keep the process alive
         self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
@@ -290,14 +295,14 @@ class ThreadPool:
         return future
 
     def run_next(self) -> None:
-        """Runs the next call in this thread, if there is one that no thread has begun."""
+        """Runs the next call in this thread, unless threads have begun all of them."""
         with suppress(Empty):
             future = self._calls.get_nowait()
             if future is not None:
                 future.run()
 
     def close(self) -> None:
-        """Waits for the calls that have begun; the others are never run."""
+        """Waits for the calls that have begun. The rest are never run."""
         if not self._closed:
             self._closed = True
             self._open.release()
@@ -311,7 +316,7 @@ class ThreadPool:
             self._open.release()
         while (future := self._calls.get()) is not None and not self._closed:
             future.run()
-            del future  # what it returned is not kept until the next call comes
+            del future  # does not keep the result until the next call comes
 
 
 def threaded_map(
@@ -322,12 +327,12 @@ def threaded_map(
     ahead: int | None = None,
     stop: Callable[[], None] = lambda: None,
 ) -> Generator[_T]:
-    """Yields `function(*task)` for each task, in their order, called in threads of this name.
+    """Yields `function(*task)` for each task, in order, called in threads named `name`.
 
     Args:
-        threads: their number, by default one per processor.
-        ahead: how many tasks are taken ahead; by default as many as there are threads.
-        stop: called at the end, whatever it is, before calls that have begun are waited for.
+        threads: the number of threads; by default one per processor.
+        ahead: the number of tasks taken ahead; by default the number of threads.
+        stop: called at the end, also after an error, before waiting for calls that have begun.
     """
     count = threads or len(os.sched_getaffinity(0))
     most = ahead or count
@@ -345,9 +350,9 @@ def threaded_map(
 
 
 def taken_ahead(name: str, items: Generator[_T], ahead: int, stop: Callable[[], None]) -> Iterator[_T]:
-    """Yields the items, of which a thread of this name takes up to `ahead` before they are asked for.
+    """Yields the items, of which a thread named `name` prefetches up to `ahead`.
 
-    At the end, whatever it is, `stop` is called, by which the next item ends early, and they are closed.
+    At the end, also after an error, `stop` is called to make the next item end early, and `items` is closed.
     """
     end: Any = object()
     calls = threaded_map(name, next, repeat((items, end)), threads=1, ahead=ahead, stop=stop)

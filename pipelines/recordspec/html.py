@@ -1,7 +1,7 @@
-"""Parts of HTML, for notebooks and for pages: without scripts, and with nothing from outside.
+"""Building blocks of HTML, for notebooks and pages: without scripts and external resources.
 
-Text is escaped where it becomes a part, since names and values of records may contain markup. Nothing sets a
-colour: that of the notebook applies, light or dark.
+Text is escaped when it becomes a part, since names and values of records may contain markup. Nothing sets a
+colour: the notebook's colours apply, light or dark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from recordspec.errors import counted, shorten, show_text
 
-# Of a table in a notebook; the first cells of further rows are listed.
+# Rows of a table in a notebook; of further rows, only the first cells are listed.
 MOST_ROWS = 20
 _MOST_LISTED = 1000
 # Characters of a cell.
@@ -22,35 +22,35 @@ _LONGEST_TEXT = 200
 
 
 class Markup(str):
-    """Text that is HTML; all other text is escaped."""
+    """HTML text, which is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: Any) -> Markup:
-    """Anything as text of a page, its control characters made visible; Markup unchanged."""
+    """A value as escaped text with visible control characters; Markup is returned unchanged."""
     if isinstance(value, Markup):
         return value
     return Markup(escape(show_text(f"{value:,}" if type(value) is int else str(value))))
 
 
 def short_text(value: Any) -> Markup:
-    """The same of at most 200 characters."""
+    """A value as escaped text of at most 200 characters; Markup is returned unchanged."""
     if isinstance(value, (int, Markup)):
         return text(value)
     return text(shorten(str(value), _LONGEST_TEXT))
 
 
 def option_text(value: Any) -> str:
-    """The value of an option, plain text or lists and mappings, on one line."""
+    """The value of an option, on one line: plain text, lists and mappings."""
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def table(names: Iterable[Any], rows: Iterable[Sequence[Any]], style: str = "") -> Markup:
-    """A table, of which the first cell of a row is its heading.
+    """A table. The first cell of each row is its heading.
 
     Args:
-        style: CSS of each cell.
+        style: the CSS of each cell.
     """
     styled = f' style="{style}"' if style else ""
     head = "".join(f'<th scope="col"{styled}>{text(name)}</th>' for name in names)
@@ -64,14 +64,16 @@ def table(names: Iterable[Any], rows: Iterable[Sequence[Any]], style: str = "") 
 
 
 def listing(names: Iterable[Any], rows: Sequence[Sequence[Any]], what: str) -> Markup:
-    """A table for a notebook: its first rows, and the names of the others, each `what`."""
+    """A table for a notebook: the first rows, then the names of the remaining rows; `what` is the noun for a
+    row.
+    """
     shown = ([short_text(cell) for cell in row] for row in rows[:MOST_ROWS])
     made = table(names, shown, "text-align: left")
     return Markup(made + others([row[0] for row in rows[MOST_ROWS:]], what))
 
 
 def others(names: Sequence[Any], what: str) -> Markup:
-    """How many more there are, each `what`, and, when that is opened, their names."""
+    """A collapsed list of further names; its heading has their number and the noun `what`."""
     if not names:
         return Markup()
     listed = ", ".join(map(short_text, names[:_MOST_LISTED])) + ", ..." * (len(names) > _MOST_LISTED)
@@ -83,7 +85,7 @@ def paragraph(value: Any) -> Markup:
 
 
 def first_names(names: Sequence[str]) -> str:
-    """The first names of many, and how many more there are, in a line that is not yet safe to print."""
+    """The first names and the number of the remaining ones, on one line that is not yet escaped."""
     more = f" and {len(names) - MOST_ROWS:,} more" if len(names) > MOST_ROWS else ""
     return f"{', '.join(names[:MOST_ROWS])}{more}"
 
@@ -93,13 +95,13 @@ def heading(value: Any) -> Markup:
 
 
 def items(values: Iterable[Any]) -> Markup:
-    """A list of texts; nothing of none."""
+    """A list of texts; empty if there are none."""
     made = "".join(f"<li>{short_text(value)}</li>" for value in values)
     return Markup(f"<ul>{made}</ul>" if made else "")
 
 
 def picture(data: bytes, media_type: str, alt: str) -> Markup:
-    """An image, such as of `image/png`, as a part of the page, at most 160 by 120 pixels large."""
+    """An image, such as `image/png`, embedded in the page, at most 160 by 120 pixels large."""
     style = "max-width: 160px; max-height: 120px"
     return Markup(
         f'<img src="{_inline(data, media_type)}" alt="{text(alt)}" title="{text(alt)}" style="{style}">'
@@ -107,7 +109,7 @@ def picture(data: bytes, media_type: str, alt: str) -> Markup:
 
 
 def sound(data: bytes, media_type: str, alt: str) -> Markup:
-    """A sound, such as of `audio/wav`, as a part of the page."""
+    """Audio, such as `audio/wav`, embedded in the page."""
     return Markup(f'<audio controls src="{_inline(data, media_type)}" title="{text(alt)}"></audio>')
 
 
@@ -116,10 +118,10 @@ def _inline(data: bytes, media_type: str) -> str:
 
 
 def in_notebook(parts: Callable[[], Iterable[Markup]]) -> str:
-    """These parts, and what is wrong where they cannot be made: a notebook shows no other error."""
+    """The parts as HTML. An error in making them is shown in their place: a notebook shows no other error."""
     made: list[Markup] = []
     try:
         made.extend(parts())
-    except Exception as error:  # data and files may have any fault, and the other parts are still right
+    except Exception as error:  # data and files may have any fault, and the remaining parts are still right
         made.append(paragraph(str(error) or type(error).__name__))
     return f"<div>{''.join(made)}</div>"

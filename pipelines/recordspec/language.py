@@ -30,7 +30,7 @@ from recordspec.schema.options import (
 )
 from recordspec.schema.schema import DEFAULT_KIND, HEAD, Kinds, Schema
 
-# The file to which `init` and `infer` write the JSON Schema, and the line by which editors find it.
+# The file name under which `init` and `infer` write the JSON Schema, and the line that leads editors to it.
 FILE = "recordspec.schema.json"
 _HEADER = "# yaml-language-server: $schema={}\n"
 _TITLE = "recordspec: a feature spec or a config"
@@ -38,17 +38,17 @@ _TITLE = "recordspec: a feature spec or a config"
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LARGEST = 16 << 20
 _NULL = {"type": "null"}
-# One entry of a docstring's `Attributes:`: names, and a text that may continue in the lines below.
+# One entry of a docstring's `Attributes:`: names, and a text that may continue on the next lines.
 _ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.+(?:\n {8}.*)*)", re.MULTILINE)
 
 JsonSchema = dict[str, Any]
 
 
 def json_schema(kinds: Kinds = KINDS) -> JsonSchema:
-    """A JSON Schema (draft 2020-12) of feature specs and configs, which their keys distinguish.
+    """A JSON Schema (draft 2020-12) of feature specs and configs. Their keys distinguish the two.
 
-    It rejects unknown keys, wrong types and unknown choices; `recordspec lint` finds more. `kinds` are those
-    of the feature specs.
+    It rejects unknown keys, wrong types and unknown choices; `recordspec lint` finds more. `kinds` are the
+    feature kinds of the specs.
     """
     definitions: JsonSchema = {}
     _define(Config, definitions)
@@ -85,7 +85,7 @@ def json_schema(kinds: Kinds = KINDS) -> JsonSchema:
     }
 
 
-# Keys of a feature spec that are called otherwise in Python.
+# Keys of a feature spec whose Python names differ.
 _FIELDS = {"schema": "name"}
 
 
@@ -119,7 +119,7 @@ def _needs_no_options(kind: type[Feature]) -> bool:
 def _define(cls: type, definitions: JsonSchema) -> JsonSchema:
     """A reference to the definition of a dataclass."""
     if cls.__name__ not in definitions:
-        definitions[cls.__name__] = {}  # of one that holds itself
+        definitions[cls.__name__] = {}  # set first, for a definition that contains itself
         definitions[cls.__name__] = _object(cls, definitions)
     return {"$ref": f"#/$defs/{cls.__name__}"}
 
@@ -130,7 +130,7 @@ def _object(cls: type, definitions: JsonSchema, leave_out: tuple[str, ...] = ())
     for field in dataclasses.fields(cls):
         if field.name in leave_out:
             continue
-        # a key without a value has its default
+        # a key without a value takes its default
         value = _value(hints(cls)[field.name], definitions, may_be_null=not required(field))
         default = {} if required(field) else _default(field)
         text = documented.get(field.name, "")
@@ -185,7 +185,7 @@ def _described(text: str) -> JsonSchema:
 
 
 def _default(field: dataclasses.Field[Any]) -> JsonSchema:
-    """The default of an option, unless it is absent."""
+    """The default of an option, unless the default is that the option is absent."""
     factory = field.default_factory
     value = to_builtins(field.default if factory is dataclasses.MISSING else factory())
     return {} if value in (None, {}, [], "") else {"default": value}
@@ -193,7 +193,9 @@ def _default(field: dataclasses.Field[Any]) -> JsonSchema:
 
 @cache
 def attributes(cls: type) -> Mapping[str, str]:
-    """The texts of the options of a dataclass, from the `Attributes:` of its docstring and its bases'."""
+    """The descriptions of a dataclass's options, from the `Attributes:` of its docstring and its bases'
+    docstrings.
+    """
     meanings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         _, _, text = inspect.cleandoc(vars(base).get("__doc__") or "").partition("Attributes:\n")
@@ -203,12 +205,12 @@ def attributes(cls: type) -> Mapping[str, str]:
 
 
 def summary(cls: type) -> str:
-    """The first paragraph of a docstring."""
+    """The first paragraph of a class's docstring."""
     return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
 
 def options_table(kinds: Kinds = KINDS) -> Iterator[dict[str, Any]]:
-    """Each option of the language: where it is, its type, its default and its text."""
+    """Each option of the language: its place, type, default and description."""
     for name, kind in kinds.items():
         yield from _rows(kind, f"kind: {name}", ("name",))
     seen: set[type] = set()
@@ -247,14 +249,16 @@ def _rows(cls: type, place: str, leave_out: tuple[str, ...] = ()) -> Iterator[di
 
 
 def header(schema_path: str = FILE) -> str:
-    """The first line of a YAML file, by which editors find its JSON Schema; a path from the file."""
+    """The first line of a YAML file, which leads editors to its JSON Schema; the path is relative to the
+    file.
+    """
     return _HEADER.format(schema_path)
 
 
 def write_json_schema(folder: Path) -> Path | None:
     """Writes the JSON Schema into a folder. Returns its path, or None if it exists already.
 
-    Raises StoreError if another file has its name, or it cannot be written.
+    Raises StoreError if a different file has its name, or if it cannot be written.
     """
     path, text = folder / FILE, json.dumps(json_schema(), indent=1) + "\n"
     if path.exists():

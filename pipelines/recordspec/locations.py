@@ -1,6 +1,6 @@
-"""Files on this machine: their paths, opening regular ones, and writing them durably and atomically.
+"""Files on this machine: their paths, opening regular files, and writing files durably and atomically.
 
-Every file that must be complete is written by `atomic_file` or `atomic_write`; that of a path of a user by
+Every file that must be complete is written by `atomic_file` or `atomic_write`; a file at a user's path, by
 `output_file`.
 """
 
@@ -35,14 +35,14 @@ from recordspec.remote import PLACE, ObjectStat, RemotePath, is_listed, is_url, 
 
 log = logging.getLogger("recordspec")
 
-# The start of a URL, even if pathlib has collapsed its slashes: `s3://bucket` is `s3:/bucket` then. A scheme
-# has two letters at least: `a:/b` is a file in a folder.
+# The start of a URL, even if pathlib has collapsed its slashes from `s3://bucket` to `s3:/bucket`. A scheme
+# has at least two letters: `a:/b` is a file in a folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _PIECE = 1 << 20
-# The errors of file systems, such as some of FUSE, that cannot flush a file or a folder.
+# Errors of file systems, such as some FUSE ones, that cannot flush a file or a folder.
 _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-_MANY = 100  # objects that are listed with their folder, of which a request lists a thousand
-_LONGEST_STEM = 60  # characters of a temporary file's name, of 4 bytes at most each
+_MANY = 100  # from so many objects on, a folder is listed instead; a listing request returns up to a thousand
+_LONGEST_STEM = 60  # characters of a temporary file's name, each of at most 4 bytes
 _SPECIAL = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -50,8 +50,8 @@ _SPECIAL = (
     (stat.S_ISBLK, "a device"),
 )
 
-# The marks of options that are paths, which the readers of options look at: of a file on this machine, and of
-# one that may be in an object store.
+# Marks for options that are paths, checked by the readers of options: a file on this machine, and a file that
+# may be in an object store.
 LOCAL, ANYWHERE = "local", "anywhere"
 PathText = Annotated[str, LOCAL]
 LocationText = Annotated[str, ANYWHERE]
@@ -59,7 +59,7 @@ LocationText = Annotated[str, ANYWHERE]
 
 @contextmanager
 def naming(file: object) -> Iterator[None]:
-    """Names a file in the OSErrors of reading and writing it; those of opening it have the name already."""
+    """Adds the file name to OSErrors of reading and writing; errors of opening have it already."""
     try:
         yield
     except OSError as error:
@@ -68,7 +68,7 @@ def naming(file: object) -> Iterator[None]:
 
 
 class _Named(io.FileIO):
-    """A file whose name is in the errors of reading; Python names it in those of opening alone."""
+    """A file with its name in errors of reading; Python adds the name only to errors of opening."""
 
     def readinto(self, buffer: Any, /) -> int | None:
         with naming(self.name):
@@ -80,10 +80,10 @@ class _Named(io.FileIO):
 
 
 class LocalPath(PosixPath):
-    """A path on this machine, with what `RemotePath` has as well: code that reads asks for no difference.
+    """A path on this machine, with the methods of `RemotePath`, so that reading code treats both alike.
 
-    `resolve` leaves a link to itself, for those who open it to report; `Path.resolve` raises RuntimeError for
-    it, before Python 3.13. `absolute` leaves no `..`.
+    `resolve` returns a link to itself unchanged, so that opening it reports the error; before Python 3.13,
+    `Path.resolve` raises RuntimeError for it. `absolute` removes every `..`.
     """
 
     def resolve(self, strict: bool = False) -> LocalPath:
@@ -94,38 +94,40 @@ class LocalPath(PosixPath):
         return self if whole else LocalPath(os.path.abspath(self))
 
     def normalized(self) -> LocalPath:
-        """The same place without `..`, unless it begins with it."""
+        """The same place without `..`, except leading ones."""
         return LocalPath(os.path.normpath(self))
 
     def join(self, place: Location) -> Location:
-        """A place that is named in this folder: a relative path is below it."""
+        """The place that a path in this folder names; a relative path is below the folder."""
         return self / place if isinstance(place, LocalPath) else place
 
     def local(self, path: str) -> LocalPath:
-        """A path on this machine that is named in this folder. Raises SpecError for a URL."""
+        """The local path that a path in this folder names. Raises SpecError for a URL."""
         return (self / local(path)).normalized()
 
     def seen_from(self, folder: Path) -> str:
-        """Its path from a folder on this machine."""
+        """The path relative to a folder on this machine."""
         return os.path.relpath(self, folder)
 
     def peek(self) -> os.stat_result | None:
-        """Its status, where that costs no request. Raises OSError."""
+        """The file's status, which costs no request here. Raises OSError."""
         return self.stat()
 
     def files(self) -> list[LocalPath]:
-        """The files in this folder, in the order of their names. Raises StoreError."""
+        """The files in this folder, sorted by name. Raises StoreError."""
         with system_errors("read", self):
             return sorted(path for path in self.iterdir() if not path.is_dir())
 
     def folders(self) -> list[LocalPath]:
-        """The folders in this folder, in the order of their names, but for hidden ones and those that begin
-        with `_`. Raises StoreError."""
+        """The folders in this folder, sorted by name, without hidden ones and names that begin with `_`.
+        Raises StoreError.
+        """
         with system_errors("read", self):
             return sorted(path for path in self.iterdir() if path.is_dir() and is_listed(path))
 
     def files_below(self, links: list[Location]) -> Iterator[LocalPath]:
-        """Yields all files below this folder; links to folders, which may lead back, are put into a list.
+        """Yields all files below this folder. Appends links to folders to `links` instead of following them,
+        since they may lead back.
 
         Raises StoreError if a folder cannot be listed.
         """
@@ -138,8 +140,11 @@ class LocalPath(PosixPath):
             links += (path for name in folders if (path := LocalPath(parent, name)).is_symlink())
 
     def check_regular(self) -> os.stat_result:
-        """Returns its status. Raises StoreError for a pipe or a device: files are read more than once, and
-        from any offset; and for what is no file."""
+        """Returns the file's status.
+
+        Raises StoreError for a pipe or a device, since files are read more than once and from any offset, and
+        for anything else that is no file.
+        """
         try:
             status = self.stat()
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -148,7 +153,7 @@ class LocalPath(PosixPath):
         return status
 
     def reader(self) -> io.BufferedReader:
-        """The file, opened for reading.
+        """Opens the file for reading.
 
         Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
         """
@@ -159,12 +164,14 @@ class LocalPath(PosixPath):
             raise StoreError(system_problem("read", error, str(self))) from error
 
     def for_library(self) -> LocalPath | io.BufferedReader:
-        """What a library opens to read it: the path, or a file where the library reads no URL."""
+        """The argument for a library that reads the file: the path, or an open file if the library reads no
+        URLs.
+        """
         return self
 
     def read_start(self, most: int) -> bytes:
         """The first bytes of the file. Raises StoreError."""
-        # of thousands of files, a Python file for each takes most of the time
+        # For thousands of files, creating a Python file object for each takes most of the time
         try:
             handle = _open_regular(os.fspath(self), os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -180,11 +187,12 @@ class LocalPath(PosixPath):
     def read_at_most(self, most: int) -> bytes | None:
         """The bytes of the file; None if it is larger.
 
-        The limit applies while reading: a file may grow, and those of /proc have size 0. Raises StoreError.
+        The limit applies while reading, since a file may grow, and files in /proc have size 0. Raises
+        StoreError.
         """
         data = bytearray()
         with self.reader() as file, system_errors("read", self):
-            # None, of a file of /proc that would wait for more, ends it too
+            # None also ends the loop: a file in /proc that would block
             while len(data) <= most and (piece := file.read(_PIECE)):
                 data += piece
         return bytes(data) if len(data) <= most else None
@@ -193,28 +201,28 @@ class LocalPath(PosixPath):
         """Raises SpecError for a place that cannot become a file."""
 
     def is_taken(self) -> bool:
-        """Whether there is something, a broken link included, that a new file would replace."""
+        """Whether something exists that a new file would replace, even a broken link."""
         return os.path.lexists(self)
 
     @contextmanager
     def output(self, *, overwrite: bool) -> Iterator[Path]:
         """Yields the path of a temporary file, which becomes this file at the end.
 
-        Raises FileExistsError if another writer was first, unless it is to be overwritten; StoreError.
+        Raises FileExistsError if another writer was first and `overwrite` is false; StoreError.
         """
         with system_errors("write", self), atomic_file(self) as fresh:
             yield fresh
 
 
-# The location of data, on this machine or in an object store. The question which is asked here, where a path
-# is parsed: `tests/test_locations.py` counts the few places that ask again.
+# The location of data, on this machine or in an object store. The type is decided here, where a path is
+# parsed; `tests/test_locations.py` counts the few other places that ask for it.
 Location = LocalPath | RemotePath
-# What users give for one.
+# A location as users pass it.
 AnyPath = str | os.PathLike[str] | RemotePath
 
 
 def is_path(value: object) -> bool:
-    """Whether a value is a path or a URL, and not the contents of a file."""
+    """Whether a value is a path or a URL, as opposed to the contents of a file."""
     return isinstance(value, (str, os.PathLike, RemotePath))
 
 
@@ -228,7 +236,7 @@ def url_problem(path: str | os.PathLike[str]) -> Problem | None:
 
 
 def location_problem(path: AnyPath) -> Problem | None:
-    """The problem of what is neither a path nor a URL of a store; None for any other."""
+    """The problem of a value that is neither a path nor a URL of a store; None otherwise."""
     try:
         location(path)
     except SpecError as error:
@@ -237,7 +245,7 @@ def location_problem(path: AnyPath) -> Problem | None:
 
 
 def local(path: str | os.PathLike[str], where: str = "") -> LocalPath:
-    """The path of a local file; `where` is the place of the path in messages.
+    """The path of a local file; `where` is the location of the path in messages.
 
     Raises SpecError for a URL, which pathlib would turn into a relative path, `s3:/bucket/data`.
     """
@@ -261,7 +269,7 @@ def location(path: AnyPath) -> Location:
 
 
 def in_store(path: AnyPath, hint: str) -> RemotePath:
-    """The location of a URL. Raises SpecError for a path on this machine, with a hint what to do there."""
+    """The location of a URL. Raises SpecError for a path on this machine; the hint says what to do there."""
     place = location(path)
     if isinstance(place, LocalPath):
         raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
@@ -275,21 +283,21 @@ def text_of(path: AnyPath) -> str:
 
 
 def absolute(path: AnyPath) -> Location:
-    """The same place, wherever the current folder is. Raises SpecError for an unsupported URL."""
+    """The same place, independent of the current folder. Raises SpecError for an unsupported URL."""
     return location(path).absolute()
 
 
 def below(folder: AnyPath, path: str) -> Location:
-    """The location of data that a config in a folder names: a URL, or a relative path.
+    """The location of data named by a config in `folder`: a URL, or a relative path.
 
-    Raises SpecError for an unsupported URL, and for an absolute path in a bucket: the data of a config in a
-    bucket must be in a store.
+    Raises SpecError for an unsupported URL, and for an absolute path if the config is in a bucket: its data
+    must be in a store.
     """
     return location(folder).join(location(path)).normalized()
 
 
 def relative(path: Location, folder: Location) -> PurePath:
-    """A path below a folder, from there. Raises ValueError for another one."""
+    """The path relative to `folder`. Raises ValueError if it is not below the folder."""
     if isinstance(path, RemotePath) and isinstance(folder, RemotePath):
         return path.relative_to(folder)
     if isinstance(path, Path) and isinstance(folder, Path):
@@ -298,7 +306,7 @@ def relative(path: Location, folder: Location) -> PurePath:
 
 
 def is_below(path: Location, folder: Location) -> bool:
-    """Whether a place is in a folder, or is it; both are resolved."""
+    """Whether a place is in a folder or equals it; both are resolved first."""
     try:
         relative(path, folder)
     except ValueError:
@@ -307,7 +315,7 @@ def is_below(path: Location, folder: Location) -> bool:
 
 
 def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
-    """Each file once, by the first of its names."""
+    """The files without duplicates, each under the first of its names."""
     folders: dict[str, str] = {}
     once: dict[str, Location] = {}
     for path in paths:
@@ -315,14 +323,16 @@ def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
         if isinstance(path, RemotePath) or os.path.islink(path):
             once.setdefault(str(path.resolve()), path)
             continue
-        if folder not in folders:  # `resolve` asks for each folder above
+        if folder not in folders:  # `resolve` makes a system call for each parent folder
             folders[folder] = os.path.realpath(folder)
         once.setdefault(os.path.join(folders[folder], name), path)
     return tuple(once.values())
 
 
 def statuses(paths: Sequence[Location]) -> list[os.stat_result | ObjectStat]:
-    """The status of each file; of many objects of a folder, from its listing. Raises StoreError."""
+    """The status of each file. Many objects of one folder take their status from its listing. Raises
+    StoreError.
+    """
     remote = [path for path in paths if isinstance(path, RemotePath) and not path.is_http]
     folders = [folder for folder, count in Counter(path.parent for path in remote).items() if count >= _MANY]
     listed: dict[Location, ObjectStat] = {
@@ -369,8 +379,8 @@ def read_text(path: AnyPath, most: int, encoding: str = "utf-8") -> str:
 
 
 def _open_regular(name: str, flags: int) -> int:
-    # Without O_NONBLOCK, opening a pipe waits for a writer. What was opened is asked, not the path, which may
-    # mean another file by then.
+    # Without O_NONBLOCK, opening a pipe waits for a writer. The open file is checked, not the path, which may
+    # name another file by then.
     handle = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         _check_mode(name, os.fstat(handle).st_mode)
@@ -394,8 +404,9 @@ def sync(file: IO[Any]) -> None:
 
 
 def sync_handle(handle: int, *, data_only: bool = False) -> None:
-    """The same for the handle of a file or a folder, or only for the data of a file. A file system that
-    cannot do that is noted, once."""
+    """Flushes the handle of a file or a folder to the disk, or only a file's data. Warns once if the file
+    system cannot.
+    """
     flush = getattr(os, "fdatasync", os.fsync) if data_only else os.fsync  # macOS has no fdatasync
     try:
         flush(handle)
@@ -411,7 +422,7 @@ def _note_no_sync(reason: str) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Flushes a file that was written before to the disk, if it exists."""
+    """Flushes a file written earlier to the disk, if it exists."""
     if path.exists():
         with path.open("ab") as file:
             sync(file)
@@ -427,8 +438,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """The name of the temporary file of `atomic_file`: hidden, so that no pattern of a reader matches it, and
-    short enough for any file system."""
+    """The name of the temporary file of `atomic_file`: hidden, so that no reader's pattern matches it, and
+    short enough for any file system.
+    """
     return f".{name[-_LONGEST_STEM:]}.partial"
 
 
@@ -436,9 +448,9 @@ def temporary_name(name: str) -> str:
 def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file, which replaces the file at the end, durably and atomically.
 
-    After an error the file is unchanged. `temporary` must be on the same file system; by default it
-    is a hidden file in the same folder, which is locked. What a process that died has left of it, the next
-    one removes; another process that writes the file is waited for. A device or a pipe is written itself.
+    After an error the file is unchanged. `temporary` must be on the same file system; by default it is a
+    hidden, locked file in the same folder. The next writer removes the temporary file of a process that died,
+    and waits for another process that is writing the file. A device or a pipe is written directly.
 
     Raises OSError.
     """
@@ -446,7 +458,7 @@ def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
         yield path
         return
     if temporary is None:
-        path = LocalPath(path).resolve()  # a link stays
+        path = LocalPath(path).resolve()  # keeps a link
     with _locked_temporary(path) if temporary is None else nullcontext(temporary) as fresh:
         try:
             yield fresh
@@ -456,13 +468,13 @@ def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
             with suppress(OSError):
                 fresh.unlink()
             raise
-        # the name of the temporary file may be that of another process by now
+        # the temporary name may belong to another process by now
         sync_folder(path.parent)
 
 
 @contextmanager
 def _locked_temporary(path: Path) -> Iterator[Path]:
-    """An empty temporary file, which is locked as long as this process writes it."""
+    """An empty temporary file, locked while this process writes it."""
     fresh = path.with_name(temporary_name(path.name))
     try:
         while (handle := _begin(fresh)) is None:
@@ -477,7 +489,7 @@ def _locked_temporary(path: Path) -> Iterator[Path]:
 
 
 def _begin(path: Path) -> int | None:
-    """Creates a file and locks it; None if it must be tried again: its name was taken."""
+    """Creates a file and locks it. Returns None if its name was taken; the caller tries again."""
     try:
         handle, is_new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
     except FileExistsError:
@@ -486,14 +498,14 @@ def _begin(path: Path) -> int | None:
         except FileNotFoundError:
             return None
     try:
-        with suppress(OSError):  # some file systems of clusters know no locks
+        with suppress(OSError):  # some cluster file systems have no locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         is_there = os.path.samestat(os.fstat(handle), os.stat(path))
         if is_new and is_there:
             return handle
-        if is_there:  # its writer has died, or has not locked it yet and creates another
+        if is_there:  # its writer has died, or has not locked it yet and will create another
             path.unlink()
-    except FileNotFoundError:  # it has become the file, or another process has removed it
+    except FileNotFoundError:  # it was renamed to the final file, or another process removed it
         pass
     except BaseException:
         os.close(handle)
@@ -503,7 +515,7 @@ def _begin(path: Path) -> int | None:
 
 
 def _discard(path: Path) -> None:
-    """Removes a temporary file that was created while Ctrl-C came, unless another process has locked it."""
+    """Removes a temporary file left behind by Ctrl-C, unless another process has locked it."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDWR)
         try:
@@ -514,17 +526,17 @@ def _discard(path: Path) -> None:
 
 
 def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None:
-    """Replaces the bytes of a file, durably and at once. Raises OSError."""
+    """Replaces the contents of a file, durably and atomically. Raises OSError."""
     with atomic_file(path, temporary) as fresh:
         fresh.write_bytes(data)
 
 
 @contextmanager
 def output_file(path: AnyPath, *, force: bool) -> Iterator[Path]:
-    """An `atomic_file` for a path of a user; a file for a store is a temporary file until the end.
+    """An `atomic_file` for a path from a user. A file for a store is a temporary file until the end.
 
-    Raises StoreError if it exists, unless `force` replaces it, and if it cannot be written; SpecError
-    for a URL of a web server, and for a bucket.
+    Raises StoreError if the file exists and `force` is false, or if it cannot be written; SpecError for a URL
+    of a web server, and for a bucket.
     """
     place = location(path)
     place.check_output()

@@ -1,5 +1,6 @@
-"""Shows the progress of long work: rows, rows/s, MB/s, time left. A bar on a terminal and in a notebook, a
-line now and then elsewhere."""
+"""Shows the progress of long work: rows, rows/s, MB/s, time left. A terminal and a notebook show a bar; other
+outputs, occasional lines.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ from typing import IO, Any
 
 from recordspec import html
 
-# To update the bar costs a few microseconds: not for every row, but soon where rows are slow.
+# Updating the bar costs a few microseconds: not after every row, but soon if rows are slow.
 _ROWS_AT_ONCE, _SECONDS_AT_ONCE = 256, 0.25
-# In a notebook: when the bar appears, and how often it changes, in seconds. Each change is a message to the
-# browser, and short work needs no bar.
+# In a notebook: the delay before the bar appears, and the interval of its updates, in seconds. Each update is
+# a message to the browser, and short work needs no bar.
 _FIRST_SHOWN, _SHOWN_EACH = 0.5, 0.25
-# Elsewhere, as in the log of a job: seconds between lines.
+# In other outputs, such as the log of a job: seconds between lines.
 _LINE_EACH = 30.0
 
 
 class Progress:
-    """A context manager that shows a progress bar on a terminal, or in a notebook; elsewhere a line at most
-    each 30 s.
+    """A context manager that shows a progress bar on a terminal or in a notebook. In other outputs it prints
+    at most one line every 30 s.
 
     Args:
         show: whether to show progress; by default, if there is a stream or a notebook.
@@ -36,7 +37,7 @@ class Progress:
         self._in_notebook = stream is None and not terminal and _in_notebook()
         self._show = terminal or self._in_notebook if show is None else show
         self._has_lines = not self._show and show is None and self._stream is not None
-        self._stage: tuple[str, int | None, float] = ("", None, 0.0)  # its name, rows and begin
+        self._stage: tuple[str, int | None, float] = ("", None, 0.0)  # name, rows and start time
         self._bar: Any = None
         self._rows = self._bytes = 0
         self._task: Any = None
@@ -63,7 +64,7 @@ class Progress:
             self._task = self._bar.add_task(stage, total=rows, bytes=0)
 
     def advance(self, rows: int, size: int = 0) -> None:
-        """Adds rows, and bytes of records, that are done."""
+        """Adds finished rows, and the bytes of their records."""
         if self._bar is None and not self._has_lines:
             return
         self._rows += rows
@@ -88,21 +89,21 @@ class Progress:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of one, which has imported IPython."""
+    """Whether this process is the kernel of a notebook: a kernel has imported IPython."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 @dataclass
 class _Stage:
-    """A stage of the work, in a notebook or in lines.
+    """A stage of the work, in a notebook or as lines.
 
     Attributes:
-        name: of the stage.
-        total: its rows; None if their number is unknown.
-        begun: when, in seconds of `time.monotonic`.
-        rows, bytes: those that are done.
-        seconds: that it took, when it has ended.
+        name: the name of the stage.
+        total: the number of rows; None if unknown.
+        begun: the start, in seconds of `time.monotonic`.
+        rows, bytes: the finished rows and bytes.
+        seconds: the duration, once the stage has ended.
     """
 
     name: str
@@ -141,7 +142,7 @@ def _clock(seconds: float) -> str:
 
 
 class _NotebookBar:
-    """A bar of HTML, which replaces itself; with the methods of that of a terminal."""
+    """An HTML bar that replaces itself, with the methods of a terminal's bar."""
 
     def __init__(self) -> None:
         self._stages: list[_Stage] = []
@@ -200,7 +201,7 @@ def _terminal_bar(stream: IO[str]) -> Any:
             read = f", {size / 1e6:,.0f} MB/s" if size else ""  # counting reads hardly any of them
             return Text(f"{speed:,.0f} rows/s{read}")
 
-    # On a narrow terminal the bar is what gets shorter.
+    # On a narrow terminal, the bar is the part that gets shorter.
     one_line = [Column(no_wrap=True) for _ in range(5)]
     return RichProgress(
         TextColumn("{task.description}", table_column=one_line[0]),

@@ -1,8 +1,8 @@
 """Objects in stores, by URL: `s3://`, `gs://` and `az://`, and `http(s)://` to read.
 
 Credentials and endpoints come from the environment variables that obstore reads: `AWS_ACCESS_KEY_ID`,
-`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on; those of a
-profile of `~/.aws` from boto3. URLs, messages and manifests contain none.
+`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on; credentials of a
+profile in `~/.aws` come from boto3. URLs, messages and manifests contain none.
 """
 
 from __future__ import annotations
@@ -29,26 +29,25 @@ from recordspec.errors import Problem, SpecError, StoreError, missing_package, n
 
 _T = TypeVar("_T")
 
-# Identifies a version of an object, as obstore accepts it: by the `e_tag`, which S3 and Azure
-# compare, and the `version`, which GCS compares.
+# Identifies a version of an object, in the form that obstore accepts: `e_tag`, compared by S3 and Azure, and
+# `version`, compared by GCS.
 Stamp = dict[str, str]
 
-# How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body
-# that is cut, no answer) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a
-# minute.
+# Retries of a request that fails for a temporary reason (a 5xx, 408 or 429, a dropped connection, a truncated
+# body, no answer): after 0.1 s, 0.2 s and so on up to 5 s, at most this number of times and within a minute.
 RETRIES = 8
 _RETRY = {
     "max_retries": RETRIES,
     "retry_timeout": timedelta(minutes=1),
     "backoff": {"max_backoff": timedelta(seconds=5)},
 }
-# How long is waited for the next bytes of an answer, whatever the whole takes; for an upload that is the time
-# that a part may take.
+# The timeout for the next bytes of an answer, however long the whole takes. For an upload it limits the time
+# of a part.
 _CLIENT = {"connect_timeout": "10s", "read_timeout": "30s", "timeout": "1day"}
 _UPLOAD_CLIENT = {**_CLIENT, "read_timeout": "2min"}
 _UPLOAD_RETRY = {"retry_timeout": timedelta(minutes=5)}
-# By scheme, the start of the environment variables of the client's settings, and their names. Settings that
-# are given to obstore are in place of all those of the environment.
+# By scheme, the prefix of the environment variables with the client's settings, and their names. Settings
+# given to obstore replace all settings of the environment.
 _PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
 _SETTINGS = (
     "allow_http",
@@ -70,19 +69,20 @@ _SETTINGS = (
     "timeout",
     "user_agent",
 )
-# The bytes of the first request, and of one after a seek; and of the largest, which takes about as long to
-# transfer as to be answered.
+# The bytes of the first request and of a request after a seek; and of the largest request, whose transfer
+# takes about as long as its answer.
 _FIRST_RANGE, _RANGE = 256 << 10, 4 << 20
-# S3 takes parts of 5 MiB at least, and 10,000 of them. Smaller files are written by one request.
+# S3 takes at most 10,000 parts of at least 5 MiB. Smaller files are written by one request.
 _PART, _PARTS, _PARTS_AT_ONCE = 5 << 20, 10_000, 4
-# The name of the sha256 in the metadata of what this module has written.
+# The metadata key for the sha256 of objects written by this module.
 _SHA256 = "sha256"
-# The metadata that distinguishes the requests of two writers, which may write the same bytes.
+# The metadata key that tells apart the requests of two writers, even if they write the same bytes.
 _MARK = "written_by"
-# An object with another sha256 is read again.
+# An object whose sha256 differs is read again.
 _ATTEMPTS = 2
-# An object of so many seconds is written again, in place of an upload of the same bytes that was interrupted:
-# half of the age at which `recordspec sweep` takes what no manifest names for abandoned.
+# An object is overwritten instead of reused from this age in seconds on, if an interrupted upload left it and
+# the same bytes are uploaded again. This is half of the age at which `recordspec sweep` considers unnamed
+# files abandoned.
 _OLD = 12 * 3600.0
 
 _URL = re.compile(
@@ -91,40 +91,41 @@ _URL = re.compile(
 SCHEMES = ("s3", "gs", "az", "http", "https")
 # The expected value where a URL is allowed.
 PLACE = "a path or a URL of s3, gs, az, http or https"
-# The name of a bucket or a container, and that of a server.
+# The names of a bucket or a container, and of a server.
 _BUCKET = re.compile(r"[^\s:@\\]+")
 _SERVER = re.compile(r"([^\s:@\\\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?")
-# obstore takes no key with these.
+# obstore accepts no key with these characters.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# The characters that a web URL has as `%20` and so on; others are encoded when it is sent.
+# The characters that a web URL contains percent-encoded, as `%20`; all others are encoded when the URL is
+# sent.
 _UNSAFE = re.compile(r"[%?#\s]")
 _ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>.*)", re.DOTALL)
 _LONGEST_SHOWN = 200
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
-# The request of an error, how often it was repeated, and what went wrong.
+# In obstore's error text: the request, the number of retries, and the reason.
 _REQUEST = re.compile(r"Error performing \w+ (?P<endpoint>\w+://[^/\s]+)(?P<path>\S*) in (?P<rest>[^\n]+)")
 _RETRIED = re.compile(r"after (\d+) retries")
 _CAUSE = re.compile(r'(?:message|error): "([^"\n]+)"')
-# The services that know the credentials of a machine's role, on AWS, Azure and Google Cloud.
+# The services with the credentials of a machine's role, on AWS, Azure and Google Cloud.
 _ROLES = re.compile(r"\w+://(169\.254\.|\[fd00:ec2::|metadata\b)")
-# The codes of S3, Google Cloud and Azure for an upload whose parts are gone.
+# The error codes of S3, Google Cloud and Azure for an upload whose parts are gone.
 _NO_PARTS = re.compile("<Code>(NoSuchUpload|InvalidBlockList)</Code>")
-# The codes of S3 for credentials that are no longer valid, with the status 400.
+# The error codes of S3 for expired or invalid credentials, sent with status 400.
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _QUERY = re.compile(r"\?\S*")
-# The credentials in an endpoint of the environment, `http://user:password@host`.
+# Credentials in an endpoint of the environment, `http://user:password@host`.
 _USER = re.compile(r"//[^/\s]*@")
 
 
 @dataclass(frozen=True)
 class ObjectStat:
-    """The metadata of an object in a store, with the names of `os.stat_result` if it has them.
+    """The metadata of an object in a store, under the names of `os.stat_result` where it has them.
 
     Attributes:
-        st_size: in bytes.
-        e_tag: changes with the content.
-        modified: when it was written.
+        st_size: the size in bytes.
+        e_tag: a tag that changes with the content.
+        modified: the time of the last write.
     """
 
     st_size: int
@@ -135,7 +136,7 @@ class ObjectStat:
 
     @property
     def age(self) -> float:
-        """Seconds since it was written, by the clocks of the store and of this machine."""
+        """Seconds since the last write, by the clocks of the store and of this machine."""
         return (datetime.now(timezone.utc) - self.modified).total_seconds()
 
     @property
@@ -150,13 +151,13 @@ class ObjectStat:
 
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A location in an object store, with the methods of `pathlib.Path` that reading needs, and those of
-    `LocalPath`.
+    """A location in an object store, with the methods of `LocalPath`, and of `pathlib.Path` as far as reading
+    needs them.
 
     It is not an `os.PathLike`: a library that opens it as a local file would create the folder `s3:`.
 
     Attributes:
-        root: the scheme and the bucket, container or host, `s3://bucket`.
+        root: the scheme and the bucket, container or host: `s3://bucket`.
         key: the rest, without a slash at either end.
     """
 
@@ -165,8 +166,11 @@ class RemotePath:
 
     @classmethod
     def parse(cls, url: str) -> RemotePath:
-        """Parses a URL. Raises SpecError for another scheme, for one without a bucket, and for one that has a
-        user, a password or a query: they may be secrets, and URLs are shown in messages."""
+        """Parses a URL.
+
+        Raises SpecError for an unknown scheme, for a URL without a bucket, and for a URL with a user, a
+        password or a query: they may be secrets, and messages show URLs.
+        """
         match = _URL.fullmatch(url)
         scheme = "" if match is None else match["scheme"].lower()
         if match is None or scheme not in SCHEMES:
@@ -196,12 +200,12 @@ class RemotePath:
         return f"{self.root}/{key}" if key else self.root
 
     def __truediv__(self, name: str) -> RemotePath:
-        """A place below it. `..` leads up, as in a path; above the bucket there is nothing."""
+        """The place `name` below this one. As in a path, `..` leads up, but not above the bucket."""
         key = posixpath.normpath(posixpath.join("/", self.key, name)).strip("/")
         return RemotePath(self.root, key)
 
     def relative_to(self, other: RemotePath) -> PurePosixPath:
-        """Raises ValueError for a place that is not below `other`."""
+        """The path relative to `other`. Raises ValueError for a place that is not below it."""
         if self.root != other.root:
             raise ValueError(f"{self} is not below {other}")
         return PurePosixPath("/", self.key).relative_to(PurePosixPath("/", other.key))
@@ -215,7 +219,7 @@ class RemotePath:
 
     @property
     def is_http(self) -> bool:
-        """Whether it is on a web server, which is read, and neither written nor listed."""
+        """Whether the place is on a web server, which can be read, but neither written nor listed."""
         return self.root.startswith("http")
 
     def check_writable(self) -> None:
@@ -234,7 +238,7 @@ class RemotePath:
 
     @property
     def parents(self) -> tuple[RemotePath, ...]:
-        """The folders that it is in, the closest first, and the bucket."""
+        """The folders that contain this place, the closest first, then the bucket."""
         parts = self.key.split("/")
         return tuple(RemotePath(self.root, "/".join(parts[:end])) for end in range(len(parts) - 1, -1, -1))
 
@@ -242,9 +246,9 @@ class RemotePath:
         return self.parent / name
 
     def join(self, place: Any) -> RemotePath:
-        """A place that is named in this folder: a relative path is below it.
+        """The place that a path in this folder names; a relative path is below the folder.
 
-        Raises SpecError for an absolute path: the data of a config in a bucket must be in a store.
+        Raises SpecError for an absolute path: if a config is in a bucket, its data must be in a store.
         """
         if isinstance(place, RemotePath):
             return place
@@ -253,7 +257,7 @@ class RemotePath:
         return self / str(place)
 
     def local(self, path: str) -> str:
-        """A path on this machine that is named in this folder. Raises SpecError unless it is absolute."""
+        """The local path that a config in this folder names. Raises SpecError unless it is absolute."""
         if is_url(path) or not os.path.isabs(path):
             raise SpecError(
                 Problem(expected=f"an absolute path, as the config is in {self}", got=f"`{path}`")
@@ -267,14 +271,14 @@ class RemotePath:
         return self
 
     def stat(self) -> ObjectStat:
-        """Raises FileNotFoundError, or StoreError."""
-        head = self._head() if self.key else None  # a bucket has none
+        """The metadata of the object. Raises FileNotFoundError, or StoreError."""
+        head = self._head() if self.key else None  # a bucket has no metadata
         if head is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         return _stat(head.meta)
 
     def exists(self) -> bool:
-        """Whether there is an object with this key. Raises StoreError if that is unknown."""
+        """Whether an object with this key exists. Raises StoreError if that cannot be determined."""
         try:
             self.stat()
         except FileNotFoundError:
@@ -285,41 +289,42 @@ class RemotePath:
         return self.exists()
 
     def is_dir(self) -> bool:
-        """Whether there is an object below it; unknown for a web server."""
+        """Whether an object exists below this place; unknown, hence false, for a web server."""
         if self.is_http:
             return False
         listed = self._repeated(self._list_folder)
         return bool(listed["objects"] or listed["common_prefixes"])
 
     def seen_from(self, folder: Path) -> str:
-        """Its URL, from wherever."""
+        """The URL, whatever the folder."""
         return str(self)
 
     def peek(self) -> None:
-        """Nothing is asked of an object: it does not change, and its manifest is believed."""
+        """None: an object does not change and its manifest is believed, so that no request is needed."""
         return
 
     def check_regular(self) -> None:
-        """An object is a regular file."""
+        """Does nothing: an object is a regular file."""
         return
 
     def iterdir(self) -> Iterator[RemotePath]:
-        """The objects below it, not those of folders in it."""
+        """The objects in this folder, without those of its folders."""
         return (path for path, _ in self.entries())
 
     def entries(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
-        """The same, with what the store says of them, in the order of their keys."""
+        """The objects in this folder with their metadata, in the order of their keys."""
         listed = self._repeated(self._list_folder)["objects"]
         for entry in self._objects(listed):
             yield RemotePath(self.root, entry["path"]), _stat(entry)
 
     def files(self) -> list[RemotePath]:
-        """The objects in this folder, in the order of their names. Raises StoreError."""
+        """The objects in this folder, sorted by name. Raises StoreError."""
         return sorted(self.iterdir())
 
     def folders(self) -> list[RemotePath]:
-        """The folders in this folder, in the order of their names, but for hidden ones and those that begin
-        with `_`. Raises StoreError."""
+        """The folders in this folder, sorted by name, without hidden ones and names that begin with `_`.
+        Raises StoreError.
+        """
         prefixes = self._repeated(self._list_folder)["common_prefixes"]
         return sorted(filter(is_listed, (RemotePath(self.root, prefix.strip("/")) for prefix in prefixes)))
 
@@ -335,7 +340,7 @@ class RemotePath:
         return self.read_stamped()[0]
 
     def read_at_most(self, most: int) -> bytes | None:
-        """The whole object, of one request; None, and nothing is transferred, where it is larger.
+        """The whole object, in one request; None, without a transfer, if it is larger.
 
         Raises StoreError.
         """
@@ -344,13 +349,14 @@ class RemotePath:
             return bytes(answer.bytes()) if answer.meta["size"] <= most else None
 
     def read_stamped(self) -> tuple[bytes, Stamp]:
-        """The whole object, and its stamp, of one request."""
+        """The whole object and its stamp, in one request."""
         data, metadata = self._get()
         return data, _stamp(metadata)
 
     def _get(self, **options: Any) -> tuple[bytes, Any]:
-        """The bytes of a request, and the object's metadata; repeats the request once if a whole object does
-        not match its sha256."""
+        """Returns the bytes of the object and its metadata. Repeats the request once if a whole object does
+        not match its sha256.
+        """
         data, sha256 = b"", None
         for _ in range(_ATTEMPTS):
             with _store_errors("read", self):
@@ -372,7 +378,7 @@ class RemotePath:
             return self._start(most)[0]
 
     def _start(self, most: int) -> tuple[bytes, int]:
-        """The first bytes of the object, and its size, of one request."""
+        """The first bytes of the object and its size, in one request."""
         try:
             data, metadata = self._get(range=(0, most))
             return data, int(metadata["size"])
@@ -389,8 +395,9 @@ class RemotePath:
             return bytes(_obstore().get_range(_store(self.root), self.key, start=start, end=stop))
 
     def stream(self) -> Iterator[Any]:
-        """The whole object as buffers of some 256 KiB; nothing is copied. An answer that is cut goes on where
-        it ended. Raises FileNotFoundError, or StoreError."""
+        """The whole object as buffers of about 256 KiB, without copies. Resumes a truncated answer where it
+        ended. Raises FileNotFoundError, or StoreError.
+        """
         options: dict[str, Any] = {}
         done = left = 0
         with _store_errors("read", self):
@@ -402,26 +409,26 @@ class RemotePath:
                         done, left = done + len(piece), _ATTEMPTS
                     return
                 except _obstore().exceptions.GenericError:
-                    # obstore repeats a request for a minute from its start, which a large object takes longer
+                    # obstore retries a request for a minute from its start; a large object takes longer
                     if not left or answer.meta["e_tag"] is None:
                         raise
                     left -= 1
                     options = {"range": {"offset": done}, "if_match": answer.meta["e_tag"]}
 
     def open(self) -> io.BufferedReader:
-        """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
+        """Opens the object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
         first, size = self._start(_FIRST_RANGE)
         return io.BufferedReader(_RangeReader(self, size, first), _FIRST_RANGE)
 
     def reader(self) -> io.BufferedReader:
-        """The object as a file that is read by ranges. Raises StoreError."""
+        """Opens the object as a file that is read by ranges. Raises StoreError."""
         with system_errors("read", self):
             return self.open()
 
     for_library = reader
 
     def walk(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
-        """Every object whose key begins with this one and a slash, in the order of their keys."""
+        """Every object whose key begins with this key and a slash, in the order of the keys."""
         for listed in self._repeated(self._list):
             yield RemotePath(self.root, listed["path"]), _stat(listed)
 
@@ -433,7 +440,7 @@ class RemotePath:
         return _obstore().list_with_delimiter(_store(self.root), self._prefix)
 
     def _objects(self, listed: Iterable[Any]) -> list[Any]:
-        """The listing, sorted, without the empty object that a console makes for a folder, `key/`."""
+        """The listing, sorted, without the empty object `key/` that a console creates for a folder."""
         return sorted(
             (entry for entry in listed if entry["path"] != self.key), key=lambda one: str(one["path"])
         )
@@ -443,7 +450,9 @@ class RemotePath:
         return f"{self.key}/" if self.key else None
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
-        """The result of a call that obstore does not repeat itself where an answer is cut."""
+        """The result of a call, which is repeated if the answer is truncated: obstore does not retry that
+        case.
+        """
         if self.is_http:
             hint = "a web server has no lists; name a file, or a folder that has a manifest"
             raise StoreError(Problem(where=str(self), expected="", got="cannot list", hint=hint))
@@ -461,16 +470,17 @@ class RemotePath:
         self._put_once(data, "create")
 
     def replace(self, data: bytes, stamp: Stamp) -> None:
-        """Writes the object if it is still the one of this stamp. Raises FileExistsError if it has
-        changed."""
+        """Writes the object if its stamp is still `stamp`. Raises FileExistsError if it has changed."""
         try:
             self._put_once(data, stamp)
         except (FileExistsError, FileNotFoundError):
             raise FileExistsError(errno.EEXIST, "it has changed", str(self)) from None
 
     def _put_once(self, data: bytes, mode: Any) -> None:
-        """Writes an object with a unique mark: if the answer to a request was lost and the request is
-        repeated, the store rejects the second because of the first."""
+        """Writes an object with a unique mark. If the answer to a request was lost and the request is
+        repeated, the store rejects the second request because of the first; the mark identifies the object as
+        ours.
+        """
         mark = uuid.uuid4().hex
         attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
         try:
@@ -483,8 +493,9 @@ class RemotePath:
     def _put(self, data: bytes | Path, **options: Any) -> None:
         """Writes an object, of bytes or a local file. Raises FileExistsError if a condition is not met.
 
-        It is written again if a request was not answered, which obstore repeats only if that is safe, and if
-        the answer to the request that completes an upload was lost: repeated, that one finds no parts.
+        The write is repeated in two cases: if a request was not answered, which obstore repeats only where
+        that is safe; and if the answer to the request that completes an upload was lost, since repeating that
+        request alone finds no parts.
         """
         exceptions = _obstore().exceptions
         with _store_errors("write", self):
@@ -501,7 +512,7 @@ class RemotePath:
                         raise
 
     def _overwrite(self, path: Path, attributes: dict[str, str]) -> None:
-        """Writes a local file in place of any object, in parts, each of which is repeated by itself."""
+        """Writes a local file in place of any object, in parts; each part is retried by itself."""
         size = max(_PART, -(-path.stat().st_size // _PARTS))
         self._put(path, attributes=attributes, chunk_size=size, max_concurrency=_PARTS_AT_ONCE)
 
@@ -537,14 +548,14 @@ class RemotePath:
             raise SpecError(Problem(where=str(self), expected="a file in a bucket", got="the bucket"))
 
     def is_taken(self) -> bool:
-        """Whether there is an object that a new one would replace. Raises StoreError."""
+        """Whether a new object would replace an existing one. Raises StoreError."""
         return self.exists()
 
     @contextmanager
     def output(self, *, overwrite: bool) -> Iterator[Path]:
         """Yields the path of a temporary file, which becomes this object at the end.
 
-        Raises FileExistsError if another writer was first, unless it is to be overwritten; StoreError.
+        Raises FileExistsError if another writer was first and `overwrite` is false; StoreError.
         """
         with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", self):
             fresh = Path(folder, self.name)
@@ -555,7 +566,7 @@ class RemotePath:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
 
     def put_file(self, path: Path, *, overwrite: bool) -> bool:
-        """Writes a local file; False where there is an object that is not to be overwritten."""
+        """Writes a local file. Returns False if the object exists and `overwrite` is false."""
         if not overwrite:
             try:
                 self.create(b"")  # takes the name
@@ -571,7 +582,9 @@ class RemotePath:
         return True
 
     def uploaded(self) -> tuple[str | None, ObjectStat] | None:
-        """The sha256 that `upload` left in the metadata, None of another object; None if there is none."""
+        """The sha256 that `upload` stored in the metadata (None for an object written otherwise), and the
+        metadata; None if there is no object.
+        """
         head = self._head()
         return None if head is None else (head.attributes.get(_SHA256), _stat(head.meta))
 
@@ -584,12 +597,12 @@ class RemotePath:
                 return None
             except _obstore().exceptions.BaseError as error:
                 if _status(error).startswith("4"):
-                    # the answer to a HEAD has no body, which has the reason
+                    # an answer to HEAD has no body, and the reason is in the body
                     _obstore().get_range(_store(self.root), self.key, start=0, end=1)
                 raise
 
     def unlink(self) -> None:
-        """Deletes the object; there need not be one."""
+        """Deletes the object, if it exists."""
         with _store_errors("delete", self):
             try:
                 _obstore().delete(_store(self.root), self.key)
@@ -598,8 +611,9 @@ class RemotePath:
 
 
 class _RangeReader(io.RawIOBase):
-    """An object as an unbuffered file. Requests grow during sequential reads, and are small after a
-    seek: reading only headers does not transfer the bytes between them."""
+    """An object as an unbuffered file. Requests grow during sequential reads and are small after a seek, so
+    that reading only headers does not transfer the bytes between them.
+    """
 
     def __init__(self, path: RemotePath, size: int, first: bytes) -> None:
         self.name = str(path)
@@ -621,7 +635,7 @@ class _RangeReader(io.RawIOBase):
         return self._place
 
     def readinto(self, view: Any) -> int:
-        if self._place >= self._size:  # what is held may be read again
+        if self._place >= self._size:  # the held bytes may be read again
             return 0
         end = self._start + len(self._held)
         if not self._start <= self._place < end:
@@ -637,7 +651,9 @@ class _RangeReader(io.RawIOBase):
 
 
 def is_listed(folder: PurePath | RemotePath) -> bool:
-    """Whether a folder may have data: hidden ones, and those that begin with `_`, are of other programs."""
+    """Whether a folder may contain data: hidden folders, and names that begin with `_`, belong to other
+    programs.
+    """
     return not folder.name.startswith((".", "_"))
 
 
@@ -647,14 +663,15 @@ def is_url(path: object) -> bool:
 
 
 def _has_user(scheme: str, host: str) -> bool:
-    """Whether a part of a user or a password may be in what should be the name of a bucket or a server."""
+    """Whether a bucket's or server's name may contain a part of a user name or a password."""
     form = _BUCKET if scheme.lower() in SCHEMES[:3] else _SERVER
     return ("@" in host or ":" in host) and form.fullmatch(host) is None
 
 
 def shown_url(url: str) -> str:
-    """A URL for messages, even if it is invalid: truncated, and without what may be a user, a password or
-    a query."""
+    """A URL for messages, even if it is invalid: truncated, and without parts that may be a user, a password
+    or a query.
+    """
     match = _ANY_URL.search(url)
     if match is not None:
         scheme, rest = match["scheme"], match["rest"]
@@ -687,13 +704,13 @@ def _obstore() -> Any:
 
 @lru_cache(64)
 def _store(root: str) -> Any:
-    """The store of a bucket. It is cached: it keeps its connections and credentials."""
+    """The store of a bucket, cached to keep its connections and credentials."""
     return _connected(root, _CLIENT, {})
 
 
 @lru_cache(64)
 def _upload_store(root: str) -> Any:
-    """The same, for uploads, which are not answered before they have ended."""
+    """The store of a bucket for uploads, which are answered only after they have ended; cached as well."""
     return _connected(root, _UPLOAD_CLIENT, _UPLOAD_RETRY)
 
 
@@ -710,8 +727,8 @@ def _connected(root: str, client: Mapping[str, str], retry: Mapping[str, Any]) -
 
 
 def _settings(scheme: str, client: Mapping[str, str]) -> dict[str, str]:
-    """The client's settings: those of the environment, such as `AWS_READ_TIMEOUT`, before ours."""
-    # Google Cloud's credentials of a machine come over HTTP
+    """The client's settings; settings of the environment, such as `AWS_READ_TIMEOUT`, override ours."""
+    # Google Cloud serves a machine's credentials over HTTP
     client = {**client, "allow_http": str(scheme in ("http", "gs")).lower()}
     prefix = _PREFIXES.get(scheme)
     settings = {name: os.environ.get(f"{prefix}{name.upper()}") for name in _SETTINGS if prefix}
@@ -719,8 +736,10 @@ def _settings(scheme: str, client: Mapping[str, str]) -> dict[str, str]:
 
 
 def _profile(scheme: str) -> Any:
-    """boto3's credentials of a profile of `~/.aws`, SSO among them, which obstore does not read; None where
-    the environment has credentials, or no profile. Raises MissingExtra if a profile is asked for by name."""
+    """boto3's credentials of a profile of `~/.aws`, including SSO, which obstore does not read. None if the
+    environment has credentials or there is no profile. Raises MissingExtra if a profile is asked for by name
+    and boto3 is not installed.
+    """
     if scheme != "s3" or os.environ.get("AWS_ACCESS_KEY_ID"):
         return None
     name = os.environ.get("AWS_PROFILE")
@@ -757,7 +776,7 @@ def _store_errors(action: str, path: RemotePath) -> Iterator[None]:
             raise StoreError(problem) from None
         if isinstance(error, FileNotFoundError):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
-        # without a cause: its text has the requests, which may have signatures
+        # without a cause: its text contains the requests, which may have signatures
         reason = _reason(error)
         hint = see("stores") if "credentials" in reason else ""
         problem = Problem(where=str(path), expected="", got=f"cannot {action}: {reason}", hint=hint)
@@ -769,13 +788,13 @@ def _is_timeout(error: BaseException) -> bool:
 
 
 def _status(error: BaseException) -> str:
-    """The status of a store's answer, `403 Forbidden`; empty where it gave none."""
+    """The status of a store's answer, `403 Forbidden`; empty if there is none."""
     status = _STATUS.search(str(error))
     return "" if status is None else status[1].strip()
 
 
 def _reason(error: BaseException) -> str:
-    """A store's answer, on one line, without the query and the user of a URL: they may be secrets."""
+    """A store's answer on one line, without the query and the user of URLs, which may be secrets."""
     if isinstance(error, NotImplementedError):
         return "the store has no such operation"
     text = _USER.sub("//", str(error))

@@ -1,4 +1,4 @@
-"""Laws that every kind of feature must satisfy, as functions that a test calls.
+"""Laws that every feature kind must satisfy, as functions for tests to call.
 
 One test checks a custom kind against all of them::
 
@@ -48,9 +48,9 @@ class Case:
         feature: an instance of the kind.
         section: its section: `features`, or `context` or `sequence` of a SequenceExample.
         tolerance: the largest change of a value that is stored again, or decoded without TensorFlow, in its
-            own units; 0 except for lossy codecs and resampled sounds.
+            own units; 0 except for lossy codecs and resampled audio.
         seed: the seed of the generated rows.
-        shared: the graphs of a schema that has this feature among others; see `trace_together`.
+        shared: the graphs of a schema that contains this and further features; see `trace_together`.
     """
 
     feature: Feature
@@ -101,7 +101,8 @@ class Case:
     def traced(self, name: GraphName) -> Traced:
         """The outputs of this feature, decoded from the rows in a graph.
 
-        If the graph of several features fails, this feature is traced alone: another may be the cause.
+        If the graph of several features fails, this feature is traced alone: another feature may be the
+        cause.
         """
         shared = None if self.shared is None else self.shared.find(name)
         return (shared or self._graphs.trace(name)).only(self.feature.outputs)
@@ -129,7 +130,7 @@ class Traced:
 
     Attributes:
         spec: the type of each output, as tf.data infers it.
-        values: by output, of the graph of a batch; the others are not run.
+        values: the values by output, only for the graph of a batch; other graphs are not run.
     """
 
     spec: dict[str, Any]
@@ -149,11 +150,11 @@ class Graphs:
         self._traced: dict[GraphName, Traced | Exception] = {}
 
     def trace(self, name: GraphName) -> Traced:
-        """Raises what tracing or running the graph raises."""
+        """Traces and runs a graph. Raises the error of tracing or running it."""
         if name not in self._traced:
             try:
                 self._traced[name] = self._trace(name)
-            except Exception as error:  # whatever it is, the next call raises it without tracing again
+            except Exception as error:  # whatever the error, the next call raises it without tracing again
                 self._traced[name] = error
         traced = self._traced[name]
         if isinstance(traced, Exception):
@@ -161,7 +162,7 @@ class Graphs:
         return traced
 
     def find(self, name: GraphName) -> Traced | None:
-        """None if tracing or running the graph fails."""
+        """The graph's outputs; None if tracing or running it fails."""
         try:
             return self.trace(name)
         except Exception:
@@ -179,13 +180,13 @@ class Graphs:
 
 
 def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Returns the same cases, where those that fit into one schema share its graphs.
+    """Returns the cases. Cases that fit into one schema share its graphs.
 
-    Tracing takes most of the time of the laws. Cases of different sections, or with a common name or key,
-    are in different schemas, and so are images and coordinates, which would follow one of them.
+    Tracing takes most of the time of the laws. Cases of different sections, or with a common name or key, are
+    in different schemas. So are images and coordinates, since coordinates would follow one of the images.
     """
     cases = tuple(cases)
-    groups: list[tuple[Section, set[str], list[Case]]] = []  # with the names and keys that are taken
+    groups: list[tuple[Section, set[str], list[Case]]] = []  # with the names and keys already taken
     for case in cases:
         feature = case.feature
         names = {feature.name, *feature.outputs, *(column.key for column in feature.columns())}
@@ -209,7 +210,7 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
 
 
 def _follow(former: Case, other: Case) -> bool:
-    """Whether one has coordinates, and the other images."""
+    """Whether one case has coordinates and the other images."""
     kinds = [
         (case.feature.pictures is not None, case.feature.coordinates is not None) for case in (former, other)
     ]
@@ -225,7 +226,7 @@ def stored_again_it_is_the_same(case: Case) -> None:
     """Decoded values can be encoded, and decode to the same values again."""
     for record, once in zip(case.records, case.decoded, strict=True):
         stored = case.schema.encode(case.given(once))
-        again = once if stored == record else case.schema.decode(stored)  # the same bytes decode to the same
+        again = once if stored == record else case.schema.decode(stored)  # equal bytes decode alike
         for name in once:
             _assert_same(once[name], again[name], case.tolerance)
 
@@ -236,7 +237,7 @@ def a_batch_of_rows_is_its_rows(case: Case) -> None:
 
 
 def the_keys_are_the_columns(case: Case) -> None:
-    """A record has the keys of `columns()`, and no others."""
+    """A record has exactly the keys of `columns()`."""
     keys = {column.key for column in case.feature.columns()}
     for record in case.records:
         listed = entries(record, sequence=case.section != "features")
@@ -252,7 +253,7 @@ def the_decoded_type_is_the_spec(case: Case) -> None:
 
 
 def a_batch_is_its_records(case: Case) -> None:
-    """Record i of a decoded batch is record i decoded alone, but for padding."""
+    """Record i of a decoded batch equals record i decoded alone, except for padding."""
     for name, batch in case.decoded_batch.items():
         rows = _rows(batch)
         for alone, row in zip(case.decoded, rows, strict=True):
@@ -277,7 +278,7 @@ def a_block_is_its_records(case: Case) -> None:
 
 
 def a_table_is_its_rows(case: Case) -> None:
-    """A column of a table has the type that was told before, and its rows are written as the same records."""
+    """A table's column has the declared type, and its rows are written as the same records."""
     data, places = data_of(case.records)
     batch = decode(data, places[:-1], places[1:], sequence=case.schema.record == "sequence_example")
     sections = stored_sections(case.schema, batch)
@@ -313,16 +314,16 @@ def padding_is_not_data(case: Case) -> None:
 
 
 def a_graph_does_as_eager(case: Case) -> None:
-    """Decoding in a graph gives what decoding eagerly gives."""
+    """Decoding in a graph gives the same values as decoding eagerly."""
     graph = case.traced("batch").values
     for name, value in case.decoded_batch.items():
         _assert_same(value, graph[name], 0)
 
 
 def numpy_does_as_tensorflow(case: Case) -> None:
-    """A batch, and the rows of a block, decode without TensorFlow to the same values, also row by row.
+    """A batch, and the rows of a block, decode to the same values without TensorFlow, also row by row.
 
-    Those of resized images differ by 1 at most. A kind that has no `decode_numpy` for its `decode` says so.
+    Values of resized images differ by at most 1. A kind that has `decode` but no `decode_numpy` says so.
     """
     kind = type(case.feature)
     if kind.decode is not Feature.decode and kind.decode_numpy is Feature.decode_numpy:
@@ -361,7 +362,7 @@ def _assert_needs_tensorflow(case: Case) -> None:
 
 
 def nothing_is_refused(case: Case) -> None:
-    """None is an error that names the row and the feature, or decodes to the default."""
+    """Encoding None raises an error that names row and feature, or the record decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
     if case.feature.optional and case.section != "sequence":
         record = case.schema.encode({})
@@ -424,7 +425,7 @@ def _as_given(value: Any, feature: Feature) -> Any:
 
 
 def _rows(batch: Any) -> Iterable[Any]:
-    """The rows of a batch: as `_plain` returns them, but for sparse ones."""
+    """The rows of a batch, each as `_plain` returns it; sparse batches are split into rows first."""
     if not isinstance(batch, tf.sparse.SparseTensor):
         return _plain(batch)  # type: ignore[no-any-return]
     shape = batch.dense_shape[1:]
@@ -434,13 +435,13 @@ def _rows(batch: Any) -> Iterable[Any]:
 
 
 def _assert_same(expected: Any, actual: Any, tolerance: float, *, each: bool = False) -> None:
-    """The mean difference of numbers is at most the tolerance, or with `each` every difference."""
+    """Asserts that the mean difference is at most the tolerance; with `each`, every difference."""
     wanted, other = _plain(expected), _plain(actual)
     assert _equal(wanted, other, tolerance, each), f"{actual!r} is not {expected!r}"
 
 
 def _plain(value: Any) -> Any:
-    """The value as a NumPy array, or of a ragged one as a list of arrays; arrays are left as they are."""
+    """The value as a NumPy array; ragged values as a list of arrays, sparse values as indices and values."""
     if isinstance(value, list | np.ndarray | np.generic | bytes):
         return value
     if isinstance(value, tf.sparse.SparseTensor):

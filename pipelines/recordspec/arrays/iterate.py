@@ -42,24 +42,25 @@ def iterate(
     workers: int = 1,
     drop_remainder: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Yields the batches of one epoch as values of NumPy, in the order that `read: {shuffle: {global: true}}`
-    has in TensorFlow.
+    """Yields the batches of one epoch as NumPy values, in the order of `read: {shuffle: {global: true}}` in
+    TensorFlow.
 
     Args:
-        files: a path, a folder of shards, a pattern, several of these, or what `recordspec.open` returned.
+        files: a path, a folder of shards, a pattern, several of these, or the result of `recordspec.open`.
         schema: the schema of the rows; by default that of the dataset.
-        split: the split that is read; needed for a folder that has several.
-        batch: the rows of a global batch, of all workers.
-        shuffle: whether the rows are permuted, all of them; if not, they come in the order of the files.
-        seed: of the permutation.
+        split: the split to read; required for a folder with several splits.
+        batch: the rows of a global batch, of all workers together.
+        shuffle: whether all rows are permuted; if not, they keep the order of the files.
+        seed: the seed of the permutation.
         epoch: the number of the epoch, from 0.
-        start: the first global batch; those before it are skipped, and are not read.
-        worker, workers: which of how many workers this is: it gets rows `worker, worker + workers, ...` of
-            each global batch. For every number of workers the global batches are the same.
+        start: the first global batch; batches before it are skipped without reading them.
+        worker, workers: the number of this worker, from 0, and the number of workers. A worker gets rows
+            `worker, worker + workers, ...` of each global batch. The global batches are the same for every
+            number of workers.
         drop_remainder: whether a smaller last batch is dropped.
 
     Returns:
-        Dicts by feature: arrays `[n, ...]`; a RaggedArray or a SparseArray where rows differ.
+        Dicts by feature: arrays `[n, ...]`; a RaggedArray or a SparseArray if rows differ in size.
 
     Raises:
         SpecError: an argument is invalid, or the last batch has fewer rows than there are workers.
@@ -98,16 +99,16 @@ def _of_split(files: Files, split: str | None) -> Files:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchReader:
-    """Batches of one worker, as values of NumPy.
+    """Batches of one worker, as NumPy values.
 
     Attributes:
         rows: all rows.
-        features: what is decoded of them; None for all.
+        features: the features to decode; None for all.
         share: the part of the worker.
-        seed: of the order of all rows; None for that of the files.
-        predicate: says of features of rows which are kept; None for all.
+        seed: the seed of the order of all rows; None for the order of the files.
+        predicate: selects rows by their features; None keeps all rows.
         bucket: how rows of similar lengths are batched; None if they are not.
-        measure: the lengths of a feature by which they are; None for those of `lengths_of`.
+        measure: returns the lengths of a feature for the bucket; None for `lengths_of`.
     """
 
     rows: Rows
@@ -120,7 +121,7 @@ class BatchReader:
 
     @property
     def steps(self) -> int | None:
-        """The batches of a pass; None if values of rows decide how many there are."""
+        """The number of batches of a pass; None if it depends on values of rows."""
         return self.share.steps if self.predicate is None and self.bucket is None else None
 
     @cached_property
@@ -128,10 +129,10 @@ class BatchReader:
         return self.rows if self.features is None else self.rows.only(self.features)
 
     def numbers(self, epoch: int, start: int = 0, stopped: Event | None = None) -> Iterator[Ints]:
-        """The numbers of the rows of each batch of a pass, from batch `start` on, int64 `[n]`.
+        """The row numbers of each batch of a pass, from batch `start` on, int64 `[n]`.
 
         Args:
-            stopped: set where no more rows are to be looked at.
+            stopped: is set when no more rows are needed.
         """
         share, order = self.share, self._order(epoch)
         if self.steps is not None:
@@ -149,8 +150,9 @@ class BatchReader:
     def groups(
         self, epoch: int, start: int = 0, apart: int = 1, stopped: Event | None = None
     ) -> Iterator[tuple[Ints, Ints]]:
-        """The numbers of the rows of batches that are decoded together, and how many each of these has: of
-        batch `start`, and of every one that is `apart` more."""
+        """The row numbers of batches that are decoded together, and the size of each batch. Takes batch
+        `start`, and every batch at a multiple of `apart` after it.
+        """
         share, most = self.share, self._wanted.decoded_chunk
         if self.steps is not None and apart == 1:
             together, order = max(1, most // -(-share.batch // share.workers)), self._order(epoch)
@@ -168,13 +170,13 @@ class BatchReader:
             yield np.concatenate(some), np.array([len(one) for one in some])
 
     def decoded(self, numbers: Ints, sizes: Ints) -> Iterator[dict[str, Any]]:
-        """The features of batches that are decoded together."""
+        """Decodes batches together, and yields the features of each."""
         batches, names = self._wanted.batches(numbers, sizes), self.features
         return ({name: batch[name] for name in names or batch} for batch in batches)
 
     @property
     def has_media(self) -> bool:
-        """Whether there are images or sounds, which several threads decode faster than one."""
+        """Whether there are images or audio, which several threads decode faster than one."""
         return self._wanted.schema is not None and self._wanted.schema.may_grow
 
     def _order(self, epoch: int) -> EpochOrder:
@@ -202,8 +204,9 @@ class BatchReader:
             yield waiting
 
     def _bucketed(self, chunks: Iterable[Ints], bucket: Bucket) -> Iterator[Ints]:
-        """Batches of rows whose lengths lie between the same two boundaries; at the end of the pass, the rows
-        that are left in each bucket."""
+        """Batches of rows whose lengths lie between the same two boundaries. At the end of the pass,
+        yields the remaining rows of each bucket.
+        """
         measured = self.rows.only([bucket.by])
         waiting: dict[int, list[int]] = {}
         for chunk in chunks:
@@ -221,15 +224,15 @@ class BatchReader:
 
 @dataclass(frozen=True, kw_only=True)
 class Passes:
-    """The batches of a config, pass after pass, as values of NumPy.
+    """The batches of a config, pass after pass, as NumPy values.
 
     Attributes:
         reader: reads the batches of a pass.
-        finish: makes what a model takes of a batch of features.
+        finish: converts a batch of features to the inputs, targets and weights of a model.
         start: the position of the first iteration.
         count: the passes of an iteration; None for `repeat: forever`.
-        ahead: the batches that a thread makes ahead; 0 for none, and no threads that decode.
-        order: what decides which rows come next, as a position has it.
+        ahead: the batches that a thread prefetches; 0 for none, and for decoding without threads.
+        order: the options that determine which rows come next, as in `Position.order`.
     """
 
     reader: BatchReader
@@ -241,12 +244,14 @@ class Passes:
 
     @cached_property
     def steps(self) -> int:
-        """The batches of a pass. Where values of rows decide how many there are, all are looked at."""
+        """The number of batches of a pass. If it depends on values of rows, all rows are read to count
+        them.
+        """
         return self.reader.steps or sum(1 for _ in self.reader.numbers(0))
 
     @property
     def batches(self) -> int | None:
-        """The batches of an iteration that begins with a pass; None if it has no end."""
+        """The number of batches of an iteration that begins with a pass; None if it is endless."""
         return None if self.count is None else self.steps * self.count
 
     def after(self, position: Position) -> Position:
@@ -254,8 +259,9 @@ class Passes:
         return Position(epoch=position.epoch + (self.count or 1))
 
     def begin(self, position: Position, first: int = 0, apart: int = 1) -> Iterator[Any]:
-        """The batches of an iteration that begins at `position`: number `first` from there, and every one
-        that is `apart` more."""
+        """The batches of an iteration that begins at `position`: number `first` from there, and every
+        batch at a multiple of `apart` after it.
+        """
         stopped = Event()
         groups = self._groups(position, first, apart, stopped)
         if not self.ahead:
@@ -263,9 +269,9 @@ class Passes:
         return taken_ahead("prefetch", self._made(groups), self.ahead, stopped.set)
 
     def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
-        # several threads that decode no media would wait for each other more than they decode
+        # without media to decode, several threads would wait for each other more than they decode
         threads = None if self.reader.has_media else 1
-        # closed at once where an error ends it, which keeps what it was raised in
+        # closed at once if an error ends it, since the error keeps the frame alive
         with closing(threaded_map("decode", self.reader.decoded, groups, threads)) as decoded:
             for some in decoded:
                 for batch in some:
@@ -282,17 +288,17 @@ class Passes:
                 yield group
             if stopped.is_set():
                 return
-            # from the first batch on, all rows have been looked at
+            # from the first batch on, all rows were considered
             if has_none and self.count is None and (start + first == 0 or not self.steps):
                 raise SpecError(no_batch())
-            if first or apart > 1:  # the first of those in the next pass
+            if first or apart > 1:  # the first of these batches in the next pass
                 left = self.steps - start - first
                 first = -left % apart if left > 0 else -left
             start = 0
 
 
 class _FeaturesOfRows(Mapping[str, Any]):
-    """The features of rows, of which each is decoded when it is asked for."""
+    """The features of rows; each feature is decoded when it is first accessed."""
 
     def __init__(self, rows: Rows, numbers: Ints) -> None:
         assert rows.schema is not None
@@ -314,7 +320,7 @@ class _FeaturesOfRows(Mapping[str, Any]):
 
 
 def lengths_of(value: Any, name: str) -> Ints:
-    """The number of items per row, int64 `[n]`, by which `read.bucket` compares rows."""
+    """The number of items per row, int64 `[n]`, which `read.bucket` compares."""
     if isinstance(value, RaggedArray):
         return value.lengths
     if isinstance(value, SparseArray):

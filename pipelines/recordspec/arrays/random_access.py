@@ -1,4 +1,4 @@
-"""`recordspec.open`: the rows of files by their number, as values of NumPy, without TensorFlow."""
+"""`recordspec.open`: random access to the rows of files by number, as NumPy values, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.shards import block_in, check_schema, check_size, listed_shards
 from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
 
-# Stored bytes that are decoded together, at most.
+# The largest number of stored bytes decoded together.
 _CHUNK_BYTES = 32 << 20
 
 
 class Rows:
-    """The rows of files by their number, from 0 on, across all files in their order.
+    """Random access to the rows of files by number, from 0 on, across all files in order.
 
-    `rows[i]` is one row, a dict by feature; `rows[a:b]` and `rows[[i, j, k]]` are batches. Values are those
-    that `Schema.decode` returns, in NumPy: see `Schema.decode_numpy`. The index of a dataset, `index.bin`,
-    says where each record is; of files without one it is made when they are opened, of the lengths of the
-    records.
+    `rows[i]` is one row, a dict by feature; `rows[a:b]` and `rows[[i, j, k]]` are batches. The values equal
+    those of `Schema.decode`, in NumPy: see `Schema.decode_numpy`. The index of a dataset, `index.bin`, has
+    the offset of each record. For files without an index, it is computed from the record lengths when they
+    are opened.
 
     Files are mapped into memory. May be used from several threads, in forked processes, and pickled.
 
     Raises:
-        StoreError: there is no file, a file is in an object store, or is not one of the schema.
-        RecordError: a file is compressed, or an invalid length is found as it is indexed.
+        StoreError: there is no file, or a file is in an object store, or was written with another schema.
+        RecordError: a file is compressed, or has an invalid record length.
 
     Attributes:
-        schema: the schema; None for files without one, of which only `records` can be read.
+        schema: the schema; None for files without a schema, which only `records` can read.
         manifest: the manifest of the dataset; None for other files.
 
     Example:
@@ -96,7 +96,7 @@ class Rows:
         self._open(state["paths"], list(map(of_bytes, state["indices"])))
 
     def __repr__(self) -> str:
-        # Grain resumes with a source of the same text alone
+        # Grain resumes only if the text of the source is the same
         files = counted(len(self._paths), "file")
         dataset = "" if self.manifest is None else f", dataset {self.manifest.identity[:12]}"
         return show_text(f"Rows({len(self):,} in {files} of {self._paths[0].parent}{dataset})")
@@ -113,7 +113,8 @@ class Rows:
         return self._decoded(self._checked(rows))
 
     def __getitems__(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """The rows with these numbers, each as `rows[i]` is: PyTorch's DataLoader asks for batches so.
+        """The rows with the given numbers, each like `rows[i]`. PyTorch's DataLoader calls this method for
+        batches.
 
         Example:
             >>> rows = rs.open("data/points/train-*")
@@ -126,7 +127,7 @@ class Rows:
         return self._each(np.arange(len(self)))
 
     def _each(self, numbers: Ints) -> Iterator[dict[str, Any]]:
-        """Each of these rows, not padded to the longest of others."""
+        """Each row, not padded to the longest of the others."""
         chunk = self.decoded_chunk
         for start in range(0, len(numbers), chunk):
             some = numbers[start : start + chunk]
@@ -135,7 +136,7 @@ class Rows:
                 yield {name: value[row] for name, value in batch.items()}
 
     def only(self, names: Iterable[str]) -> Rows:
-        """The same rows, of which only these features are decoded.
+        """The rows with only the given features decoded.
 
         Example:
             >>> list(rs.open("data/points").only(["x"])[3])
@@ -146,10 +147,10 @@ class Rows:
         return made
 
     def records(self, rows: Sequence[int] | Ints) -> list[bytes]:
-        """The serialized records of rows: of the rows of blocks, those that the layout `rows` would have.
+        """The serialized records of rows. For rows in blocks, the records that the layout `rows` would have.
 
         Args:
-            rows: their numbers.
+            rows: the row numbers.
 
         Raises IndexError for a number that is too large, RecordError for a corrupt record.
 
@@ -170,11 +171,11 @@ class Rows:
         return bytes_in(records_with(self.schema, self._sections(self.schema, numbers), len(numbers)))
 
     def stored(self, schema: Schema, rows: Ints) -> list[bytes]:
-        """The records of rows as the layout stores them: of rows of blocks, one block of all.
+        """The records of rows as the layout stores them. Rows in blocks are returned as a single block.
 
         Args:
-            schema: of what is wanted of the rows of blocks.
-            rows: their numbers, int64 `[n]`.
+            schema: the schema of the features wanted from rows in blocks.
+            rows: the row numbers, int64 `[n]`.
 
         Example:
             >>> import numpy as np
@@ -186,10 +187,10 @@ class Rows:
         return bytes_in(blocks_of(schema, self._sections(schema, rows), len(rows), 1))
 
     def by_key(self, key: Any) -> dict[str, Any]:
-        """The row with a key, as `rows[i]` is.
+        """The row with a key, like `rows[i]`.
 
         Args:
-            key: the value of the key, or a tuple of those of its names, as they were written.
+            key: the value of the key, or a tuple with a value for each of its columns, as they were written.
 
         Raises KeyError if no row has it, StoreError if the dataset has no unique keys.
 
@@ -223,7 +224,8 @@ class Rows:
         raise KeyError(key)
 
     def places(self, rows: Sequence[int] | Ints) -> list[tuple[Location, int, int]]:
-        """The file of each row, the number of its record there, and its place in a block, 0 for others.
+        """The file of each row, the number of its record in that file, and its position in the block; 0
+        without blocks.
 
         Example:
             >>> path, record, _ = rs.open("data/points/train-*").places([3])[0]
@@ -254,8 +256,8 @@ class Rows:
 
     @property
     def chunk(self) -> int:
-        """How many rows to read together: a window of blocks, of which each is decoded once then, in any
-        order, and fewer where they have many bytes.
+        """The number of rows to read together: a window of blocks, so that each block is decoded once in any
+        order; fewer if rows have many bytes.
 
         Example:
             >>> rs.open("data/points").chunk
@@ -265,7 +267,8 @@ class Rows:
 
     @property
     def decoded_chunk(self) -> int:
-        """How many rows to decode together: 1 where they would take more memory so, or be other values.
+        """The number of rows to decode together; 1 if decoding them together would take more memory, or give
+        other values.
 
         Example:
             >>> rs.open("data/points").decoded_chunk
@@ -274,9 +277,9 @@ class Rows:
         return self.chunk if self.schema is not None and self.schema.keeps_unpadded else 1
 
     def batches(self, rows: Any, sizes: Sequence[int] | Ints) -> Iterator[dict[str, Any]]:
-        """The rows with these numbers in batches of so many each, decoded together where that is possible.
+        """The rows with the given numbers, in batches of the given sizes, decoded together if possible.
 
-        Raises what `rows[...]` raises, and SpecError for sizes of another number of rows.
+        Raises the errors of `rows[...]`, and SpecError if the sizes do not add up to the number of rows.
 
         Example:
             >>> rows = rs.open("data/points/train-*")
@@ -297,10 +300,10 @@ class Rows:
             made = {name: some[place] for name, some in parts.items()}
             return made | {name: made[name].to_dense(feature.pad) for name, feature in pads.items()}
 
-        return map(batch, range(len(sizes)))  # each is padded when it is asked for
+        return map(batch, range(len(sizes)))  # each batch is padded when it is taken
 
     def _checked(self, rows: Any) -> Ints:
-        """Numbers of rows, int64 `[n]`, of which negative ones count from the end. Raises IndexError."""
+        """Row numbers, int64 `[n]`; negative numbers count from the end. Raises IndexError."""
         numbers = np.asarray(rows)
         if numbers.size and (numbers.dtype.kind not in "iu" or numbers.ndim != 1):
             raise TypeError(f"expected numbers of rows, got {describe(rows)}")
@@ -311,7 +314,7 @@ class Rows:
         return np.where(numbers < 0, numbers + len(self), numbers)
 
     def _checked_one(self, row: Any) -> int:
-        """The same of one number: NumPy takes twenty times as long."""
+        """`_checked` for a single number: NumPy takes twenty times as long."""
         if isinstance(row, bool):
             raise TypeError(f"expected numbers of rows, got {describe(row)}")
         number, count = operator.index(row), self._firsts[-1]
@@ -338,12 +341,12 @@ class Rows:
             raise RecordError(error.at(self._place(int(numbers[error.row]))).problems) from None
 
     def _sections(self, schema: Schema, numbers: Ints) -> Sections:
-        """The columns of rows of blocks, of which each block is decoded once."""
+        """The columns of rows in blocks; each block is decoded once."""
         assert self._block is not None
         files = np.searchsorted(self._first, numbers, "right") - 1
         records, within = np.divmod(numbers - self._first[files], self._block)
         blocks, of_rows = np.unique(records + self._files.first[files], return_inverse=True)
-        of_rows = of_rows.reshape(-1)  # NumPy 2.0.0 gave another shape
+        of_rows = of_rows.reshape(-1)  # NumPy 2.0.0 returned another shape
         data, places = self._files.records(blocks)
         try:
             sections, counts = rows_of_blocks(schema, data, places[:-1], places[1:])
@@ -357,7 +360,7 @@ class Rows:
             where = self._files.place(int(blocks[block]))
             raise RecordError(Problem(where=where, expected=expected, got=got))
         rows = offsets(counts)[of_rows] + within
-        in_order = len(rows) and bool((np.diff(rows) == 1).all())  # which are not copied
+        in_order = len(rows) and bool((np.diff(rows) == 1).all())  # slices are not copied
         return {
             section: {
                 key: part(array, int(rows[0]), int(rows[-1]) + 1) if in_order else take(array, rows)

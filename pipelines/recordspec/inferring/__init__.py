@@ -1,1 +1,1 @@
-"""A schema and a config for data that has neither, inferred from its values."""
+"""Infers a schema and a config from the values of data without either."""

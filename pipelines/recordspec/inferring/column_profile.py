@@ -1,4 +1,4 @@
-"""What the values of a column have in common, from which the feature that holds them is inferred."""
+"""Profiles of a column's values, from which its feature is inferred."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from recordspec.writing.sources import text_cells as text
 _FIRST_TEXTS = 1024
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _INT64 = range(-(1 << 63), 1 << 63)
-# The form in which pandas writes integers of a column with missing values.
+# The form in which pandas writes the integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
-# Digits that are no number: with leading zeros, or with a plus where no other has a minus, as in `+49171`.
+# Digits that are no number: with leading zeros, or with a plus in a column without any minus, as in `+49171`.
 _LEADING_ZERO, _PLUS, _MINUS = "^[-+]?0[0-9]", "^[+]", "^-"
 _MOST_MARKS = 3
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
-# What people read as numbers or dates in cells of a CSV file, and a build does not; with how it reads them.
+# Forms in CSV cells that people read as numbers or dates, but a build does not, each with the form that it
+# reads.
 _NOTATIONS = {
     "numbers": (
         "^[-+]?([$€£][ \u00a0]?)?"
@@ -44,19 +45,19 @@ _NOTATIONS = {
         "2026-01-31",
     ),
 }
-# An index of a class, as its name is printed.
+# The index of a class, printed as its name.
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
 
 
 @dataclass
 class NumberProfile:
-    """Which dtypes do not hold the numbers of a column.
+    """The range and precision of a column's numbers, which decide their dtype.
 
     Attributes:
-        rounded: the first whole number that float32 does not hold, perhaps an identifier.
-        unheld: the first integer, as it was given, that float32 does not hold, and float64, by dtype.
-        low, high: of the finite single numbers; infinity and minus infinity without any.
-        large: whether float32 does not hold a number at all, or int64 an integer.
+        rounded: the first whole number that float32 cannot represent, perhaps an identifier.
+        unheld: by dtype, the first integer, as given, that float32 or float64 cannot represent.
+        low, high: the range of the finite single numbers; infinity and minus infinity if there are none.
+        large: whether a number exceeds the range of float32, or an integer that of int64.
         finite: whether no single number is NaN or infinite.
     """
 
@@ -82,18 +83,20 @@ class NumberProfile:
         if self.rounded is not None:
             return
         whole = finite[(np.trunc(finite) == finite) & (abs(finite) <= _MAX_FLOAT32)]
-        lost = whole[whole.astype(np.float32) != whole]  # float32 has all up to 2^24
+        lost = whole[whole.astype(np.float32) != whole]  # float32 represents all integers up to 2^24
         if len(lost):
             self.rounded = float(lost[0])
 
     def add_integers(self, integers: Any) -> None:
-        """Adds integers as they were given: beside floats, a float type must hold them exactly."""
+        """Adds integers as given: if there are floats as well, the float type must represent the integers
+        exactly.
+        """
         self.unheld = _with_unheld(self.unheld, integers)
 
 
 @dataclass
 class TextProfile:
-    """What distinguishes words from names and identifiers in a column of texts.
+    """Properties of a column of texts that distinguish words from names and identifiers.
 
     Attributes:
         first: the first texts, at most 1,024.
@@ -112,7 +115,7 @@ class TextProfile:
             self.first = tuple(filter(None, some[:_FIRST_TEXTS].to_pylist()))
         self.repeat = self.repeat or len(some.unique()) < len(some)
         if not self.words:
-            # in NumPy: a number beside an array of Arrow becomes a scalar, which imports pandas, in 0.2 s
+            # in NumPy: a number next to an Arrow array becomes a scalar, which imports pandas, in 0.2 s
             longest = to_numpy(compute.binary_length(some)).max(initial=0)
             if longest > LONGEST_NAME:
                 longest = to_numpy(compute.utf8_length(some)).max(initial=0)
@@ -121,21 +124,21 @@ class TextProfile:
 
 @dataclass
 class CellProfile:
-    """What the cells of a column of a CSV file, which are text, are read as.
+    """The dtypes and notations as which the text cells of a CSV column can be read.
 
     Attributes:
-        numbers: those that the cells are, if they are numbers.
+        numbers: the profile of the numbers, if the cells are numbers.
         empty: the number of quoted empty cells, which are text, but not numbers.
-        pointed: the first whole number with a point that is too large for an integer feature, as float32, and
-            the first that float64 does not hold.
-        as_text: the dtype that does not hold all numbers, if none holds them.
+        pointed: by dtype, the first whole number with a decimal point that is too large for an integer
+            feature and that float32 or float64 cannot represent.
+        as_text: the dtype that cannot represent all numbers, if none can.
         zeros: whether an integer has leading zeros.
-        signs: the signs that integers have.
+        signs: the signs of the integers.
         whole: whether all numbers are integers of up to 18 digits, perhaps with `.0`.
-        gap_marks: the texts among numbers, such as `NA`, judging by the first rows.
-        forms: in which notations the cells are.
-        notations: which of `_NOTATIONS` all cells have, and the first that no build reads so.
-        dtypes: the dtypes as which all cells are read.
+        gap_marks: the texts among numbers, such as `NA`, judged by the first rows.
+        forms: the possible notations of the cells.
+        notations: the forms of `_NOTATIONS` that all cells have, with the first cell that no build reads.
+        dtypes: the dtypes as which all cells can be read.
     """
 
     numbers: NumberProfile
@@ -151,7 +154,7 @@ class CellProfile:
     dtypes: tuple[str, ...] = ("int64", "float64", "bool")
 
     def add(self, some: Any, rows: int) -> None:
-        """Adds cells; `rows` are those with a cell, these included."""
+        """Adds cells; `rows` is the number of rows with a cell so far, including the new ones."""
         import pyarrow.compute as compute
 
         filled = some.filter(truth_array(to_numpy(compute.binary_length(some)) > 0))
@@ -183,7 +186,7 @@ class CellProfile:
             self._add_notations(filled)
 
     def _add_numbers(self, filled: Any) -> None:
-        """Adds cells all of which are numbers, or so far all integers."""
+        """Adds cells that are all numbers; while all cells are integers, only the integers."""
         short, long = text.integers(filled)
         self.numbers.add_integers(short)
         self.numbers.add_integers(np.array(long, object))
@@ -202,7 +205,7 @@ class CellProfile:
     def _add_notations(self, filled: Any) -> None:
         import pyarrow.compute as compute
 
-        if "float64" in self.dtypes:  # all cells are numbers, which take no second look
+        if "float64" in self.dtypes:  # all cells are numbers and need no further check
             self.notations.pop("dates", None)
             return
         if not self.notations:
@@ -217,7 +220,7 @@ class CellProfile:
                 self.notations[name] = odd[0].as_py() if len(odd) else ""
 
     def dtype(self, dtype: str | None, *, is_date: bool) -> tuple[str | None, tuple[str, ...]]:
-        """The dtype of the cells, of which `dtype` is the first choice, and a note."""
+        """The dtype of the cells, of which `dtype` is the first choice, and a note on any change."""
         if dtype == "int64" and (self.zeros or self.signs == {_PLUS}) and not is_date:
             return "string", ("digits with leading zeros or a plus, which an integer loses: text",)
         if dtype == "float32" and self.is_whole:
@@ -226,17 +229,17 @@ class CellProfile:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether numbers, some with `.0`, are whole, and float32 would round one."""
+        """Whether the numbers, some with `.0`, are whole and float32 would round one of them."""
         return self.whole and self.numbers.rounded is not None
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are integers that float32 would round, and int64 holds."""
+        """Whether the numbers are integers that float32 would round, and int64 represents."""
         return self.is_rounded and not self.pointed
 
     @property
     def notes_of_text(self) -> tuple[str, ...]:
-        """The notes of cells that are text, and nearly something else."""
+        """Notes on cells that are text, but almost numbers or dates."""
         notes: tuple[str, ...] = ()
         if self.gap_marks:
             marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
@@ -252,11 +255,11 @@ class CellProfile:
 
 @dataclass
 class ValueProfile:
-    """What single values have in common, of a column or of a key of records.
+    """A profile of single values, of a column or of a key of records.
 
     Attributes:
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
-        numbers, texts: the profiles of these.
+        numbers, texts: the profiles of the numbers and of the texts.
     """
 
     values: set[Any] | None = field(default_factory=set)
@@ -264,7 +267,7 @@ class ValueProfile:
     texts: TextProfile = field(default_factory=TextProfile)
 
     def add_values(self, some: Any) -> None:
-        """Adds the distinct ones of integers or texts, an Arrow array."""
+        """Adds the distinct values of an Arrow array of integers or texts."""
         if self.values is not None:
             distinct = some.unique()
             if len(distinct) <= MAX_CLASSES:
@@ -273,33 +276,35 @@ class ValueProfile:
                 self.values = None
 
     def are_words(self, rows: int, missing: int) -> bool:
-        """Whether each row has a word of its own, if these are texts, of which some are missing."""
+        """Whether the values are texts, and each row has a different word; `missing` is the number of
+        rows without a text.
+        """
         return not (self.texts.repeat or self.texts.words or missing) and rows >= LEAST_ROWS
 
     def notes_of_words(self, rows: int, missing: int) -> tuple[str, ...]:
-        """The notes of texts of several words, mostly different; none of others."""
+        """Notes on texts of several words, if they are mostly different; otherwise empty."""
         distinct = None if self.values is None else len(self.values)
         return notes_of_free_text(rows, rows - missing, distinct) if self.texts.words else ()
 
 
 @dataclass(kw_only=True)
 class ColumnProfile(ValueProfile):
-    """The common properties of the values of a column.
+    """The common properties of a column's values.
 
     Attributes:
-        type: the Arrow type, of all values that are not null; string for any column of a CSV file.
-        by_length: whether lists of one length have a shape.
-        cells: what cells of a CSV file are read as; None for other values.
-        rows, nulls: the number of rows, and of those without a value.
-        class_names: the names of the classes whose indices the integers are, if known.
+        type: the Arrow type of all values that are not null; string for any CSV column.
+        by_length: whether lists of equal length have a fixed shape.
+        cells: the profile of CSV cells; None for other values.
+        rows, nulls: the number of rows, and of rows without a value.
+        class_names: the class names for integers that are indices, if known.
         order: the classes of ordered categories, in their order.
-        may_be_class: whether integers may be taken for indices of classes.
-        odd: a description of the values, if they have no common type, or none that Arrow has.
-        was: a note of a type of Arrow whose values are kept in another.
-        not_utf8: whether a text of Arrow is not UTF-8.
+        may_be_class: whether integers may be indices of classes.
+        odd: a description of the values, if they have no common type, or no Arrow type.
+        was: a note on an Arrow type whose values are stored with another type.
+        not_utf8: whether an Arrow text is invalid UTF-8.
         lengths: the different lengths of lists, at most two.
         gaps: whether a list has a missing item.
-        date: the coarsest unit of all values, if they are dates and times, or their text.
+        date: the coarsest unit for all values, if they are dates and times, or texts of dates.
     """
 
     name: str
@@ -321,13 +326,13 @@ class ColumnProfile(ValueProfile):
 
     @classmethod
     def of_cells(cls, name: str) -> ColumnProfile:
-        """The profile of a column of a CSV file."""
+        """The profile of a CSV column."""
         profile = cls(name=name)
         profile.cells = CellProfile(profile.numbers)
         return profile
 
     def add(self, column: Any, rows: int) -> None:
-        """Adds the next rows: an Arrow array, or what the values are that Arrow does not take."""
+        """Adds the next rows: an Arrow array, or a description of values that have no Arrow type."""
         import pyarrow.types as types
 
         self.rows += rows
@@ -335,10 +340,10 @@ class ColumnProfile(ValueProfile):
             self.odd = self.odd or column
             return
         if types.is_dictionary(column.type) and column.type.ordered and _is_text(column.type):
-            # of all batches: one may have fewer of them
+            # of all batches, since a batch may have fewer classes
             self.order = tuple(dict.fromkeys((*self.order, *column.dictionary.to_pylist())))
         column = self._normal(column)
-        # cells of text are read with large offsets, which is no type of theirs
+        # text cells are read with large offsets, which is not a property of the column
         self._add_type(arrow().string() if self.cells is not None else column.type)
         if self.class_names and types.is_integer(column.type):
             column = arrow().compute.if_else(arrow().compute.less(column, 0), None, column)
@@ -347,7 +352,7 @@ class ColumnProfile(ValueProfile):
         self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
 
     def _normal(self, column: Any) -> Any:
-        """A column in a type that a feature holds, with a note of what it was."""
+        """Converts a column to a type that a feature can store, and notes the original type."""
         if "list_view" in str(column.type).partition("<")[0]:
             column = column.cast(arrow().list_(column.type.value_type))
         types, kind = arrow().types, item_type(column.type)
@@ -378,7 +383,9 @@ class ColumnProfile(ValueProfile):
         return column.cast(_with_items(column.type, number))
 
     def _check_utf8(self, column: Any) -> None:
-        """Takes all texts for bytes once one is not UTF-8, which Arrow does not check when it reads them."""
+        """Treats all texts as bytes once one is invalid UTF-8, which Arrow does not check when it reads
+        them.
+        """
         try:
             column.validate(full=True)
         except arrow().ArrowInvalid:
@@ -388,7 +395,7 @@ class ColumnProfile(ValueProfile):
                 self.type = _with_items(self.type, arrow().large_binary())
 
     def _add_some(self, some: Any) -> None:
-        """Adds values none of which is missing."""
+        """Adds values, none of them missing."""
         import pyarrow.types as types
 
         if types.is_string(some.type) or types.is_large_string(some.type):
@@ -424,7 +431,7 @@ class ColumnProfile(ValueProfile):
             self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
 
     def _add_items(self, items: Any) -> None:
-        """Adds numbers, single ones or those of lists; other items need no look."""
+        """Adds numbers, single or from lists; items of other types are skipped."""
         import pyarrow.types as types
 
         if types.is_floating(items.type):
@@ -459,7 +466,7 @@ class ColumnProfile(ValueProfile):
             self.date = finest(self.date or unit, unit)
 
     def evidence(self) -> Evidence:
-        """The evidence of all rows that were added."""
+        """The evidence from all added rows."""
         cells = self.cells
         dtype, shape = ("string", ()) if self.gaps or self.type is None else _dtype_and_shape(self.type)
         date = self.date if self._may_be_dates else None
@@ -480,7 +487,7 @@ class ColumnProfile(ValueProfile):
         if cells is not None and dtype == "string":
             notes += cells.notes_of_text
         free_text: tuple[str, ...] = ()
-        # amounts with a space are no words
+        # amounts with a space are not words
         if dtype == "string" and not (cells and any(cells.notations.values())):
             free_text = self.notes_of_words(self.rows, missing)
         return Evidence(
@@ -506,7 +513,7 @@ class ColumnProfile(ValueProfile):
 
     @property
     def _type_name(self) -> str:
-        """What messages call the values, with the way to a feature, if there is one."""
+        """The name of the values in messages, with a hint how to make a feature of them, if possible."""
         types = arrow().types
         if not self.name:
             way = "`columns: {index: ''}` of a file's source"
@@ -524,7 +531,7 @@ class ColumnProfile(ValueProfile):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no value has an item or a member, so that its type is unknown."""
+        """Whether no value has an item or a member, so that the type is unknown."""
         if self.odd or self.type is None:
             return False
         item = item_type(self.type)
@@ -532,22 +539,24 @@ class ColumnProfile(ValueProfile):
 
     @property
     def shallow(self) -> bool:
-        """Whether values are lists, not lists of lists."""
+        """Whether values are lists, but not lists of lists."""
         return self.type is not None and is_list(self.type) and not is_list(self.type.value_type)
 
     @property
     def _identifies(self) -> bool:
-        """Whether each row has a word of its own, if it has texts."""
+        """Whether the column is text, and each row has a different word."""
         is_text = self.type is not None and _is_text(self.type)
         return is_text and self.are_words(self.rows, self.nulls)
 
     def _wide(self, dtype: str | None) -> str | None:
-        """The dtype that holds all numbers; those of a CSV file that none holds are text already."""
+        """The dtype that represents all numbers; CSV numbers without such a dtype have become text
+        already.
+        """
         wide = {"float32": "float64", "int64": "uint64"}
         return wide.get(dtype, dtype) if dtype is not None and self._too_large_for(dtype) else dtype
 
     def _too_large_for(self, dtype: str | None) -> str:
-        """The dtype that does not hold all numbers, where it would be the first choice; or ""."""
+        """The dtype that is the first choice, but cannot represent all numbers; "" if there is none."""
         if dtype == "float32":
             return "float32" if self.numbers.large or self._unheld else ""
         if dtype in ("string", None):
@@ -557,7 +566,9 @@ class ColumnProfile(ValueProfile):
 
     @property
     def _unheld(self) -> Mapping[str, int]:
-        """Those of the numbers; of whole numbers, some of which float32 rounds, also those with a point."""
+        """`numbers.unheld`; for whole numbers of which float32 rounds some, also those with a decimal
+        point.
+        """
         unheld, cells = self.numbers.unheld, self.cells
         return {**cells.pointed, **unheld} if cells is not None and cells.is_rounded else unheld
 
@@ -579,14 +590,16 @@ class ColumnProfile(ValueProfile):
 
 
 def item_type(kind: Any) -> Any:
-    """The type of single values, and of items of lists and arrays."""
+    """The type of single values, or of the innermost items of lists and arrays."""
     while is_list(kind) or is_tensor(kind):
         kind = kind.value_type
     return kind
 
 
 def _with_unheld(examples: dict[str, int], integers: Any) -> dict[str, int]:
-    """By dtype, the first integer that float32 does not hold, and float64: of `examples`, else of these."""
+    """By dtype, the first integer that float32 or float64 cannot represent: from `examples`, else from
+    `integers`.
+    """
     examples = dict(examples)
     for dtype in ("float32", "float64"):
         if dtype not in examples:
@@ -598,7 +611,9 @@ def _with_unheld(examples: dict[str, int], integers: Any) -> dict[str, int]:
 
 
 def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
-    """The first choice of a dtype for an Arrow type, None if no feature holds it; and a value's shape."""
+    """The first choice of a dtype for an Arrow type, None if no feature can store it; and the shape of a
+    value.
+    """
     import pyarrow.types as types
 
     if types.is_dictionary(kind):
@@ -620,19 +635,19 @@ def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
 
 
 def _with_items(kind: Any, item: Any) -> Any:
-    """The type of lists in each other with other items, or these alone."""
+    """The type of nested lists with another item type; the item type itself if there are no lists."""
     if arrow().types.is_fixed_size_list(kind):
         return arrow().list_(_with_items(kind.value_type, item), kind.list_size)
     return arrow().list_(_with_items(kind.value_type, item)) if is_list(kind) else item
 
 
 def is_tensor(kind: Any) -> bool:
-    """Whether a value is an array of two dimensions or more, as `_array` makes them."""
+    """Whether values are arrays of two or more dimensions, as created by `_array`."""
     return isinstance(kind, arrow().FixedShapeTensorType)
 
 
 def _common_type(first: Any, other: Any) -> Any:
-    """The type of numbers, or of lists of numbers, of two types; None if there is none."""
+    """The common type of two types of numbers, or of lists of numbers; None if there is none."""
     import pyarrow.types as types
 
     if is_list(first) and is_list(other):
@@ -655,7 +670,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _gap_marks(some: Any) -> tuple[str, ...]:
-    """The cells without a digit, if at least half are numbers, and the others at most three such texts."""
+    """The texts without a digit among numbers: if at least half of the cells are numbers, and all others
+    are at most three such texts.
+    """
     import pyarrow.compute as compute
 
     others = some.filter(compute.invert(text.form(some, "float64")))

@@ -1,4 +1,4 @@
-"""`recordspec.infer`: a first schema and a first config for data that has neither."""
+"""`recordspec.infer`: infers a first schema and a first config from data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recordspec.schema.media import images, sounds
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
 
-# Paths whose folders are looked at.
+# Paths whose folders are considered.
 _MOST_NAMED = 100
 
 
@@ -40,18 +40,18 @@ def infer(
     """Infers a schema, and a config that builds a dataset and trains on it.
 
     Args:
-        data: the paths of files: TFRecords, CSV, JSONL or Parquet files, patterns, folders of these, of TFDS,
-            or of images or sounds by class; or a schema of another library. Or rows, as for
+        data: the paths of files: TFRecords, CSV, JSONL or Parquet files, or patterns; folders of these files,
+            of TFDS, or of images or audio by class; or a schema of another library. Or rows, as for
             `recordspec.write`.
         name: the name of the schema; by default that of the first file, or that in the imported schema.
-        sample: the number of records of each file, or of rows, to read; None for all.
+        sample: the number of records to read from each file, or of rows; None for all.
         jobs: the number of processes that read TFRecords.
-        progress: receives the number of records that are read; by default a bar, on a terminal or in a
-            notebook.
+        progress: receives the number of records read; by default a bar, on a terminal or in a notebook.
 
     Returns:
-        `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read. It
-        can be changed, used as a `pipeline`, and saved: see `InferredConfig`.
+        A config with `schema`, with `notes` on guesses and on data that the schema does not express, and with
+            `rows`, the number of rows read. It can be changed, used as a `pipeline`, and saved: see
+            `InferredConfig`.
 
     Raises StoreError, RecordError or SpecError if no schema can be inferred.
 
@@ -73,7 +73,7 @@ def infer(
 
 
 def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
-    """The schema of a dataset, which says what classes, images and sounds are."""
+    """Infers the schema of a Hugging Face dataset, whose features declare classes, images and audio."""
     from recordspec.inferring.media_features import MOST_MEDIA, infer_medium
 
     splits = list(data.values()) if isinstance(data, Mapping) else [data]
@@ -91,7 +91,7 @@ def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
     others = infer_rows(data, name, sample) if set(first.features) - features.keys() else None
     if others is not None:
         features = {**others.schema.names, **features}
-        notes += others.notes  # which are on other columns than those of files
+        notes += others.notes  # they concern columns without files
     placed = tuple(features[column] for column in first.features if column in features)
     schema = _not_turned_apart(Schema(name=name, features=placed), notes)
     inferred = Inferred(schema=schema, notes=(), rows=None) if others is None else others
@@ -108,7 +108,7 @@ def infer_files(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> InferredConfig:
-    """Like `infer`."""
+    """`infer` for files."""
     inferred = _infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
     notes = [*inferred.notes, *_notes_of_names(files)]
     if files.features is not None:
@@ -122,7 +122,7 @@ def infer_files(
 
 
 def _unlabelled(files: InputFiles, schema: Schema) -> Iterator[str]:
-    """The splits of a TFDS dataset whose first rows all have the label -1, by which TFDS says: missing."""
+    """The splits of a TFDS dataset whose first rows all have the label -1, which means missing in TFDS."""
     from recordspec.statistics.profile import flat_values
     from recordspec.store.scan import FIRST, Scanner
 
@@ -136,7 +136,7 @@ def _unlabelled(files: InputFiles, schema: Schema) -> Iterator[str]:
 
 
 def _notes_of_names(files: InputFiles) -> Iterator[str]:
-    """Notes on columns in the names of folders, and on names of splits."""
+    """Notes on columns in the names of folders, and on the names of splits."""
     columns = dict.fromkeys(
         part.partition("=")[0]
         for path in files.paths[:_MOST_NAMED]
@@ -174,7 +174,7 @@ def _infer_files(
 
 @contextmanager
 def _naming_json(path: Location) -> Iterator[None]:
-    """Adds to an error what other JSON than features.json of TFDS may be."""
+    """Adds a hint to errors of a .json file that is not a features.json of TFDS: what else it may be."""
     try:
         yield
     except (SpecError, StoreError) as error:
@@ -186,7 +186,7 @@ def _naming_json(path: Location) -> Iterator[None]:
 
 
 def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) -> int:
-    """The number of records. Raises RecordError if a file has others than it should have."""
+    """The number of records. Raises RecordError if a file has a different number than expected."""
     from recordspec.statistics.count import count
 
     problems = [
@@ -204,7 +204,9 @@ def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) 
 
 
 def _not_turned_apart(schema: Schema, notes: list[str]) -> Schema:
-    """The schema without turns of one of several images, since a mask beside a photo would stay as it is."""
+    """The schema without turning one of several images, since a mask for a photo would not be turned with
+    it.
+    """
     pictures = [feature.pictures for feature in schema.features if feature.pictures is not None]
     turned = [image for image in pictures if image.is_turned and len(pictures) > 1]
     for image in turned:
@@ -219,7 +221,7 @@ def _not_turned_apart(schema: Schema, notes: list[str]) -> Schema:
 
 
 def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
-    """The schema of a table with images and sounds for columns of their paths, relative to its folder."""
+    """The schema of a table, with images and audio for columns of paths relative to the table's folder."""
     schema, notes = inferred.schema, list(inferred.notes)
     for name, texts in inferred.first_texts.items():
         suffixes = {Path(text).suffix.lower() for text in texts}
@@ -240,7 +242,7 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
         schema = replace(schema, features=features)
         notes += [f"{name}: paths of {kind} files, judged by the first {len(files):,}", *more]
     schema = _not_turned_apart(schema, notes)
-    # a path identifies its row, what is in the file does not
+    # a path identifies its row, but the contents of the file do not
     media = {feature.name for feature in schema.features if feature.value_type.item == "media"}
     kept = {name: why for name, why in inferred.no_inputs.items() if name not in media}
     return replace(inferred, schema=schema, notes=tuple(notes), no_inputs=kept)

@@ -1,4 +1,4 @@
-"""A config that was inferred: it is changed, used and saved in Python."""
+"""An inferred config, which can be changed, used and saved in Python."""
 
 from __future__ import annotations
 
@@ -44,23 +44,24 @@ _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
     re.IGNORECASE,
 )
-# The other shuffle, which a comment names.
+# The alternative shuffle, which a comment in the config mentions.
 _GLOBAL = "or `global: true`, in place of a buffer: all rows, the same batches for any number of workers"
-# The number of texts with their own index in a vector, and of words with one.
+# The number of texts with their own index in a vector; and of words.
 _MOST_TOKENS, _MOST_WORDS = 1000, 20_000
 _IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class InferredConfig(Inferred):
-    """A schema and a config for rows or files, to be used, changed and saved. Each change makes another one.
+    """An inferred schema and config for rows or files, to be used, changed and saved. Each change returns a
+    new object.
 
-    `recordspec.write` takes it for a schema. The other attributes are those of `Inferred`.
+    `recordspec.write` accepts it in place of a schema. The other attributes are those of `Inferred`.
 
     Attributes:
-        files: those that were read; None for rows.
-        given_splits: the splits that the rows, or the files, are in; none if a build divides them.
-        changes: the options that differ from the proposed ones, by section: `write`, `read` and `fit`.
+        files: the files that were read; None for rows.
+        given_splits: the splits of the rows or files; empty if a build divides them.
+        changes: the options that replace proposed ones, by section: `write`, `read` and `fit`.
 
     Example:
         >>> config = rs.infer({"id": [1, 2], "x": [0.5, 1.5], "label": ["a", "b"]}, "letters")
@@ -81,10 +82,10 @@ class InferredConfig(Inferred):
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def with_features(self, features: Mapping[str, Any]) -> InferredConfig:
-        """Returns the config with other features: in the place of those of the same names, or further ones.
+        """Returns the config with features replaced by name, or added.
 
         Args:
-            features: by name, each as YAML has it, a dtype or a mapping of options, or a `Feature`.
+            features: the features by name, each a dtype or a mapping of options, as in YAML, or a `Feature`.
 
         Raises SpecError.
 
@@ -101,9 +102,9 @@ class InferredConfig(Inferred):
         )
 
     def drop(self, *names: str) -> InferredConfig:
-        """Returns the config without these features; a build leaves out what rows have of these names.
+        """Returns the config without the given features. A build ignores the rows' values of these names.
 
-        Raises SpecError for other names.
+        Raises SpecError for unknown names.
 
         Example:
             >>> rs.infer({"a": [1, 2], "b": [3, 4]}).drop("b").left_out
@@ -120,14 +121,14 @@ class InferredConfig(Inferred):
         read: Mapping[str, Any] | None = None,
         fit: Mapping[str, Any] | None = None,
     ) -> InferredConfig:
-        """Returns the config with other options, as a config file has them; the others stay.
+        """Returns the config with the given options, as in a config file; all other options stay.
 
         Args:
-            write: such as `{"splits": {"train": 9, "test": 1}, "key": "id"}`.
-            read: such as `{"batch": 64}`.
-            fit: such as `{"targets": "price"}`, without which the inputs and targets are guesses.
+            write: options such as `{"splits": {"train": 9, "test": 1}, "key": "id"}`.
+            read: options such as `{"batch": 64}`.
+            fit: options such as `{"targets": "price"}`; without them, the inputs and targets are guessed.
 
-        Raises SpecError for invalid ones.
+        Raises SpecError for invalid options.
 
         Example:
             >>> config = rs.infer({"a": [1, 2]}).with_options(read={"batch": 64})
@@ -140,13 +141,13 @@ class InferredConfig(Inferred):
             for section, options in sections.items()
         }
         changed = replace(self, changes={section: some for section, some in changes.items() if some})
-        changed.pipeline("data")  # raises
+        changed.pipeline("data")  # raises the error
         return changed
 
     def pipeline(self, data: str | os.PathLike[str]) -> Pipeline:
         """Returns the pipeline that builds the dataset in the folder `data`, and reads it.
 
-        Raises SpecError for options that do not agree with the features.
+        Raises SpecError for options that contradict the features.
 
         Example:
             >>> pipeline = rs.infer({"a": [1, 2]}).pipeline("data/a")
@@ -170,13 +171,14 @@ class InferredConfig(Inferred):
         """Writes the config and the schema as YAML, for `Pipeline.load` and `recordspec build`.
 
         Args:
-            path: that of the config.
-            schema: that of the schema; by default `digits-schema.yaml` beside `digits.yaml`.
-            data: the folder of the dataset; by default one with the name of the schema beside the config.
+            path: the path of the config.
+            schema: the path of the schema; by default `digits-schema.yaml` beside `digits.yaml`.
+            data: the folder of the dataset; by default a folder with the name of the schema beside the
+                config.
             force: whether existing files are replaced.
 
-        Raises StoreError if a file exists or cannot be written, SpecError for options that do not agree with
-        the features, or a custom kind.
+        Raises StoreError if a file exists or cannot be written, SpecError for options that contradict the
+        features, or for a custom kind.
 
         Example:
             >>> rs.infer({"a": [1, 2]}, "letters").save("letters.yaml", data="data/letters")
@@ -187,7 +189,7 @@ class InferredConfig(Inferred):
 
         place = local(path)
         schema_path = place.with_name(f"{place.stem}-schema.yaml") if schema is None else local(schema)
-        self.pipeline("data" if data is None else data)  # raises
+        self.pipeline("data" if data is None else data)  # raises the error
         texts = {
             schema_path: self.schema.dump(),
             place: config_text(self, schema_path, place, None if data is None else os.fspath(data)),
@@ -197,8 +199,9 @@ class InferredConfig(Inferred):
         write_texts({file: header() + text for file, text in texts.items()}, force=force)
 
     def _sections(self, home: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-        """The sections of the config, whose paths are relative to a folder; and comments on their guesses, by
-        the start of a line."""
+        """The sections of the config, with paths relative to a folder, and comments on guesses, by the
+        start of the line they belong to.
+        """
         write: dict[str, Any] = {}
         files, changes = self.files, self.changes
         if files is not None and "" in files.splits:
@@ -222,7 +225,7 @@ class InferredConfig(Inferred):
         return {"write": write, "read": read, "fit": fit}, comments
 
     def _fit(self, splits: Any) -> tuple[dict[str, Any], FitGuess]:
-        """The section `fit`, and what is guessed of it."""
+        """The section `fit`, and the guess that it contains."""
         options, schema = self.changes.get("fit", {}), self.schema
         targets = options.get("targets")
         guess = guess_fit(schema, self.no_inputs, (targets,) if isinstance(targets, str) else targets)
@@ -236,7 +239,7 @@ class InferredConfig(Inferred):
         inputs = (fit["inputs"],) if isinstance(fit["inputs"], str) else fit["inputs"]
         encode = _encodes(schema, inputs, self.free_text)
         names = self.given_splits or (splits if isinstance(splits, Mapping) else ())
-        if encode and "train" in names and "encode" not in fit:  # which the layers learn from
+        if encode and "train" in names and "encode" not in fit:  # the layers are adapted to the split `train`
             fit["encode"] = encode
         return fit, guess
 
@@ -244,14 +247,14 @@ class InferredConfig(Inferred):
 def with_config(
     inferred: Inferred, files: InputFiles | None = None, given_splits: Iterable[str] = ()
 ) -> InferredConfig:
-    """The config of what was inferred from files, or from rows in these splits."""
+    """The config for a schema that was inferred from files, or from rows in the given splits."""
     known = {option.name: getattr(inferred, option.name) for option in fields(Inferred)}
     names = given_splits if files is None else filter(None, files.splits)
     return InferredConfig(**known, files=files, given_splits=tuple(names))
 
 
 def _plain(value: Any) -> Any:
-    """Options as YAML holds them: also of dataclasses, tuples, paths and NumPy's numbers."""
+    """Options as plain YAML values: converts dataclasses, tuples, paths and NumPy numbers."""
     if is_dataclass(value):
         return to_builtins(value)
     if isinstance(value, Mapping):
@@ -264,7 +267,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_texts(texts: Mapping[Path, str], *, force: bool = False) -> None:
-    """Writes files: all are whole before the first gets its name. Raises StoreError."""
+    """Writes files. All are complete before the first gets its name. Raises StoreError."""
     with ExitStack() as stack:
         for path, text in reversed([*texts.items()]):
             fresh = stack.enter_context(output_file(path, force=force))
@@ -272,9 +275,9 @@ def write_texts(texts: Mapping[Path, str], *, force: bool = False) -> None:
 
 
 def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: str | None = None) -> str:
-    """A config, in YAML, that builds a dataset and trains on it.
+    """A YAML config that builds a dataset and trains on it.
 
-    Predefined splits are kept. The inputs and targets are guesses, which comments explain. Raises SpecError
+    Predefined splits are kept. The inputs and targets are guesses, explained by comments. Raises SpecError
     for a schema of another library, which has no rows.
     """
     home, schema, files = path.parent, inferred.schema, inferred.files
@@ -288,7 +291,7 @@ def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: s
     sections, comments = inferred._sections(home)
     config = {"schema": os.path.relpath(schema_path, home), "data": folder.seen_from(home), **sections}
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
-    if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
+    if any("\n" in name for name in schema.names):  # a comment inside a name would become a part of it
         comments = {}
     else:
         comments |= _comments_of_options(inferred, lines)
@@ -299,13 +302,13 @@ def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: s
 
 
 def _comments_of_options(inferred: Inferred, lines: Sequence[str]) -> dict[str, str]:
-    """Why the source has an option, by the start of its line."""
+    """The reason for each option of the source, by the start of its line."""
     indent = next((line.partition("path:")[0] for line in lines if line.lstrip().startswith("path:")), "")
     return {f"{indent}{option.name}:": show_text(option.reason) for option in inferred.options}
 
 
 def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
-    """The source of a config, whose paths are relative to its folder."""
+    """The source of a config, with paths relative to the config's folder."""
     if files.source in DETECTION:
         from recordspec.inferring.media_features import annotations_of
 
@@ -316,7 +319,7 @@ def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: P
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
     if inferred.options:
-        # copies: YAML would give a list that several sources share an anchor
+        # copies: for a shared list, YAML would write an anchor
         options = {"path": place} | {one.name: deepcopy(one.value) for one in inferred.options}
     elif files.source == "jsonl" and inferred.left_out:
         options = {"path": place, "ignore": [*inferred.left_out]}
@@ -326,7 +329,7 @@ def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: P
 
 
 def _compact(paths: Sequence[Location]) -> tuple[str, ...]:
-    """The paths of files; a pattern for all the shards of one split."""
+    """The paths of files; if they are all the shards of one split, a pattern."""
     first, folder = paths[0], paths[0].parent
     pattern = re.sub(r"-\d{5,}-of-", "-*-of-", first.name)
     if len(paths) > 1 and pattern != first.name and not set("*?[") & set(str(folder) + first.name):
@@ -341,9 +344,9 @@ class FitGuess:
     """The guessed inputs and targets of a model.
 
     Attributes:
-        target: None if there is only one feature, or only text, which no model learns.
-        reason: why this is the target.
-        without: the features that are not inputs, and why; empty if all others are.
+        target: the target; None if there is only one feature, or only text, which no model learns.
+        reason: the reason for the target.
+        without: the features that are not inputs, with the reason; empty if all other features are inputs.
     """
 
     inputs: tuple[str, ...]
@@ -357,9 +360,12 @@ def guess_fit(
     no_inputs: Mapping[str, str] = MappingProxyType({}),
     targets: Sequence[str] | None = None,
 ) -> FitGuess:
-    """Guesses the inputs, and the target, if there are no `targets`: a feature with the name of one, a label
-    first; else a label; else the last feature that has numbers; else the last that is no text, if any. All
-    others are inputs, but for identifiers of rows, by their names, and `no_inputs`, which says why."""
+    """Guesses the inputs, and the target if `targets` is None.
+
+    The target is a feature whose name is common for targets, a label first; else a label; else the last
+    feature with numbers; else the last feature that is no text, if any. All other features are inputs, except
+    identifiers of rows, judged by their names, and `no_inputs`, which has the reasons.
+    """
     features = [feature for _, feature in schema.placed if feature.name not in (targets or ())]
     if len(features) == 1 and not targets:
         (only,) = schema.names
@@ -371,7 +377,7 @@ def guess_fit(
         target, reason = _guess_target([one for one in learnt if one.name not in reasons] or learnt)
     others = [feature for feature in features if feature is not target]
     taken = [other for other in others if other.name not in reasons] or others or features
-    # A feature with a default has a second output: whether there was a value.
+    # A feature with a default has a second output, which tells whether there was a value.
     inputs = [name for one in taken for name in (one.outputs if one.optional else (one.name,))]
     left = {other.name: reasons[other.name] for other in others if other not in taken}
     without = [
@@ -393,8 +399,9 @@ def guess_fit(
 
 
 def _encodes(schema: Schema, names: Iterable[str], free_text: Sequence[str]) -> dict[str, Any]:
-    """The encoding of single values that a model otherwise cannot use, or trains badly on; of free text, that
-    of its words."""
+    """The encoding of single values that a model could not use otherwise, or would learn badly from; for
+    free text, its words.
+    """
     encoded: dict[str, Any] = {}
     for feature in (schema.names[name] for name in names if name in schema.names):
         value_type = feature.value_type
@@ -417,7 +424,7 @@ def _encodes(schema: Schema, names: Iterable[str], free_text: Sequence[str]) -> 
 
 
 def _unlearnt(schema: Schema, names: Iterable[str]) -> str:
-    """What a comment says of inputs that are lists of texts, which no layer but a lookup takes."""
+    """The comment on inputs that are lists of texts, which only a lookup layer takes."""
     types = {name: schema.names[name].value_type for name in names if name in schema.names}
     lists = [name for name, value_type in types.items() if value_type.item == "text" and value_type.shape]
     way = f"{{as: multi_hot, max_tokens: {_MOST_TOKENS}}}"
@@ -442,7 +449,7 @@ def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
 
 
 def _identifies(feature: Feature) -> bool:
-    """Whether a feature is one value that names its row, by its name."""
+    """Whether a feature is a single value that identifies its row, judged by its name."""
     named = _IDENTIFIERS.fullmatch(feature.name)
     scalar = feature.value_type.shape == () and feature.value_type.item in ("int64", "text")
     return bool(named) and scalar and not feature.class_names

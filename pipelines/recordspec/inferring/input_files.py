@@ -1,4 +1,4 @@
-"""The files and folders to infer from: of which format they are, and of which splits."""
+"""Files and folders to infer from: their formats and their splits."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class InputFiles:
     """Files to infer a schema from.
 
     Attributes:
-        source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another library.
-        splits: the files, or the folders of media, by split; under "" without splits.
+        source: the source of a config that reads the files; `tfmd` or `tfds` for a schema of another library.
+        splits: the files, or the folders of media, by split; without splits, under "".
         given: the paths as given, if there are no splits.
         features: the features.json of a TFDS dataset.
         lengths: the expected number of records of each file, if known.
@@ -69,7 +69,7 @@ class InputFiles:
 
     @property
     def name(self) -> str:
-        """The name of their schema: that of the first file, or of its folder if the file names a split."""
+        """The name of the schema: that of the first file, or of its folder if the file names a split."""
         first = self.paths[0]
         names = (first.name, *(folder.name for folder in first.resolve().parents))
         return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
@@ -84,7 +84,9 @@ def _stem(name: str) -> str:
 
 
 def input_files(files: Sequence[str]) -> InputFiles:
-    """Detects the type of files, patterns and folders. Raises StoreError, SpecError if they are not data."""
+    """Detects the type of files, patterns and folders. Raises StoreError, or SpecError if they contain no
+    data.
+    """
     texts = path_list(files)
     paths: list[Location] = []
     for text in texts:
@@ -127,9 +129,10 @@ def _tfds_folder(folder: LocalPath) -> InputFiles:
 
 
 def _contents(folder: LocalPath) -> list[Location]:
-    """The data in a folder: its TFRecords or tables; those of its folders of splits; or itself, of media.
+    """The data in a folder: its TFRecords or tables; the data in its folders of splits; or the folder itself,
+    for media.
 
-    Raises StoreError if it has none.
+    Raises StoreError if there is no data.
     """
     tables = [
         path
@@ -149,7 +152,7 @@ def _contents(folder: LocalPath) -> list[Location]:
     others = _with_data([one for one in folders if one not in splits], splits) if splits else folders
     if splits and not others:
         return [path for split in splits for path in _contents(split)]
-    # one folder of that name with files may be a class
+    # a single folder with the name of a split and files may be a class
     if len(splits) > 1 or any(split.folders() for split in splits):
         raise _beside_splits(others, splits)
     if _media_source(folder) is not None:
@@ -164,25 +167,29 @@ def _contents(folder: LocalPath) -> list[Location]:
 
 
 def _with_data(folders: Sequence[LocalPath], splits: Sequence[LocalPath]) -> list[LocalPath]:
-    """The folders with data such as those of splits have: beside images and sounds, a folder with some."""
+    """The folders with the same type of data as the splits: if the splits have images or audio, folders
+    with some.
+    """
     if any(_media_source(split) is not None for split in splits):
         return [folder for folder in folders if _media_source(folder) is not None]
     return [folder for folder in folders if _has_records(folder)]
 
 
 def _has_records(folder: LocalPath) -> bool:
-    """Whether a folder has TFRecords or tables, also in its folders."""
+    """Whether a folder or its folders contain TFRecords or tables."""
     try:
         return bool(_contents(folder))
-    except (IncompleteError, RecordError):  # it has some
+    except (IncompleteError, RecordError):  # there are some
         return True
     except StoreError:
         folders = [folder / one.name for one in folder.folders()]
-        return any(_has_records(one) for one in folders if not one.is_symlink())  # which may lead back
+        return any(_has_records(one) for one in folders if not one.is_symlink())  # a link may lead back
 
 
 def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordError:
-    """The error for other folders beside those of splits: they would be classes, and the splits too."""
+    """The error for other folders beside the folders of splits: all of them, including the splits, would
+    be classes.
+    """
     names = " and ".join(f"`{split.name}`" for split in splits)
     them = "it" if len(others) == 1 else "them"
     hint = f"move {them} elsewhere; if {names} are classes, write the config by hand"
@@ -224,8 +231,9 @@ def _media_source(folder: Location) -> str | None:
 
 
 def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
-    """The files by split, as named by the files or their folders; all under "" if fewer than two splits are
-    named, or a file names none."""
+    """The files by split, according to the names of the files or their folders. All are under "" if fewer
+    than two splits are named, or a file names none.
+    """
     by_split: dict[str, list[Location]] = {}
     manifests: dict[Location, Manifest | None] = {}
     for path in paths:
@@ -237,7 +245,7 @@ def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
 
 
 def _split_of(path: Location, manifests: dict[Location, Manifest | None]) -> str:
-    """The split of a file: of a shard, as its manifest says; else that in its name, or ""."""
+    """The split of a file: for a shard, from its manifest; else from its name, or ""."""
     if is_shard(path):
         folder = path.parent
         if folder not in manifests:

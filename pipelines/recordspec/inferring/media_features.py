@@ -1,4 +1,4 @@
-"""Features for images and sounds: files of them, paths in tables, folders by class, and annotated images."""
+"""Features for images and audio: files, paths in tables, folders by class, and annotated images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_MEDIA = 1024
 _LARGEST_MEDIUM = 1 << 30
 # The number of classes that a note names.
 _MOST_NAMED = 5
-# The formats that features have, with their `encoding`.
+# The formats of features, by their `encoding`.
 IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
 SOUNDS = {"WAV file": "wav", "FLAC file": "flac", "Ogg file": "ogg", "MP3 file": "mp3"}
 _GREY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B"})
@@ -39,15 +39,15 @@ _GREY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B"})
 def infer_media(
     files: Sequence[Location], classes: Sequence[str], name: str, feature: str, sample: int | None = None
 ) -> Inferred:
-    """A schema for files of images or of sounds, by the headers of at most 1,024 of them.
+    """Infers a schema for files of images or audio, from the headers of at most 1,024 files.
 
     Args:
-        classes: the names of the classes; empty where there are none.
+        classes: the names of the classes; empty if there are none.
         feature: `image` or `audio`, the kind and the name of the feature.
-        sample: how many files to read instead.
+        sample: the number of files to read instead of 1,024.
 
     Raises:
-        RecordError: no feature stores them all; soundfile is missing for sounds.
+        RecordError: no feature stores all files; or soundfile is missing for audio.
     """
     most = min(len(files), sample or MOST_MEDIA)
     some = [files[index * len(files) // most] for index in range(most)]
@@ -60,27 +60,27 @@ def infer_media(
 
 
 def infer_media_files(kind: str, name: str, files: Iterable[Location]) -> tuple[Feature, list[str]]:
-    """Like `infer_medium`, of files."""
+    """`infer_medium` for files."""
     return infer_medium(kind, name, ((str(file), read_bytes(file, _LARGEST_MEDIUM)) for file in files))
 
 
 def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) -> tuple[Feature, list[str]]:
-    """The feature that stores these images or sounds, and notes.
+    """The feature that stores the given images or audio, and notes.
 
     Args:
         kind: `image` or `audio`.
-        name: of the feature.
-        contents: files, each with what messages call it.
+        name: the name of the feature.
+        contents: the bytes of files, each with its name in messages.
 
     Raises:
-        RecordError: no feature stores them all; soundfile is missing for sounds.
+        RecordError: no feature stores all files; or soundfile is missing for audio.
     """
     media, notes, others = list[tuple[str, MediaInfo]](), list[str](), list[Problem]()
     for where, data in contents:
         form = type_name(data) or ""
         info = media_info(data, form)
         if info is None and kind == "audio":
-            sounds.soundfile("the sample rates of sounds")  # a plain WAV file does not need it
+            sounds.soundfile("the sample rates of sounds")  # not needed for a plain WAV file
         if info is None or info.takers is None:
             problem = images.size_problem(data) if kind == "image" else None
             is_damaged = form in MEDIA and form.endswith(" image") == (kind == "image")
@@ -107,7 +107,9 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
 
 
 def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict[str, Any]:
-    """The options of a feature that stores all images: unchanged, or else as JPEG if half of them are."""
+    """The options of a feature that stores all images: unchanged, or re-encoded as JPEG if half of them
+    are JPEG, else as PNG.
+    """
     infos = [_upright(info) for _, info in media]
     forms, modes = {info.form for info in infos}, {info.mode for info in infos}
     photos = sum(info.form == "JPEG image" for info in infos)
@@ -126,7 +128,7 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         del unchanged["kind"]
         return unchanged | turned | ({"convert": True} if misnamed else {})
     encoding = "jpeg" if 2 * photos >= len(infos) else "png"
-    # numbers of 32 bits, whose range is not known, are stored as they are, or refused if they are too large
+    # 32-bit numbers, whose range is unknown, are stored unchanged; numbers that are too large are refused
     kept = {"RGBA" if info.is_transparent else "I;16" if info.mode == "I" else info.mode for info in infos}
     form = images.lossless(kept)
     text = f"{_listed(forms)} of modes {', '.join(sorted(modes))}, stored as "
@@ -146,7 +148,7 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
 
 
 def _upright(info: MediaInfo) -> MediaInfo:
-    """An image with its measures as it is shown."""
+    """An image with its width and height as displayed."""
     if info.orientation < 5:
         return info
     return replace(info, measures={"width": info.measures["height"], "height": info.measures["width"]})
@@ -160,13 +162,14 @@ def _listed(forms: Iterable[str]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of these names, and how many more there are."""
+    """The first of the names, and the number of remaining ones."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
 
 def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict[str, Any]:
-    """The options of a feature that stores all sounds: unchanged, or else converted to what most of them
-    are."""
+    """The options of a feature that stores all audio: unchanged, or converted to the most frequent rate
+    and channels.
+    """
     infos = [info for _, info in media]
     forms = {info.form for info in infos}
     misnamed = [
@@ -195,7 +198,7 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
 
 
 def media_options(form: str, media: list[MediaInfo]) -> dict[str, Any] | None:
-    """The kind and the options that decode all media that are not damaged; None if there are none."""
+    """The kind and the options that decode all media that are not corrupt; None if there are none."""
     takers = [medium.takers for medium in media if medium.takers is not None]
     common = frozenset.intersection(*takers) if takers else frozenset()
     if not common:
@@ -211,13 +214,13 @@ def media_options(form: str, media: list[MediaInfo]) -> dict[str, Any] | None:
 
 
 def _common(measures: Iterable[float]) -> int | None:
-    """The measure that all media have; None if they differ."""
+    """The measure that all media share; None if they differ."""
     different = set(measures)
     return int(different.pop()) if len(different) == 1 else None
 
 
 def infer_annotated(files: InputFiles, name: str, sample: int | None) -> Inferred:
-    """A schema for annotated images: with their boxes, and the labels of these."""
+    """Infers a schema for annotated images, with their boxes and the labels of the boxes."""
     from recordspec.writing.sources.detection import exceeds
 
     for split, paths in files.splits.items():
@@ -254,8 +257,9 @@ def _annotated(source: str, **options: Any) -> Coco | PascalVoc:
 
 
 def annotations_of(files: InputFiles, path: Location) -> dict[str, Any]:
-    """The options of the source of annotated images. Raises StoreError if the images are in no folder beside
-    the annotations."""
+    """The options of the source of annotated images. Raises StoreError if no folder beside the
+    annotations has the images.
+    """
     from recordspec.writing.sources.detection import exceeds
 
     source = _annotated(files.source, annotations=str(path))
@@ -284,7 +288,7 @@ def _folder_names(folder: Location) -> list[str]:
 
 
 def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
-    """A schema for folders of media; the names of their subfolders are the classes."""
+    """Infers a schema for folders of media. The names of their subfolders are the classes."""
     for split, paths in files.splits.items():
         if len(paths) > 1:
             expected = f"one folder{f' of {split}' if split else ''}, which has a folder for each class"
@@ -313,7 +317,7 @@ def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
 
 
 def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
-    """Notes on what is left out beside the folders of splits, where the folder of these was given."""
+    """Notes on files and folders that are ignored because they are beside folders of splits."""
     places = {location(one) for one in files.given}
     for home in dict.fromkeys(path.parent for path in files.paths if path.parent in places):
         splits = [path for path in files.paths if path.parent == home]
@@ -328,7 +332,7 @@ def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
 
 
 def _folders_in_classes(folders: Sequence[MediaFolder]) -> Iterator[str]:
-    """A note on folders in those of the classes, whose names no feature has."""
+    """A note on folders within the folders of classes, whose names are in no feature."""
     inner: dict[str, set[str]] = {}
     for folder in folders:
         for file in folder.files:
@@ -345,7 +349,7 @@ def _folders_in_classes(folders: Sequence[MediaFolder]) -> Iterator[str]:
 
 
 def _named(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
+    """The first names, and the number of remaining ones."""
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
 
@@ -353,7 +357,7 @@ def _named(names: Sequence[str]) -> str:
 def _partial_classes(
     splits: Iterable[str], folders: Sequence[MediaFolder], classes: Iterable[str]
 ) -> Iterator[str]:
-    """Notes on classes that not all splits have."""
+    """Notes on classes that are missing in some splits."""
     classes_of = {split: set(folder.classes) for split, folder in zip(splits, folders, strict=True)}
     alike: dict[tuple[str, ...], list[str]] = {}
     for class_name in classes:
@@ -366,7 +370,7 @@ def _partial_classes(
 
 
 def _classes_that_look_alike(classes: Sequence[str]) -> Iterator[str]:
-    """Notes on classes whose names differ in the form of their accents alone, as macOS may write them."""
+    """Notes on classes whose names differ only in the Unicode form of their accents, as written by macOS."""
     for shown, count in Counter(unicodedata.normalize("NFC", one) for one in classes).items():
         if count > 1:
             what = f"{count} classes that read `{shown}`, with accents in different forms of Unicode"

@@ -1,4 +1,4 @@
-"""Proposes the options of a CSV source, by the cells of all columns, where these allow one reading alone."""
+"""Proposes options for a CSV source from the cells of all columns, if the cells allow only one reading."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recordspec.schema.inferred import ProposedOption
 from recordspec.wire.arrays import buffer_of, byte_table, sizes_of, to_numpy, truth_array
 from recordspec.writing.sources.notation import DateFormat, Notation
 
-# What people write for a missing value. Whether it means one, the user says.
+# Common texts for a missing value. The user decides whether they mean that.
 _WORDS = (
     "NA",
     "N/A",
@@ -41,31 +41,33 @@ _NUMBERS = (_PLAIN,) + tuple(
     for decimal, thousands in product(".,", _SEPARATORS)
     if decimal != thousands and (decimal, thousands) != (".", "")
 )
-# A date with points begins with the day; with others, the day or the month.
+# A date with points begins with the day; other dates begin with the day or the month.
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _DATES = tuple(f"{day}{time}" for day, time in product(_DAYS, _TIMES))
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?$"
-# Cells that are looked at first: most forms end here.
+# Cells that are checked first: most formats are ruled out here.
 _FIRST = 100
 _POINT = byte_table(".")
-# The bytes of numbers, and those of dates: most columns of text have others, which is seen without a regex.
+# The bytes of numbers, and of dates. Most columns of text contain other bytes, which is found without a
+# regex.
 _OF_NUMBERS = byte_table("+-.,0123456789'\u2019 \u00a0\u202f%EeNAnaIFifTYty")
 _OF_DATES = byte_table("./-0123456789: TAaPpMm")
 
 
 @dataclass
 class CellForms:
-    """In which notations the cells of a column are, so far.
+    """The possible notations of a column's cells so far.
 
     Attributes:
         cells: the number of cells that are not empty.
-        words: how many are each of `_WORDS`; of texts, only if `add_words` was called for all.
-        numbers: the notations that read all others as numbers.
-        dates: the forms of dates that all others have.
-        is_iso: whether all others are dates of ISO 8601.
-        marks: how many have `,`, `.` and so on, if they may be numbers.
-        examples: the first of these, by its mark; and a date, as "date".
+        words: the number of cells for each of `_WORDS`; in columns of text, only if `add_words` was called
+            for all cells.
+        numbers: the notations that read all other cells as numbers.
+        dates: the formats in which all other cells are dates.
+        is_iso: whether all other cells are ISO 8601 dates.
+        marks: the number of cells with `,`, `.` and so on, if the cells may be numbers.
+        examples: the first cell with each mark; and a date, as "date".
     """
 
     cells: int = 0
@@ -77,7 +79,7 @@ class CellForms:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, filled: Any, *, are_plain: bool) -> None:
-        """Adds cells that are not empty; `are_plain` if these, and all before, are numbers as `1234.5`."""
+        """Adds cells that are not empty; `are_plain` if all cells so far are numbers like `1234.5`."""
         from pyarrow import compute
 
         self.cells += len(filled)
@@ -94,7 +96,7 @@ class CellForms:
             self._add_dates(filled)
 
     def add_words(self, filled: Any) -> Any:
-        """Adds the words among cells, and returns which these are."""
+        """Adds the words among cells. Returns a mask of the words."""
         from pyarrow import compute
 
         is_word = compute.is_in(filled, value_set=arrow().array(_WORDS, filled.type))
@@ -133,32 +135,32 @@ class CellForms:
 
     @property
     def are_texts(self) -> bool:
-        """Whether some cells are neither numbers nor dates; then later ones are not looked at."""
+        """Whether some cells are neither numbers nor dates; if so, later cells are not checked."""
         return not (self.numbers or self.dates or self.is_iso)
 
     @property
     def others(self) -> int:
-        """The number of cells that are none of `_WORDS`."""
+        """The number of cells that are not in `_WORDS`."""
         return self.cells - self.words.total()
 
     @property
     def are_numbers(self) -> bool:
-        """Whether some notation reads all cells as numbers."""
+        """Whether some notation reads all cells as numbers, except words."""
         return bool(self.others and self.numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProposedNotation:
-    """What is proposed for the columns of a file.
+    """The proposed options for the columns of a file.
 
     Attributes:
-        options: those of the source.
-        numbers: how numbers are written.
-        columns: the columns of numbers that it reads.
-        dates: the form of the dates of a column, where that is not ISO 8601.
-        missing: the words for missing values, by column, of each column that has any.
-        notes: on columns that an option would read, if it were known which.
-        explained: these columns.
+        options: the options of the source.
+        numbers: the notation of numbers.
+        columns: the columns of numbers that the notation reads.
+        dates: the date format by column, unless it is ISO 8601.
+        missing: the words for missing values, by column, for columns with such words.
+        notes: notes on columns that an option would read if the choice were known.
+        explained: the columns of these notes.
     """
 
     options: tuple[ProposedOption, ...]
@@ -170,12 +172,12 @@ class ProposedNotation:
     explained: frozenset[str]
 
     def plain(self, name: str, column: Any) -> Any:
-        """A column of text as a build without options would need it."""
+        """A column of text, converted to the form that a build without options would read."""
         pyarrow = arrow()
         notation = replace(self.numbers, missing=self.missing.get(name, ()))
         is_gap = notation.are_missing(column)
         if name in self.columns or name in self.dates:
-            is_gap |= sizes_of(column) == 0  # in quotes
+            is_gap |= sizes_of(column) == 0  # quoted empty cells
         values = column.filter(truth_array(~is_gap))
         if name in self.columns:
             values, _ = notation.plain_numbers(values)
@@ -186,12 +188,12 @@ class ProposedNotation:
 
 
 def have_words(forms: Mapping[str, CellForms]) -> bool:
-    """Whether some columns of numbers or dates have words for missing values."""
+    """Whether any column of numbers or dates contains words for missing values."""
     return any(form.words for form in forms.values() if form.others and not form.are_texts)
 
 
 def propose(forms: Mapping[str, CellForms]) -> ProposedNotation:
-    """The options for the columns of a file."""
+    """Proposes options for the columns of a file."""
     numeric = {name: form for name, form in forms.items() if form.are_numbers}
     numbers, notes, explained = _numbers(numeric)
     columns = {name: form for name, form in numeric.items() if numbers in form.numbers}
@@ -234,8 +236,9 @@ def propose(forms: Mapping[str, CellForms]) -> ProposedNotation:
 
 
 def _numbers(numeric: Mapping[str, CellForms]) -> tuple[Notation, list[str], set[str]]:
-    """The notation that reads the numbers of all columns, if there is exactly one; else `_PLAIN`, with notes,
-    and the columns that they tell about."""
+    """The notation that reads the numbers of all columns, if there is exactly one; else `_PLAIN`. Also
+    returns notes, and the columns that they explain.
+    """
     common = [
         notation for notation in _NUMBERS if all(notation in forms.numbers for forms in numeric.values())
     ]
@@ -267,7 +270,7 @@ def _numbers(numeric: Mapping[str, CellForms]) -> tuple[Notation, list[str], set
 
 
 def _needed(notation: Notation, marks: Mapping[str, int]) -> Notation:
-    """A notation without what no cell has."""
+    """The notation without separators that no cell has."""
     thousands = notation.thousands if marks.get(notation.thousands) else ""
     comma = notation.decimal == "," and (marks.get(",") or thousands == ".")
     return replace(notation, decimal="," if comma else ".", thousands=thousands)
@@ -305,7 +308,7 @@ def _number_option(name: str, value: Any, mark: str, numeric: Mapping[str, CellF
 
 
 def _dates(forms: Mapping[str, CellForms]) -> tuple[dict[str, str], list[str]]:
-    """The form of the dates of each column that has one; and notes on those that may have several."""
+    """The date format of each column with exactly one; and notes on columns with several possible formats."""
     dated = {name: form for name, form in forms.items() if form.others and form.dates}
     certain = {name: form.dates[0] for name, form in dated.items() if len(form.dates) == 1}
     dates, notes = {}, []

@@ -1,4 +1,4 @@
-"""A schema for TFRecords, inferred from their records."""
+"""Infers a schema for TFRecords from their records."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def infer_records(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Inferred:
-    """A schema that reads these TFRecords.
+    """Infers a schema that reads the given TFRecords.
 
     Args:
         name: the name of the schema.
-        sample: how many records of each file to read, from its start; None for all. Features that only other
-            records have are then missing from the schema.
+        sample: the number of records to read from the start of each file; None for all. The schema then lacks
+            features that only later records have.
         jobs: the number of threads; None for one per processor.
 
     Raises:
-        StoreError: there are no such files.
-        RecordError: a record is damaged, or none has any features.
+        StoreError: the files do not exist.
+        RecordError: a record is corrupt, or no record has any features.
     """
     scanner = Scanner.of_rows(files)
     progress = progress or Progress(show=False)
@@ -101,7 +101,7 @@ def infer_records(
 def _profiled(
     scanner: Scanner, sample: int | None, threads: int | None, progress: Progress
 ) -> _RecordProfile:
-    """What is in records, read once."""
+    """Profiles the records of files, in one pass."""
 
     def decoded(
         batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows
@@ -123,7 +123,9 @@ def _profiled(
 
 
 def _once(tally: Profile) -> list[Problem]:
-    """The problems of records; of records that are all of one other type, the first, with their number."""
+    """The problems of unreadable records. If all are alike and of another message type, only the first
+    problem, with their number.
+    """
     first, *others = tally.problems
     alike = all((other.expected, other.hint) == (first.expected, first.hint) for other in others)
     if not others or not first.hint or not alike:
@@ -132,7 +134,7 @@ def _once(tally: Profile) -> list[Problem]:
 
 
 def _with_boxes(features: list[Feature], tally: _RecordProfile, notes: list[str]) -> Iterator[Feature]:
-    """The features, with one box in place of four lists that are named like its sides."""
+    """The features, with a box feature in place of four lists that are named like its sides."""
     keys = {feature.stored for feature in features}
     for feature in features:
         folder, _, side = feature.stored.rpartition("/")
@@ -151,7 +153,9 @@ def _with_boxes(features: list[Feature], tally: _RecordProfile, notes: list[str]
 def _box_format(
     lengths: Sequence[Mapping[int, int]], sides: Sequence[_KeyValues | None]
 ) -> Literal["yxyx", "rel_yxyx"] | None:
-    """The format of boxes whose sides are stored in lists of these lengths; None if that is impossible."""
+    """The format of boxes whose sides are stored in lists of the given lengths; None if they cannot be
+    boxes.
+    """
     different = {tuple(sorted((size, many) for size, many in times.items() if size)) for times in lengths}
     numbers = [side.numbers for side in sides if side is not None and side.numbers.finite]
     if len(numbers) < len(sides) or len(different) > 1 or any(one.low < 0 for one in numbers):
@@ -162,7 +166,7 @@ def _box_format(
 def _are_lists(scanner: Scanner) -> bool:
     """Whether the first record is an ExampleListWithContext."""
     batch = next(scanner.first(1), None)
-    if batch is None or not batch.rows.decode(None).broken:  # as of others, which need no protobuf
+    if batch is None or not batch.rows.decode(None).broken:  # other messages need no protobuf
         return False
     return list_with_context(batch.data(0)) is not None
 
@@ -196,7 +200,7 @@ def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]
 
 
 def _evidence(tally: _RecordProfile) -> Iterator[Evidence]:
-    """The evidence of each key. A feature list whose key is taken gets another name."""
+    """The evidence for each key. A feature list whose key is also a context key gets another name."""
     names = {key for sequence, key in tally.features if not sequence}
     for (sequence, key), tallied in sorted(tally.features.items()):
         name = key
@@ -220,7 +224,7 @@ def _evidence(tally: _RecordProfile) -> Iterator[Evidence]:
 def _evidence_of_values(
     counted: FeatureCounts, values: Mapping[Kind, _KeyValues], missing: int, sequence: bool
 ) -> dict[str, Any]:
-    """The evidence of dtype, shape and values."""
+    """The evidence on the dtype, the shape and the values."""
     kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
     if len(kinds) != 1:
         lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)
@@ -231,7 +235,7 @@ def _evidence_of_values(
         "dtype": TF_DTYPES[kind],
         "shape": (counted.lengths.high,) if same else (None,),
     }
-    # A default replaces a key that records lack, but neither an empty list nor an image.
+    # A default can replace a key that records lack, but neither an empty list nor an image.
     is_text = kind in values and values[kind].is_text
     has_default = not counted.empty and not sequence and (kind != "bytes" or is_text)
     if evidence["shape"] == (1,) and (not missing or has_default):
@@ -244,8 +248,8 @@ class _KeyValues(ValueProfile):
     """The values of one kind under a key.
 
     Attributes:
-        count: their number.
-        sizes, forms: of strings.
+        count: the number of values.
+        sizes, forms: the sizes and the content types of strings.
     """
 
     count: int = 0
@@ -254,11 +258,11 @@ class _KeyValues(ValueProfile):
 
     @property
     def is_text(self) -> bool:
-        """Whether these are strings, and all of them are text."""
+        """Whether the values are strings, and all of them are text."""
         return self.sizes.count > 0 and self.forms.counts.keys() <= {TEXT, EMPTY}
 
     def add(self, kind: Kind, values: Any) -> None:
-        """Adds values, at least one: numbers of NumPy, or strings of Arrow."""
+        """Adds at least one value: NumPy numbers, or Arrow strings."""
         self.count += len(values)
         if kind == "float32":
             self.numbers.add(values)
@@ -275,7 +279,7 @@ class _KeyValues(ValueProfile):
             self.texts.add(texts)
 
     def evidence(self, kind: Kind, missing: int) -> dict[str, Any]:
-        """The evidence of single values: some rows lack one."""
+        """The evidence on single values; `missing` rows have none."""
         if kind == "float32":
             return {"finite": self.numbers.finite}
         if kind == "int64":
@@ -299,10 +303,10 @@ class _KeyValues(ValueProfile):
 
 
 class _RecordProfile(Profile):
-    """What is in records.
+    """A profile of records.
 
     Attributes:
-        values: those of each key, by kind.
+        values: the values of each key, by kind.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Rules that infer a feature from evidence about values, of records and of tables."""
+"""Rules that infer a feature from evidence on its values, in records and in tables."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from recordspec.schema.features.var_len import VariableLen
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.schema import Schema
 
-# No more distinct values are classes.
+# The largest number of distinct values that may be classes.
 MAX_CLASSES = 1000
-# Without a name that says so, values are classes only if they are few, and frequent on average.
+# If the name does not suggest a label, values are classes only if they are few, and frequent on average.
 _MAX_UNNAMED_CLASSES = 20
 _ROWS_PER_CLASS = 10
 _CLASS_NAMES = re.compile(
     r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|y)($|[/_.-])", re.IGNORECASE
 )
-# Fewer rows than this may differ by chance; a text of more characters than this is no name.
+# With fewer rows, values may differ by chance; a text with more characters is not a name.
 LEAST_ROWS = 20
 LONGEST_NAME = 64
 _FREE_TEXT = (
@@ -45,36 +45,36 @@ _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The evidence about the values of one key or column.
+    """The evidence on the values of one key or column.
 
     Attributes:
         name: the name of the feature.
-        key: the stored key, where it differs.
+        key: the stored key, if it differs from the name.
         rows: the number of rows (of a feature list: steps) that can have a value.
-        missing: the number of these without a value.
+        missing: the number of such rows without a value.
         type_name: the name of the values in messages.
-        dtype: the smallest dtype that holds all values: bool, int64, uint64, float32, float64 or string; None
-            if there are no values, or if no feature can hold them.
+        dtype: the smallest dtype that represents all values: bool, int64, uint64, float32, float64 or string;
+            None if there are no values, or if no feature can store them.
         shape: the shape of each value; None for a size that varies.
-        stored: whether records hold the values, so that the feature must read them unchanged. A feature may
-            store the values of a table in another way: text as the index of a class, a missing value as a
-            default.
+        stored: whether the values are stored in records, so that the feature must read them unchanged. The
+            values of a table may be stored in another form: text as the index of a class, a missing value as
+            a default.
         is_text: whether all strings are UTF-8.
-        may_be_string: whether numbers may be stored as strings, as they are in a CSV file.
+        may_be_string: whether numbers may be stored as strings, as in a CSV file.
         date: the coarsest unit of dates and times.
         values: the distinct values, if they are at most `MAX_CLASSES` integers or texts.
-        class_names: the names of classes whose indices these are, if known.
-        order: all the classes of ordered categories, in their order.
+        class_names: the names of the classes, if the values are indices and the names are known.
+        order: the classes of ordered categories, in their order.
         media: the common format of all strings, such as `PNG image`.
-        media_options: the kind and the options that decode them; None if there are none.
+        media_options: the kind and the options that decode the media; None if there are none.
         sequence: whether this is a feature list of a SequenceExample.
         absent: the number of records that lack the feature list.
-        too_large_for: the first choice of a dtype, if it does not hold all numbers.
-        rounded: an integer that float32 does not hold, if any.
+        too_large_for: the first choice of a dtype, if it cannot represent all numbers.
+        rounded: an integer that float32 cannot represent, if any.
         finite: whether no number is NaN or infinite.
-        identifies: whether each row has a different word, if these are texts.
-        free_text: whether these are texts of several words, mostly different.
-        notes: other notes.
+        identifies: whether the values are texts, and each row has a different word.
+        free_text: whether the values are texts of several words, mostly different.
+        notes: further notes.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Evidence:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there are no values, or empty ones alone."""
+        """Whether there are no values, or only empty ones."""
         return self.dtype is None and self.missing == self.rows
 
     @property
@@ -117,7 +117,9 @@ class Evidence:
 
 
 def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feature | None]], list[str]]:
-    """The features that hold the values, if any, and notes: on what is left out, lost or guessed."""
+    """The feature that stores the values of each evidence, if any, and notes on omitted, lost or guessed
+    values.
+    """
     tallied = _with_members(list(tallied))
     names = {evidence.name for evidence in tallied}
     features, notes = [], []
@@ -129,8 +131,11 @@ def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Fe
 
 
 def _with_members(tallied: list[Evidence]) -> list[Evidence]:
-    """The evidence without that of objects that begin later: where all are missing or empty, Arrow has a
-    column of nothing, beside those of the members in later rows. An empty list has no item of a member."""
+    """Drops the evidence of object columns without values in early batches.
+
+    Arrow infers the type null for such a column, beside the columns of the members in later batches. If the
+    column has (empty) lists, the lists of its members vary in size, since an empty list has no items.
+    """
     members = {
         column.name: [one.name for one in tallied if one.name.startswith(f"{column.name}.")]
         for column in tallied
@@ -152,7 +157,7 @@ def _with_members(tallied: list[Evidence]) -> list[Evidence]:
 def inferred_schema(
     schema: Schema, features: Sequence[tuple[Evidence, Feature | None]], notes: Iterable[str], rows: int
 ) -> Inferred:
-    """A schema of these features, with what the evidence tells of them: what `infer_features` returned."""
+    """A schema of the features returned by `infer_features`, with the conclusions from their evidence."""
     return Inferred(
         schema=schema,
         notes=tuple(notes),
@@ -175,8 +180,11 @@ def _no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str,
 
 
 def notes_of_free_text(rows: int, values: int, distinct: int | None) -> tuple[str, ...]:
-    """The notes of texts of which some have several words, if they are mostly different: `distinct` is the
-    number of distinct ones among `values`, None for more than `MAX_CLASSES`. Other rows have no text."""
+    """Notes on texts of which some have several words, if the texts are mostly different.
+
+    `distinct` is the number of distinct texts among `values`, None for more than `MAX_CLASSES`. The rest of
+    the rows have no text.
+    """
     many = distinct is None or distinct > MAX_CLASSES or 2 * distinct > values
     return _FREE_TEXT[: 1 + (values < rows)] if many and rows >= LEAST_ROWS else ()
 
@@ -199,7 +207,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
     guesses: list[str] = []
     feature = _feature(evidence, guesses)
     if feature is not None and feature.value_type.item != "text":
-        # An empty text shows that the value is missing, a number does not.
+        # An empty text is recognized as missing, a number is not.
         feature = feature.indicating(f"{feature.name}_missing" not in names)
     if feature is not None and evidence.absent:
         feature = replace(feature, missing="empty")
@@ -234,7 +242,7 @@ def _reason(evidence: Evidence) -> str:
 
 
 def _losses(evidence: Evidence, feature: Feature) -> list[str]:
-    """Notes what the feature loses of the values, and why it does not have the first dtype."""
+    """Notes on values that the feature rounds or loses, and on a dtype other than the first choice."""
     notes = []
     dtype = feature.value_type.item if feature.value_type.is_number else "string"
     if dtype == "float32" and evidence.rounded is not None:
@@ -258,7 +266,7 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
         "description": evidence.share_missing if evidence.missing else "",
     }
     if evidence.class_names and not (evidence.missing and evidence.shape != (None,)):
-        # other labels have no default, so the names are text
+        # labels of a fixed shape have no default, so that the names are stored as text
         return Label(names=evidence.class_names, shape=evidence.shape, **_lists(evidence, named))
     if evidence.class_names:
         return _fixed(evidence, "string", named)
@@ -270,12 +278,12 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
 
 
 def _lists(evidence: Evidence, named: dict[str, Any]) -> dict[str, Any]:
-    """The options of a feature of lists: a row of a table that lacks one has an empty one."""
+    """The options of a list feature: for a table's row without a list, it stores an empty list."""
     return named | ({"missing": "empty"} if evidence.missing and not evidence.stored else {})
 
 
 def _listed(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature | None:
-    """The feature that holds lists of different lengths."""
+    """The feature that stores lists of different lengths."""
     dtype, shape = str(evidence.dtype), evidence.shape
     levels = next((at for at, size in enumerate(shape) if size is not None), len(shape))
     if None in shape[levels:] or (dtype not in STORAGE and (evidence.missing or levels > 1)):
@@ -313,7 +321,7 @@ def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Fe
 
 def _fixed(evidence: Evidence, dtype: str, named: dict[str, Any]) -> Feature:
     if dtype not in STORAGE:
-        encoding: Any = "raw" if evidence.shape else None  # one `decode_raw` reads a batch of them
+        encoding: Any = "raw" if evidence.shape else None  # a single `decode_raw` reads a batch
         return AnyTensor(dtype=dtype, shape=evidence.shape, encoding=encoding, **named)
     if not evidence.sequence:
         default = np.full(static(evidence.shape), _DEFAULTS[dtype]).tolist() if evidence.missing else None
@@ -336,7 +344,7 @@ def _medium(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Fe
 
 
 def _class_names(evidence: Evidence, dtype: str, guesses: list[str]) -> tuple[str, ...]:
-    """The names of classes, if the values are classes: of integers their digits."""
+    """The names of classes, if the values are classes; for integers, their digits."""
     if dtype == "int64":
         return _integer_classes(evidence, guesses)
     if evidence.order and dtype == "string" and "" not in evidence.order:
@@ -349,7 +357,7 @@ def _class_names(evidence: Evidence, dtype: str, guesses: list[str]) -> tuple[st
 
 
 def _integer_classes(evidence: Evidence, guesses: list[str]) -> tuple[str, ...]:
-    """Integers from 0 on are classes only if the name says so: they may be counts."""
+    """The classes for integers from 0 on, only if the name suggests a label: they may be counts."""
     values = evidence.values
     if not values or min(values) != 0 or not 1 <= (high := max(values)) < MAX_CLASSES:
         return ()

@@ -1,4 +1,4 @@
-"""A schema for rows of tables, in files or in memory, inferred from the types of columns and their values."""
+"""Infers a schema for tables, in files or in memory, from the types of columns and their values."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.rows import DictRows, not_a_mapping
 from recordspec.writing.sources.text_files import UTF8, uncompressed_name
 
-# The suffixes of CSV files, with their delimiters, and of JSON lines.
+# The suffixes of CSV files, with their delimiters, and of JSON Lines files.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
-# Other delimiters of files that are called CSV.
+# Other delimiters in files with the suffix of CSV.
 _OTHER_DELIMITERS = ";\t|"
-# The first bytes of UTF-16; and the encoding of most other text that is not UTF-8.
+# The first bytes of UTF-16; and the most likely encoding of other text that is invalid UTF-8.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LIKELY = "windows-1252"
-# Its characters that are text, but not seen in a message.
+# Characters of that encoding that are text, but invisible in a message.
 _UNSEEN = {"\u00a0": "a space that does not break a line", "\u00ad": "a soft hyphen"}
 _BATCH_ROWS = 1 << 16
 
@@ -56,10 +56,10 @@ _BATCH_ROWS = 1 << 16
 def infer_table(
     paths: Sequence[Location], name: str, sample: int | None = None, progress: Progress | None = None
 ) -> Inferred:
-    """A schema for the first `sample` rows of each of these CSV, JSONL or Parquet files, or for all.
+    """Infers a schema from the first `sample` rows of each CSV, JSONL or Parquet file, or from all rows.
 
     Raises RecordError for a file that cannot be read, or has no values; SpecError for two columns of one
-    name, and for files of different columns; MissingExtra without pyarrow.
+    name, and for files with different columns; MissingExtra without pyarrow.
     """
     suffix, progress = table_suffix(paths[0]), progress or Progress(show=False)
     if suffix in DELIMITERS:
@@ -73,7 +73,7 @@ def infer_table(
 
 
 def _infer_csv(paths: Sequence[Location], name: str, sample: int | None, progress: Progress) -> Inferred:
-    """A schema for CSV files, in UTF-8 or in another encoding that is likely."""
+    """Infers a schema for CSV files, in UTF-8 or in the most likely other encoding."""
     if paths[0].read_start(2) in _UTF16:
         reason = "by the first bytes of the file"
         encoding = ProposedOption(name="encoding", value="utf-16", reason=reason)
@@ -91,7 +91,9 @@ def _infer_csv(paths: Sequence[Location], name: str, sample: int | None, progres
 
 
 def _likely_encoding(problem: Problem) -> ProposedOption | None:
-    """The encoding of text that is not UTF-8; None for another problem, and for bytes that are no text."""
+    """The likely encoding of text that is invalid UTF-8; None for another problem, and for bytes that are
+    no text.
+    """
     byte = re.fullmatch("the byte 0x(..)", problem.got)
     if problem.expected != UTF8 or byte is None:
         return None
@@ -114,7 +116,7 @@ def _infer_encoded(
     progress: Progress,
     encoding: ProposedOption | None = None,
 ) -> Inferred:
-    """A schema for CSV files in this encoding, or in UTF-8."""
+    """Infers a schema for CSV files in the given encoding, or in UTF-8."""
     options = [] if encoding is None else [encoding]
     decoding = {option.name: option.value for option in options}
     delimiter = delimiter_of(paths[0], **decoding)
@@ -159,7 +161,7 @@ def _infer_encoded(
 
 
 def _doubts(header: Sequence[str], several_lines: int) -> Iterator[str]:
-    """Notes on a header, or on quotes, that may mean something else."""
+    """Notes on a header, or on quotes, that may have another meaning."""
     numbers = [name for name in header if _is_number(name)]
     if numbers:
         yield (
@@ -187,7 +189,7 @@ def _is_number(name: str) -> bool:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first of some names, and how many more there are."""
+    """The first names, and the number of remaining ones."""
     first, *others = names
     return f"{first} (and {len(others):,} more)" if others else first
 
@@ -205,7 +207,7 @@ def _yaml(option: ProposedOption) -> str:
 
 
 class _TextWords:
-    """Adds the words for missing values in columns of text, which count only where others have them."""
+    """Counts words for missing values in columns of text, which matter only if other columns have them."""
 
     def __init__(self, forms: Mapping[str, CellForms]) -> None:
         self._texts = {name: one for name, one in forms.items() if one.are_texts}
@@ -226,7 +228,7 @@ def _add_files(
     sample: int | None,
     progress: Progress,
 ) -> None:
-    """Adds the first `sample` rows of each file, or all."""
+    """Adds the first `sample` rows of each file, or all rows, to a table."""
     progress.begin("reading", None)
     first: Mapping[str, Any] = {}
     for path in paths:
@@ -244,14 +246,15 @@ def _add_files(
 
 
 def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
-    """A schema for the first `sample` rows in memory, or for all: what `source_of` takes.
+    """Infers a schema from the first `sample` rows in memory, or from all; takes the rows that `source_of`
+    takes.
 
     Raises SpecError for other values, RecordError if there are no values.
     """
     table = _Table(where="rows", by_length=True)
     splits = data.values() if is_hugging_face(data) and isinstance(data, Mapping) else (data,)
     for rows in splits:
-        source = source_of(rows)  # it refuses others
+        source = source_of(rows)  # refuses other values
         table.keeps_objects = isinstance(source, HuggingFaceRows | HuggingFaceExamples | Arrays)
         if isinstance(source, HuggingFaceRows | HuggingFaceExamples | TableRows):
             table.add_class_names(source.class_names)
@@ -267,8 +270,8 @@ def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
     return table.inferred(name)
 
 
-# The values of columns, by name, and the number of rows. Text instead of values says what they are that Arrow
-# does not take.
+# The values of columns, by name, and the number of rows. A text in place of values describes values without
+# an Arrow type.
 ColumnBatches = Iterator[tuple[Mapping[str, Any], int]]
 
 
@@ -290,7 +293,7 @@ def _batches_in_memory(source: Any, sample: int | None) -> ColumnBatches:
 
 
 def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
-    """Batches rows that come one by one; a name that a row lacks is missing."""
+    """Batches rows given one by one. A name that a row lacks is missing."""
     number, rows = 0, iter(rows)
     while some := list(islice(rows, _BATCH_ROWS)):
         names: dict[str, None] = {}
@@ -303,12 +306,12 @@ def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
 
 
 def table_suffix(path: Location) -> str:
-    """The suffix of the name of a file, which may be compressed: `.csv` of `rows.csv.gz`."""
+    """The suffix of a file's name without a compression: `.csv` for `rows.csv.gz`."""
     return PurePath(uncompressed_name(path.name)).suffix
 
 
 def delimiter_of(path: Location, encoding: str = "utf-8") -> str:
-    """The delimiter of a file, by its suffix; another one where the header has that, and no comma."""
+    """The delimiter of a file, by its suffix; another delimiter if the header contains that and no comma."""
     delimiter = DELIMITERS[table_suffix(path)]
     header = read_header(path, delimiter, encoding)
     if delimiter != "," or len(header) != 1:
@@ -317,7 +320,7 @@ def delimiter_of(path: Location, encoding: str = "utf-8") -> str:
 
 
 def _batches(path: Location) -> ColumnBatches:
-    """The rows of a file of JSON lines, or of Parquet."""
+    """The rows of a JSON Lines or Parquet file."""
     if table_suffix(path) in LINES:
         yield from _row_batches(read_rows(path))
         return
@@ -326,7 +329,7 @@ def _batches(path: Location) -> ColumnBatches:
 
 
 def _csv_batches(path: Location, delimiter: str, encoding: str = "utf-8") -> ColumnBatches:
-    """The rows of a CSV file, in columns of text."""
+    """The rows of a CSV file, as columns of text."""
     for batch in Csv(path=str(path), delimiter=delimiter, encoding=encoding).blocks():
         yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
@@ -341,12 +344,12 @@ def _parquet_batches(path: Location) -> Iterator[Any]:
 
 
 def _check_columns(columns: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
-    """Raises SpecError if a file has other columns than the first, or another type of one."""
+    """Raises SpecError if a file has other columns than the first file, or a column of another type."""
     problems = []
     for column in {**first, **columns}:
         ours, theirs = (str(one[column].type) if column in one else "none" for one in (columns, first))
         if ours != theirs:
-            if "none" in (ours, theirs):  # the offsets of its text are no matter then
+            if "none" in (ours, theirs):  # large offsets of its text do not matter then
                 ours, theirs = ours.removeprefix("large_"), theirs.removeprefix("large_")
             problems.append(Problem(where=path, path=(column,), expected=f"{theirs}, as in {name}", got=ours))
     if problems:
@@ -355,11 +358,11 @@ def _check_columns(columns: Mapping[str, Any], first: Mapping[str, Any], path: s
 
 @dataclass(frozen=True)
 class InexactArray:
-    """Floats that Arrow made of floats and integers.
+    """Floats that Arrow has converted from floats and integers.
 
     Attributes:
         array: an Arrow array.
-        integer: the first integer that float32 does not hold.
+        integer: the first integer that float32 cannot represent.
     """
 
     array: Any
@@ -367,7 +370,7 @@ class InexactArray:
 
 
 def _array(values: Any) -> Any:
-    """An Arrow array of values of a column; text that says what they are, if Arrow has no type for them."""
+    """An Arrow array of a column's values; a description of the values if Arrow has no type for them."""
     pyarrow = arrow()
     if is_arrow(values):
         return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
@@ -380,7 +383,7 @@ def _array(values: Any) -> Any:
     sizes = values.shape[1:] if isinstance(values, np.ndarray) else ()
     try:
         if any(isinstance(value, set | frozenset) for value in values):
-            raise TypeError  # Arrow takes them for lists, no feature does
+            raise TypeError  # Arrow would convert sets to lists, but no feature takes sets
         if sizes:
             return _nested_array(values.tolist(), sizes)
         return _with_integers(_with_large_integers(values), series)
@@ -389,7 +392,7 @@ def _array(values: Any) -> Any:
 
 
 def _nested_array(values: Any, sizes: tuple[int, ...]) -> Any:
-    """An Arrow array of nested lists, all of these sizes."""
+    """An Arrow array of nested lists with fixed sizes."""
     array = arrow().array(values)
     kind = item_type(array.type)
     for size in reversed(sizes):
@@ -398,7 +401,7 @@ def _nested_array(values: Any, sizes: tuple[int, ...]) -> Any:
 
 
 def _description(values: Iterable[Any]) -> str:
-    """What values are that Arrow has no type for."""
+    """A description of values that have no Arrow type."""
     some = [value for value in values if value is not None]
     kinds = dict.fromkeys(type(value).__name__ for value in some)
     what = " and ".join(list(kinds)[:3])
@@ -412,7 +415,7 @@ def _description(values: Iterable[Any]) -> str:
 
 
 def _with_large_integers(values: Any) -> Any:
-    """An Arrow array; of uint64, or of lists of it, if int64 does not hold all integers."""
+    """An Arrow array; of uint64, or of lists of uint64, if int64 cannot represent all integers."""
     pyarrow = arrow()
     try:
         return pyarrow.array(values)
@@ -430,14 +433,14 @@ def _is_integer(value: Any) -> bool:
 
 
 def _with_integers(array: Any, values: Any) -> Any:
-    """The array of these values, and an integer among them that it may have rounded, if any."""
+    """The array of the values; an InexactArray if it may have rounded an integer."""
     floats = arrow().types.is_floating(item_type(array.type))
     integer = _rounded_integer(values) if floats and isinstance(values, list | tuple) else None
     return array if integer is None else InexactArray(array, integer)
 
 
 def _rounded_integer(values: Iterable[Any]) -> int | None:
-    """The first integer, also in lists, that float32 does not hold."""
+    """The first integer, also in lists, that float32 cannot represent."""
     for value in values:
         if isinstance(value, list | tuple):
             rounded = _rounded_integer(value)
@@ -461,10 +464,10 @@ def _is_nested(value: Any) -> bool:
 
 
 def _stacked(values: Any) -> Any:
-    """Stacks arrays of one shape; other values do not change."""
+    """Stacks arrays of equal shape; other values are returned unchanged."""
     try:
         array = np.array(values)
-    except ValueError:  # of different shapes
+    except ValueError:  # different shapes
         return values
     if array.dtype.kind == "f" and all(map(_is_integer, np.array(values, object).flat)):
         return np.array(values, np.uint64)
@@ -477,11 +480,11 @@ class _Table:
 
     Attributes:
         where: the location of the rows in messages.
-        in_text: whether they are cells of a CSV file.
-        by_length: whether lists of one length have a shape.
-        class_names: the names of the classes, by column, whose indices the rows have.
+        in_text: whether the values are cells of a CSV file.
+        by_length: whether lists of equal length have a fixed shape.
+        class_names: the class names by column, if rows have indices of classes.
         keeps_objects: whether the source of the rows does not divide objects into their members.
-        is_unknown: whether integers of a column are not to be taken for indices of classes.
+        is_unknown: whether integers of a column must not be taken for indices of classes.
     """
 
     where: str
@@ -495,11 +498,11 @@ class _Table:
 
     @property
     def cells(self) -> dict[str, CellProfile]:
-        """Of the columns of a CSV file, what their cells are read as."""
+        """The profiles of CSV cells, by column."""
         return {name: column.cells for name, column in self.columns.items() if column.cells is not None}
 
     def add_class_names(self, classes: ColumnClasses) -> None:
-        """Adds the class names of columns of the rows that follow; a schema has those of all rows."""
+        """Adds the class names for columns of the following rows; a schema has the names for all rows."""
         for name, names in classes.items():
             self.class_names[name] = tuple(dict.fromkeys((*self.class_names.get(name, ()), *names)))
 
@@ -533,7 +536,7 @@ class _Table:
                 values = values.array
             profile.add(values if isinstance(values, str) else values[:rows], rows)
         self.rows += rows
-        for profile in self.columns.values():  # of a name that these rows lack
+        for profile in self.columns.values():  # for names that these rows lack
             profile.nulls += self.rows - profile.rows
             profile.rows = self.rows
 

@@ -1,6 +1,6 @@
 """Schemas of other libraries, imported and exported: TensorFlow Metadata and TensorFlow Datasets."""
 
-# A larger schema file is refused: it is read into memory as a whole.
+# The largest schema file: it is read into memory as a whole.
 MAX_SCHEMA_BYTES = 64 << 20
-# The files in which TFDS keeps what it knows of a dataset.
+# The files in which TFDS stores the metadata of a dataset.
 TFDS_INFO, TFDS_FEATURES = "dataset_info.json", "features.json"

@@ -1,4 +1,4 @@
-"""Notes: what a schema expresses in one format and cannot express in another."""
+"""Notes on parts of a schema that one format expresses and another cannot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Note:
     """A part of a schema that has no counterpart in the other format.
 
     Attributes:
-        path: its place in the converted schema.
-        text: a description, and how it is converted or ignored.
+        path: the place in the converted schema.
+        text: a description of the part, and how it is converted or ignored.
     """
 
     path: Path
@@ -28,7 +28,9 @@ class Note:
 
 
 def losses(schema: Schema, back: Schema) -> Iterator[Note]:
-    """Notes on what another format does not express of `schema`; `back` is what is imported from there."""
+    """Notes on parts of `schema` that another format cannot express; `back` is the schema imported from
+    that format.
+    """
     for option in ("name", "version", "description"):
         if getattr(schema, option) != getattr(back, option):
             path = "schema" if option == "name" else option

@@ -1,4 +1,4 @@
-"""The dtype and shape of the values under one key, as other formats give them, converted to a feature."""
+"""The dtype and shape of the values under one key, as described by other formats, converted to a feature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recordspec.schema.features.ragged import RaggedLists
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.var_len import VariableLen
 
-# Each value of a default is an item of a Python tuple.
+# Each value of a default becomes an item of a Python tuple.
 _MAX_DEFAULT_VALUES = 1 << 20
 
 
@@ -26,13 +26,13 @@ class StoredTensor:
     Attributes:
         name: the name of the feature.
         key: the key that stores the values.
-        dtype: float32, int64 or string; or one that a list of these holds exactly, such as bool.
-        shape: None for each dimension of unknown size; these come first.
-        default: the value of a record without the key.
-        max_length: the longest list.
+        dtype: float32, int64 or string; or a dtype that one of the lists represents exactly, such as bool.
+        shape: the sizes; None for dimensions of unknown size, which come first.
+        default: the value for a record without the key.
+        max_length: the length of the longest list.
         sparse: whether a list is decoded to a SparseTensor.
-        row_lengths: the keys of the row lengths, one for each None but the first.
-        per_step: whether this is one step of a SequenceExample.
+        row_lengths: the keys of the row lengths, one for each None except the first.
+        per_step: whether the values belong to one step of a SequenceExample.
         description: a text for readers.
     """
 
@@ -48,7 +48,9 @@ class StoredTensor:
     description: str = ""
 
     def feature(self) -> Feature:
-        """The feature that stores exactly this. Raises SpecError for a shape that no kind takes."""
+        """The feature that stores exactly these values. Raises SpecError for a shape that no kind
+        supports.
+        """
         named: dict[str, Any] = {"name": self.name, "key": self.key, "description": self.description}
         named |= {"dtype": self.dtype}
         made: Feature

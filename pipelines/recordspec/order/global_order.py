@@ -1,10 +1,10 @@
-"""The order of an epoch: a permutation of all rows, of which any position is computed without the others.
+"""The order of an epoch: a permutation of all rows, in which each position is computed independently.
 
-It is a function of (seed, epoch, position). Global batch t of B rows has positions `t * B` to `(t + 1) * B`,
-and worker w of W has rows `w, w + W, ...` of each. To resume, to go on with other workers, and to tell which
-rows a step saw are uses of it.
+The permutation is a function of (seed, epoch, position). Global batch t of B rows has positions `t * B` to
+`(t + 1) * B`. Worker w of W has rows `w, w + W, ...` of each batch. Hence a training can resume at any step
+or with other workers, and the rows of a step are known.
 
-A dataset and a training outlive a release: tests pin the orders.
+Datasets and trainings outlive a release: tests pin the orders.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.wire.arrays import Ints, offsets
 from recordspec.wire.permutation import mixed, permuted
 
-# Rows of a window of blocks, at least, where all have as many as the largest.
+# Rows in a window of blocks, at least, if all blocks have the largest size.
 WINDOW_ROWS = 1 << 14
 
 
@@ -27,11 +27,11 @@ class EpochOrder(Protocol):
     """The order of the rows of an epoch."""
 
     def rows_at(self, positions: Ints) -> Ints:
-        """The rows at these positions, int64 `[n]`."""
+        """The rows at the given positions, int64 `[n]`."""
 
 
 class FileOrder:
-    """Every row where it is."""
+    """The order of the files: row i is at position i."""
 
     def rows_at(self, positions: Ints) -> Ints:
         return positions
@@ -54,8 +54,10 @@ class RowOrder:
 
 
 class BlockOrder:
-    """A permutation of blocks, and of the rows within windows of consecutive ones of these. It is exact, but
-    a row stays near the others of its block. A few numbers for each block are in memory.
+    """A permutation of blocks, and of the rows within windows of consecutive permuted blocks.
+
+    It is an exact permutation, but rows of a block stay close to each other. Memory holds a few numbers for
+    each block.
 
     Args:
         sizes: the rows of each block, int64 `[b]`.
@@ -88,8 +90,8 @@ def epoch_order(rows: int, seed: int | None, epoch: int, blocks: Ints | None = N
 
     Args:
         rows: the number of rows.
-        seed: of all epochs; None for the order of the files.
-        epoch: its number, from 0.
+        seed: the seed of all epochs; None for the order of the files.
+        epoch: the number of the epoch, from 0.
         blocks: the rows of each block, int64 `[b]`; None if rows are not in blocks.
     """
     if seed is None:
@@ -100,14 +102,14 @@ def epoch_order(rows: int, seed: int | None, epoch: int, blocks: Ints | None = N
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """The part of one of several workers in each global batch: rows `worker, worker + workers, ...`.
+    """A worker's part of each global batch: rows `worker, worker + workers, ...`.
 
     Attributes:
         rows: the number of rows of an epoch.
         batch: the rows of a global batch.
         drop_remainder: whether a smaller last batch is dropped.
-        worker, workers: which of how many workers it is.
-        replicas: the replicas of each worker: its rows of a global batch are those of its first replica, and
+        worker, workers: the number of this worker, from 0, and the number of workers.
+        replicas: the replicas per worker. A worker's rows of a global batch are those of its first replica,
             then those of the next, as if each replica were a worker.
     """
 
@@ -139,10 +141,10 @@ class Share:
         return mine
 
     def positions_in(self, batch: Any) -> tuple[Any, int]:
-        """The position of the first row of a batch of one replica, and the distance from a row to the next.
+        """The position of the first row in a batch of one replica, and the distance from one row to the next.
 
         Args:
-            batch: its number among those of this worker, an integer or a tensor of them.
+            batch: the batch number within this worker, an integer or a tensor of integers.
         """
         step, replica = batch // self.replicas, batch % self.replicas
         return step * self.batch + self.worker * self.replicas + replica, self.parts
@@ -154,19 +156,20 @@ class Share:
 
     @property
     def size(self) -> int:
-        """The rows of this worker, or of each of its replicas, in a global batch."""
+        """The largest number of rows of this worker, or of each of its replicas, in a global batch."""
         return -(-(self.batch - self.worker * self.replicas) // self.parts)
 
     def sizes(self, step: int, stop: int) -> Ints:
-        """The rows of this worker in each of these batches, int64 `[stop - step]`."""
+        """The rows of this worker in each of the batches `step` to `stop`, int64 `[stop - step]`."""
         whole = np.minimum(self.rows - np.arange(step, stop) * self.batch, self.batch)
         sizes: Ints = -(-(whole - self.worker) // self.workers)
         return sizes
 
 
 def check_share(share: Share, path: tuple[str, ...]) -> None:
-    """Raises SpecError for a worker that there is not, and if some workers would have no row of a global
-    batch."""
+    """Raises SpecError for an invalid worker number, and if some workers would have no row in a global
+    batch.
+    """
     if not 0 <= share.worker < share.workers:
         expected = f"a number from 0 to {share.workers - 1}"
         raise SpecError(Problem(path=("worker",), expected=expected, got=str(share.worker)))
@@ -182,8 +185,9 @@ def check_share(share: Share, path: tuple[str, ...]) -> None:
 
 
 def whole_numbers(**bounded: tuple[Any, int]) -> tuple[int, ...]:
-    """Arguments as int, which are given with the least that they may be. Raises SpecError with all that are
-    less, or no whole numbers of 64 bits."""
+    """Converts arguments to int; each is given with its minimum. Raises SpecError with all arguments that
+    are too small or no whole numbers of 64 bits.
+    """
     problems, numbers = [], []
     for name, (value, least) in bounded.items():
         try:

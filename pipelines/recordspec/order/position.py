@@ -1,4 +1,4 @@
-"""The order of rows: a function of the seed and of the number of the pass, the epoch."""
+"""A position in the reading of a dataset, and the options that determine the order of rows."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ORDER_VERSION = 1
 class Position:
     """A position in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0.
 
-    Which rows come next also depends on the number of workers, the batch, the dataset and the options that
-    decide the order, so a position has these too: `Pipeline.position` and `Backup` fill them in, and a
-    dataset that begins here refuses another value. The beginning, epoch 0 and step 0, fits any.
+    The rows that come next also depend on the number of workers, the batch, the dataset and the options that
+    determine the order. A position contains these as well: `Pipeline.position` and `Backup` set them, and a
+    dataset that begins here refuses other values. The beginning, epoch 0 and step 0, is valid for all values.
 
     Attributes:
-        epoch: the number of the pass.
-        step: the number of batches of that pass that a worker has read.
+        epoch: the number of the pass, from 0.
+        step: the number of batches of the pass that a worker has read.
         workers: the number of workers that share the rows.
         batch: the number of rows per batch, of one replica; None if unknown.
         manifest: the SHA-256 of the dataset's manifest; None if unknown, or for files without a manifest.
-        order: the split, the seed, the buffer, the filter and the other options that decide which rows come
-            next, by name, as values of JSON; None if unknown.
+        order: the options that determine which rows come next (the split, the seed, the buffer, the filter
+            and more), by name, as JSON values; None if unknown.
 
     Example:
         >>> position = rs.Position(epoch=1, step=3)
@@ -66,17 +66,16 @@ class Position:
             raise SpecError(Problem(path=("start", "order"), expected=expected, got=repr(order)))
 
     def _watched(self, opened: Callable[[Position, Opening], None]) -> Position:
-        """The same position, which calls `opened` when a dataset is made that begins here, with the position
-        and all its fields.
-        """
+        """A copy that calls `opened` when a dataset that begins here is made, with the complete position."""
         made = replace(self)
         object.__setattr__(made, "_opened", opened)
         return made
 
     def _begin(self, opening: Opening, **read: Any) -> None:
-        """Begins to read a dataset here, of whose position `read` are the fields but `epoch` and `step`.
+        """Begins to read a dataset here. `read` has the fields of the dataset's position except `epoch` and
+        `step`.
 
-        Raises SpecError if other workers, batches or rows are read.
+        Raises SpecError if the workers, the batch or the rows differ from this position's.
         """
         complete = replace(self, **read)
         if (self.epoch, self.step) != (0, 0) and (problems := list(self._differences(complete))):
@@ -85,7 +84,7 @@ class Position:
             self._opened(complete, opening)
 
     def _differences(self, read: Position) -> Iterator[Problem]:
-        """The problems of a position at which rows are not read as those before it were."""
+        """The problems if rows were read differently before this position than they are from here on."""
         if self.workers != read.workers:
             hint = "other workers would read some rows twice, and others never"
             expected = f"{read.workers}, the number of workers that read"
@@ -105,7 +104,7 @@ class Position:
             return
         for name in dict.fromkeys((*read.order, *self.order)):
             expected, got = _shown(read.order.get(name)), _shown(self.order.get(name))
-            is_unknown = name == "split" and "none" in (expected, got)  # of files
+            is_unknown = name == "split" and "none" in (expected, got)  # the split of files
             if expected != got and not is_unknown:
                 hint = "in another order some rows would be read twice, and others never"
                 yield Problem(
@@ -114,7 +113,8 @@ class Position:
 
     @classmethod
     def of(cls, position: Position | tuple[int, int] | None) -> Position | None:
-        """A position, also from a pair, which is one of a single worker. Raises SpecError.
+        """Returns a position unchanged. Converts a pair (epoch, step) to the position of a single worker.
+        Raises SpecError.
 
         Example:
             >>> rs.Position.of((1, 3))
@@ -135,9 +135,9 @@ class Opening:
     """A dataset that begins at a position.
 
     Attributes:
-        passes: of an iteration; None for `repeat: forever`.
-        steps: of a pass; None if values of rows decide.
-        restart: makes the dataset begin there again; None if every iteration does.
+        passes: the passes of an iteration; None for `repeat: forever`.
+        steps: the steps of a pass; None if they depend on values of rows.
+        restart: makes the dataset begin at the position again; None if every iteration does.
     """
 
     passes: int | None
@@ -148,7 +148,7 @@ class Opening:
 def order_of(
     read: Read, split: str | Sequence[str] | None, predicate: Callable[..., Any] | None
 ) -> dict[str, Any]:
-    """What decides which rows come next, by the name of the option, as values of JSON."""
+    """The options that determine which rows come next, by name, as JSON values."""
     order: dict[str, Any] = {"version": ORDER_VERSION}
     if split is not None:
         order["split"] = split if isinstance(split, str) else list(split)
@@ -164,7 +164,7 @@ def _fingerprint(function: Any) -> str:
         return f"{_fingerprint(function.func)} of {_plain(given)}"
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = getattr(function, "__code__", None)
-    if code is None:  # an object that is called, or a function that is not Python
+    if code is None:  # a callable object, or a function not written in Python
         return str(name)
     referred = {each: function.__globals__.get(each) for each in code.co_names}
     for each, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -176,17 +176,17 @@ def _fingerprint(function: Any) -> str:
 
 
 def _plain(values: Mapping[Any, Any]) -> str:
-    """The numbers and texts among values: the text of another object may have its address."""
+    """The numbers and texts among values; the text of another object may contain its address."""
     return repr({name: one for name, one in values.items() if isinstance(one, bool | int | float | str)})
 
 
 def _instructions(code: CodeType) -> Iterator[str]:
-    """The instructions of a function and its constants, with those of the functions in it."""
+    """The instructions of a function and its constants, including those of nested functions."""
     yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _instructions(constant)
-        else:  # each process orders a set in its own way
+        else:  # the order of a set differs between processes
             yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
 
 
@@ -202,7 +202,7 @@ def no_batch() -> Problem:
 
 
 def check_step(step: int, steps: int | None) -> None:
-    """Raises SpecError for a position after the last of the `steps` of an epoch; None if not known."""
+    """Raises SpecError for a position after the last of the `steps` of an epoch; None if unknown."""
     if steps is not None and step > steps:
         expected = f"at most {steps}, as one epoch has so many"
         hint = "" if not steps else f"over all epochs, it is ({step // steps}, {step % steps})"

@@ -15,7 +15,7 @@ from recordspec.schema.options import parse_bytes
 # With a larger factor of contrast, all pixels would be black or white.
 _MOST_CONTRAST = 100.0
 
-# What a bucket compares.
+# The units in which a bucket compares lengths.
 MEASURED = "a ragged or sparse feature, a text, or a number that is a length"
 
 
@@ -54,9 +54,10 @@ class Shuffle:
         buffer: the number of rows that are permuted together, or their stored bytes, such as `64MiB`. Up to
             four times as much memory is used; for rows of 8 KiB or more, as much.
         seed: the seed of the order.
-        global_: whether all rows are permuted, and not files and the rows within a buffer. The same global
-            batches come for every number of workers, a training resumes at any step at once, and a pass holds
-            no rows in memory. It takes uncompressed files of this machine, and Python in the graph.
+        global_: whether all rows are permuted, instead of files and the rows within a buffer. The global
+            batches are the same for every number of workers, a training resumes at any step at once, and a
+            pass holds no rows in memory. It requires uncompressed files on this machine, and runs Python in
+            the graph.
     """
 
     seed: int
@@ -79,10 +80,11 @@ class Interleave:
     """How files are mixed: `block` records from each of `cycle` files in turn.
 
     Attributes:
-        cycle: the number of files open at a time; by default all, up to 128, so that rows of all are mixed.
-        block: the number of records read from a file before the next; in the layout `blocks` it is one.
+        cycle: the number of files open at a time; by default all, up to 128, so that rows of all files are
+            mixed.
+        block: the number of records read from a file before the next file; in the layout `blocks` it is one.
         parallel: the number of files read in parallel, by threads. `auto` is all of the cycle, up to 16. It
-            helps with remote files. Local files are read faster without: passing records between threads
+            helps with remote files. Local files are read faster without it: passing records between threads
             costs more than reading them.
     """
 
@@ -103,9 +105,9 @@ class Bucket:
     """Batches of rows of similar lengths, to reduce padding.
 
     Attributes:
-        by: the feature whose lengths are compared: the items of a list, the bytes of a text, or its words if
-            `fit` encodes it as `words`, or a number that is a length.
-        boundaries: the lengths at which the next bucket begins: `[64, 128]` makes three buckets, of lengths
+        by: the feature whose lengths are compared: the number of items of a list, of bytes of a text, or of
+            words if `fit` encodes the text as `words`; or a number that is a length.
+        boundaries: the lengths at which the next bucket begins: `[64, 128]` makes three buckets, for lengths
             below 64, from 64 to 127, and from 128.
     """
 
@@ -122,7 +124,7 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
-    """Rows of frequent classes are dropped at random, so that all classes are about equally frequent.
+    """Drops rows of frequent classes at random, so that all classes are about equally frequent.
 
     The choice is a function of the seed, the epoch, and the row's position in the order.
 
@@ -139,25 +141,25 @@ class Balance:
 
 @dataclass(frozen=True, kw_only=True)
 class Augment:
-    """Images of the training split are changed at random after they are decoded.
+    """Changes images of the training split at random after they are decoded.
 
-    What is drawn for a row is a function of the seed, the epoch and the position of the row in it, so a
-    training that resumes sees the same pictures. Boxes and masks follow the flips and crops of their image.
+    The changes of a row are a function of the seed, the epoch and the row's position in it, so that a resumed
+    training sees the same images. Boxes and masks follow the flips and crops of their image.
 
     Attributes:
-        seed: the seed of the draws.
-        image: the image; by default the only one of the schema that is no mask.
+        seed: the seed of the random changes.
+        image: the image; by default the only image of the schema that is no mask.
         masks: images and tensors of the height and width of the image, such as the class of each pixel. They
-            follow its flips and crops; where a crop is resized, each pixel is the nearest one.
-        flip: `horizontal` or `vertical`, for every second image on average; or `both`, each drawn on its own.
-        crop: the least and the largest share of the area that is kept, such as `[0.7, 1.0]`. What is kept has
-            the aspect ratio of the image, and is resized to its size.
-        brightness: the most that is added to all pixels, or taken from them, as a share of the full range,
-            such as 0.1.
-        contrast: the least and the largest factor of the distance from the mean of a channel, such as
+            follow its flips and crops. If a crop is resized, each pixel takes the value of the nearest one.
+        flip: `horizontal` or `vertical`, for every second image on average; or `both`, drawn independently.
+        crop: the smallest and the largest fraction of the area that is kept, such as `[0.7, 1.0]`. The kept
+            part has the aspect ratio of the image, and is resized to its size.
+        brightness: the largest amount added to or subtracted from all pixels, as a fraction of the full
+            range, such as 0.1.
+        contrast: the smallest and the largest factor of the distance from the mean of a channel, such as
             `[0.8, 1.2]`.
-        splits: the splits whose images are changed. `recordspec.read` changes those of all files, and takes
-            none.
+        splits: the splits whose images are changed. `recordspec.read` changes the images of all files, and
+            takes no splits.
     """
 
     seed: int
@@ -194,12 +196,12 @@ class Augment:
 
     @property
     def is_moving(self) -> bool:
-        """Whether what is in an image may be in another place after."""
+        """Whether the changes may move the contents of an image."""
         return self.flip is not None or self.crop is not None
 
 
 def _is_range(values: tuple[float, ...], most: float, *, positive: bool = False) -> bool:
-    """Whether these are two numbers from 0 to `most`, the smaller first; with `positive`, above 0."""
+    """Whether the values are two numbers from 0 to `most`, the smaller first; with `positive`, above 0."""
     if len(values) != 2:
         return False
     low, high = values
@@ -212,10 +214,10 @@ def _listed(values: tuple[float, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Staging:
-    """The folder to which shards of an object store are copied to be read.
+    """The folder for local copies of shards that are read from an object store.
 
     Attributes:
-        folder: by default `~/.cache/recordspec/shards`; several processes may share a folder.
+        folder: the path; by default `~/.cache/recordspec/shards`. Several processes may share a folder.
         size: the largest total size of the copies.
     """
 
@@ -229,7 +231,7 @@ class Read:
 
     Attributes:
         batch: the number of rows per batch; by default, an element is a single row.
-        shuffle: how rows are shuffled; by default, they come in the order of the files.
+        shuffle: how rows are shuffled; by default, rows keep the order of the files.
         interleave: how files are mixed; by default only when shuffling.
         bucket: batches of rows of similar lengths.
         balance: the label whose classes are to be equally frequent.
@@ -237,13 +239,13 @@ class Read:
         augment: how images are changed at random for training.
         cache: `memory`, or a folder, for the serialized rows of the first pass.
         repeat: the number of passes, or `forever`. No batch has rows of two passes.
-        prefetch: the number of batches made ahead; `auto` is 2.
-        deterministic: whether the order is the same for any parallelism.
+        prefetch: the number of batches to prefetch; `auto` is 2.
+        deterministic: whether the order is independent of parallelism.
         corrupt: `skip` skips and logs records that cannot be read. To find them, all files are read once
             before the first batch.
-        service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
+        service: the address of a tf.data service that reads the files, such as `grpc://localhost:5050`.
         staging: the folder to which shards of an object store are copied while they are read; with
-            `tensorflow`, TensorFlow reads them itself, which supports `gs://`.
+            `tensorflow`, TensorFlow reads them directly, which supports `gs://`.
     """
 
     batch: Batch | None = None
@@ -299,7 +301,7 @@ class Read:
 
     @property
     def choice_seed(self) -> int | None:
-        """The seed of the choice of rows where classes are balanced."""
+        """The seed for dropping rows to balance classes."""
         if self.balance is None:
             return None
         shuffled = None if self.shuffle is None else self.shuffle.seed
@@ -307,7 +309,7 @@ class Read:
 
     @property
     def order(self) -> dict[str, Any]:
-        """The options that decide which rows come next, as values of JSON, without those that are none."""
+        """The options that determine which rows come next, as JSON values, without unset ones."""
         found: dict[str, Any] = {}
         if self.batch is not None and self.batch.drop_remainder:
             found["drop_remainder"] = True
@@ -333,7 +335,7 @@ class Read:
 
 
 class ReadOptions(TypedDict, total=False):
-    """The fields of `Read` as keyword arguments, but for those that `recordspec.read` names itself."""
+    """The fields of `Read` as keyword arguments, except the arguments named by `recordspec.read`."""
 
     interleave: Mapping[str, Any] | Interleave | None
     bucket: Mapping[str, Any] | Bucket | None
@@ -350,7 +352,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class DatasetOptions(ReadOptions, total=False):
-    """All of them."""
+    """All fields of `Read` as keyword arguments."""
 
     batch: int | Mapping[str, Any] | Batch | None
     shuffle: Mapping[str, Any] | Shuffle | None

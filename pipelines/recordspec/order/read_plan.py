@@ -26,17 +26,17 @@ from recordspec.wire.framing import FRAME_BYTES
 
 # The number of records from which the size of a row is estimated.
 _SAMPLED = 100
-# The bytes decoded by one call: with less, the calls cost more; with more, the data leaves the caches.
+# The bytes decoded by one call: with fewer, the calls cost more; with more, the data leaves the caches.
 _CHUNK_ROWS = 2048
 _CHUNK_BYTES = 4 << 20
-# Bytes of a record from which a copy costs more than passing it on alone: measured with
-# `shuffle(10_000)` on 2 cores, records of 4 KiB, 8 KiB and 32 KiB.
+# Bytes of a record from which copying it costs more than passing it on alone: measured with `shuffle(10_000)`
+# on 2 cores, for records of 4 KiB, 8 KiB and 32 KiB.
 _LARGE = 8 << 10
-# Files, records and bytes of a dataset with a manifest up to which their types and lengths are checked before
-# it is read. On a core of 2.1 GHz, 1 GB of records took 0.3 s where all have one size, and 1.1 us a record
-# where sizes vary; a file takes 0.1 ms to open.
+# Files, records and bytes of a dataset with a manifest up to which file types and record lengths are checked
+# before reading. On a core of 2.1 GHz, 1 GB of records took 0.3 s if all have one size, and 1.1 us per record
+# if sizes vary; opening a file takes 0.1 ms.
 _MOST_FILES, _MOST_RECORDS, _MOST_BYTES = 1_000, 2_000_000, 4 << 30
-# Files are divided among workers where the one with most rows has at most this much more than another.
+# Whole files are divided among workers if the largest number of rows is at most this many times the smallest.
 _EVEN = 1.02
 
 
@@ -45,12 +45,12 @@ class Piece:
     """Consecutive records of a file.
 
     Attributes:
-        compression: of the file, by its first bytes.
-        rows: in these records; None if they were not counted.
+        compression: the compression of the file, by its first bytes.
+        rows: the number of rows; None if they were not counted.
         first: the number of records of the file before them.
         count: the number of records; None for all that follow.
         cut: whether the file has records after them.
-        shard: its entry in the manifest; None without one.
+        shard: the manifest entry of the file; None without a manifest.
         copy_sha256: the hash of a copy without corrupt records; empty for the file itself.
     """
 
@@ -65,13 +65,13 @@ class Piece:
 
     @property
     def remote(self) -> RemotePath | None:
-        """The object that it is in; None for a file on this machine."""
+        """The file as an object in a store; None for a file on this machine."""
         return self.path if isinstance(self.path, RemotePath) else None
 
 
 @dataclass(frozen=True)
 class WorkerShard:
-    """The part of one of several workers: `worker`, from 0, of `workers`."""
+    """A worker's part of the records: number `worker`, from 0, of `workers`."""
 
     workers: int
     worker: int
@@ -82,12 +82,13 @@ class Plan:
     """The records to read, of one worker or of all.
 
     Attributes:
-        pieces: parts of files, in order; no record is in two of them.
-        block: the rows of a block at most; None if each record is one row.
-        others: the rows of every worker, where there are several.
+        pieces: parts of files, in order; they do not overlap.
+        block: the largest number of rows per block; None if each record is one row.
+        others: the rows of every worker, if there are several.
         worker: the number of the worker that reads, from 0.
-        class_counts: by label, the rows of every class in the splits that are read, where they were counted.
-        manifest_identity: `Manifest.identity`, or the hash of those of several folders; None without one.
+        class_counts: by label, the rows of every class in the splits that are read, if they were counted.
+        manifest_identity: `Manifest.identity`, or for several folders, a hash of their identities; None if a
+            manifest is missing.
     """
 
     pieces: tuple[Piece, ...]
@@ -114,7 +115,7 @@ class Plan:
         return None if None in rows else sum(row for row in rows if row is not None)
 
     def batches(self, batch: Batch | None) -> int | None:
-        """Batches of one pass, the same number for every worker; None if rows were not counted."""
+        """The number of batches of one pass, the same for every worker; None if rows were not counted."""
         if self.rows is None:
             return None
         if batch is None:
@@ -125,15 +126,16 @@ class Plan:
 
     @cached_property
     def row_bytes(self) -> float:
-        """The mean bytes of a serialized row: of uncompressed shards as the manifest says, else in the first
-        records of a file; 0 where there are none."""
+        """The mean bytes of a serialized row: from the manifest for uncompressed shards, else from the
+        first records of a file; 0 if there are none.
+        """
         shards = [piece.shard for piece in self.pieces if piece.shard is not None]
         if len(shards) == len(self.pieces) and all(piece.compression == "none" for piece in self.pieces):
             size = sum(shard.bytes - FRAME_BYTES * shard.records for shard in shards)
             return float(size / max(1, sum(shard.rows for shard in shards)))
         for piece in self.pieces:
             rows = size = 0
-            with suppress(RecordError):  # reading raises it
+            with suppress(RecordError):  # reading the file raises it
                 for record in islice(tfrecord.scan(piece.path), _SAMPLED):
                     rows += 1 if self.block is None else int(StoredBlocks.of_record(record.data).rows[0])
                     size += len(record.data)
@@ -143,23 +145,23 @@ class Plan:
 
     @cached_property
     def large(self) -> bool:
-        """Whether records are better passed on one by one than copied into batches."""
+        """Whether records are passed on one by one, since copying them into batches costs more."""
         return self.row_bytes * (self.block or 1) >= _LARGE
 
     @cached_property
     def chunk(self) -> int:
-        """Rows that are decoded by one call without a shuffle."""
+        """Rows decoded by one call if there is no shuffle."""
         return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / max(1.0, self.row_bytes))))
 
     def buffer(self, shuffle: Shuffle) -> int:
-        """The shuffle buffer in rows."""
+        """The size of the shuffle buffer in rows."""
         if isinstance(shuffle.buffer, int):
             return shuffle.buffer
         return max(1, int(parse_bytes(shuffle.buffer) / max(1.0, self.row_bytes)))
 
     @property
     def uneven(self) -> bool:
-        """Whether workers must leave rows out, or read some twice, to have equally many batches."""
+        """Whether workers must leave rows out, or read some twice, to have equal numbers of batches."""
         return len(set(self.others)) > 1
 
 
@@ -167,9 +169,9 @@ class IntactFile(NamedTuple):
     """A file without corrupt records.
 
     Attributes:
-        path: the file, or a copy of it without them.
-        rows: those that it has.
-        copy_sha256: the hash of a copy, whose path is another one in each process; empty for the file.
+        path: the file, or a copy of it without its corrupt records.
+        rows: the number of rows in it.
+        copy_sha256: the hash of a copy, since its path differs between processes; empty for the file itself.
     """
 
     path: Location
@@ -187,14 +189,15 @@ def plan_files(
     intact: Intact | None = None,
     manifest: Manifest | None = None,
 ) -> Plan:
-    """The records of these files, or the part of one worker.
+    """Plans the records of files, or a worker's part of them.
 
     Args:
-        intact: returns the file to read in place of one with corrupt records; None reads each as it is.
-        manifest: of the files, if it was read already.
+        intact: returns the file to read in place of a file with corrupt records; None reads each file as it
+            is.
+        manifest: the manifest of the files, if it was read already.
 
-    Raises StoreError if the files are not what their manifest says, were written with another spec, or
-    are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
+    Raises StoreError if the files contradict their manifest, were written with another spec, or have too few
+    records for the number of workers; RecordError if a file is no TFRecord file, or no record is left.
     """
     manifest = manifest_of(paths) if manifest is None else manifest
     files = shard_files(paths, schema, manifest)
@@ -210,28 +213,29 @@ def plan_files(
         expected = "records that can be read"
         raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
     made = whole if share is None else _shared(whole, share)
-    if intact is not None or is_believed:  # to skip, every byte was read already
+    if intact is not None or is_believed:  # skipping corrupt records has already read every byte
         return made
     framed = {file.path for file in files if file.framed}
     for piece in made.pieces:
         if piece.path in framed:
             continue
-        # staging compares the hash of one in a store, which says the same
+        # for a compressed shard in a store, staging compares the hash instead
         if piece.compression == "none" or piece.shard is None:
             check_file(piece.path, piece.compression)
     return made
 
 
 def _identity(paths: tuple[Location, ...]) -> str | None:
-    """The SHA-256 of the identities of the manifests of several folders; None if one has no manifest."""
+    """The SHA-256 of the identities of the manifests of several folders; None if a folder has no manifest."""
     manifests = list(map(manifest_in, by_folder(paths)))
     found = [manifest.identity for manifest in manifests if manifest is not None]
     return None if len(found) < len(manifests) else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def _is_believed(files: tuple[File, ...]) -> bool:
-    """Whether files of the size in the manifest are not opened before they are read: of a large dataset, to
-    check their types and the lengths of their records takes seconds before the first batch."""
+    """Whether files are not opened before they are read if their size matches the manifest: in a large
+    dataset, checking file types and record lengths takes seconds before the first batch.
+    """
     shards = [file.shard for file in files if file.shard is not None]
     records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
     is_large = len(files) > _MOST_FILES or records > _MOST_RECORDS or size > _MOST_BYTES
@@ -239,9 +243,10 @@ def _is_believed(files: tuple[File, ...]) -> bool:
 
 
 def check_file(path: Location, compression: Compression) -> None:
-    """Raises RecordError for a length that crashes TensorFlow, or compressed data in whose middle it ends.
+    """Raises RecordError for a record length that crashes TensorFlow, or for compressed data in the middle of
+    which TensorFlow's reader silently ends.
 
-    Of a file in a store nothing is asked: its copy is checked.
+    Does nothing for a file in a store: its copy is checked.
     """
     if (stat := path.peek()) is not None:
         _check_file(path, compression, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
@@ -249,7 +254,7 @@ def check_file(path: Location, compression: Compression) -> None:
 
 @lru_cache(1 << 16)
 def _check_file(path: Location, compression: Compression, stamp: tuple[int, ...]) -> None:
-    """Checks a file once for each `stamp`, which changes with it."""
+    """Checks a file once for each `stamp`, which changes with the file."""
     if compression == "none":
         tfrecord.check_lengths(path)
     else:
@@ -259,9 +264,9 @@ def _check_file(path: Location, compression: Compression, stamp: tuple[int, ...]
 def _piece(
     file: File, schema: Schema, intact: Intact | None, declared: Compression | None, is_believed: bool
 ) -> Piece:
-    """A whole file, or its copy. Raises StoreError if it has not the size in the manifest.
+    """A whole file, or its copy. Raises StoreError if its size differs from the manifest.
 
-    Of a file in a store that its manifest names nothing is asked.
+    Makes no request for a file in a store that its manifest names.
     """
     path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
     status = None if file.compression else path.peek()
@@ -277,7 +282,7 @@ def _piece(
 
 
 def _shared(whole: Plan, share: WorkerShard) -> Plan:
-    """The part of a worker: whole files where they divide evenly, else a range of the records of all."""
+    """The part of a worker: whole files if they divide evenly, else a range of all records."""
     if whole.block is not None and whole.rows is None:
         hint = "without one, blocks of rows cannot be divided among workers"
         raise StoreError(State(where=str(whole.folder), got="has no manifest", hint=hint))
@@ -301,7 +306,7 @@ def _counted(piece: Piece, block: int | None) -> Piece:
 
 
 def _by_files(pieces: list[Piece], workers: int) -> list[list[Piece]]:
-    """The files of every worker; none where these do not divide evenly."""
+    """The files of every worker; empty if the files do not divide evenly."""
     shares = [[replace(piece, count=None) for piece in pieces[worker::workers]] for worker in range(workers)]
     rows = [sum(piece.rows or 0 for piece in pieces) for pieces in shares]
     even = len(pieces) % workers == 0 and max(rows) <= _EVEN * min(rows)
@@ -309,7 +314,7 @@ def _by_files(pieces: list[Piece], workers: int) -> list[list[Piece]]:
 
 
 def _by_ranges(pieces: list[Piece], workers: int, block: int | None) -> list[list[Piece]]:
-    """The range of every worker in the records of all files, in order."""
+    """Every worker's range of the records of all files, in order."""
     ends = list(accumulate((piece.count or 0 for piece in pieces), initial=0))
     bounds = [ends[-1] * worker // workers for worker in range(workers + 1)]
     shares: list[list[Piece]] = [[] for _ in range(workers)]

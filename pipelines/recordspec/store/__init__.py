@@ -1,1 +1,1 @@
-"""A dataset on disk: shards, the manifest beside them, and how both appear at once."""
+"""A dataset on disk: shards and the manifest beside them, and their atomic publication."""

@@ -1,4 +1,4 @@
-"""Paths, patterns and folders become files, in the order of their names or of their manifest."""
+"""Expands paths, patterns and folders to files, in the order of their names or of their manifest."""
 
 from __future__ import annotations
 
@@ -48,38 +48,39 @@ from recordspec.wire.file_types import begins_with_record
 
 log = logging.getLogger("recordspec")
 
-# The split of files that do not name one.
+# The split of files that do not name a split.
 ALL = "all"
 Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | RemotePath]
-# How far TFRecords are searched below a folder without any, and in how many folders, for the message.
+# How deep, and in how many folders, TFRecords are searched below a folder without any, for the message.
 _DEEPEST, _MOST_FOLDERS = 3, 100
-_REQUESTS = 16  # of a store at once
+_REQUESTS = 16  # requests to a store at a time
 # A `?` in a URL would begin a query.
 _PATTERN = re.compile(r"[*\[]")
-# Missing shards that are looked for: a name may announce any number.
+# The most missing shards that are looked for: a name may announce any number.
 _MOST_MISSING = 100_000
 
 
 def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False) -> tuple[Location, ...]:
-    """Expands paths, patterns and folders to files, in the order of their names, and those of a split in that
+    """Expands paths, patterns and folders to files: in the order of their names, or for the files of a split,
     of its manifest.
 
-    A folder resolves to its TFRecords: the files in its manifest; without a manifest, those with a name of
-    TFRecords (`is_tfrecord_name`); without these, those whose first bytes are a record, and any that are
-    named alike but for their numbers. A folder without any, whose folders are all named as splits (`train`,
-    `test`), resolves to theirs. Hidden files, names that begin with `_`, and `.crc` files are ignored.
+    A folder resolves to its TFRecords: the files in its manifest; without a manifest, the files with a
+    TFRecord name (`is_tfrecord_name`); without any TFRecord name, the files that begin with a record, and
+    files whose names differ from their names only in numbers. If a folder has no TFRecords and all its
+    folders are named as splits (`train`, `test`), it resolves to their files. Hidden files, names that begin
+    with `_`, and `.crc` files are ignored.
 
-    A file that is found twice is returned once, and the index of a file that is found (`data/train-*` matches
-    both) is omitted. Files that are listed one by one are not checked for completeness. In an object store, a
-    pattern resolves to files in the manifest, too. `ignore_adopted` ignores
-    the manifests that `adopt` wrote beside files.
+    A file that is found twice is returned once. The index of a found file is omitted (`data/train-*` matches
+    both). Files that are listed one by one are not checked for completeness. In an object store, a pattern
+    also resolves to files in the manifest. `ignore_adopted` ignores the manifests that `adopt` wrote beside
+    files.
 
     Raises:
         StoreError: a path or pattern matches no file.
         SpecError: a path is an unsupported URL.
-        IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
-            the others announce, or has shards that do not belong to them, or a folder has TFRecords with
-            names of TFRecords and others; not with `as_found`, which returns all of them.
+        IncompleteError: a folder or pattern lacks shards that the manifest or the names of other shards
+            announce, or has shards that do not belong to them; or a folder has TFRecords both with and
+            without TFRecord names. With `as_found`, all files are returned instead.
     """
     return expand_dataset(files, as_found=as_found, ignore_adopted=ignore_adopted)[0]
 
@@ -87,7 +88,7 @@ def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False
 def expand_dataset(
     files: Files, *, as_found: bool = False, ignore_adopted: bool = False
 ) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
-    """The same, and the manifests that were read for it, by folder."""
+    """Expands files as `expand` does. Also returns the manifests that were read for it, by folder."""
     patterns = path_list(files)
     if not patterns:
         raise StoreError(Problem(expected="at least one file", got="none"))
@@ -107,8 +108,9 @@ def expand_dataset(
 
 
 def _in_order(paths: list[Location], manifests: Mapping[Location, Manifest]) -> list[Location]:
-    """The same files, those of a split in the order of its manifest: of ten that were appended, the last has
-    not the last name."""
+    """Orders the files of a split as in its manifest: after ten appends, the last shard does not have the
+    last name.
+    """
     ordered, among = [*paths], {path: number for number, path in enumerate(paths)}
     for folder, manifest in manifests.items():
         for shards in manifest.splits.values():
@@ -122,9 +124,9 @@ def _in_order(paths: list[Location], manifests: Mapping[Location, Manifest]) -> 
 
 
 def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
-    """The same, of one split alone if it is named.
+    """Expands files as `expand_dataset` does, and selects those of one split if `split` names it.
 
-    Raises StoreError for a folder of several splits if none is named, SpecError for one that is not there.
+    Raises StoreError for a folder of several splits if none is named, SpecError for an unknown split.
     """
     patterns = path_list(files)
     paths, manifests = expand_dataset(patterns)
@@ -132,7 +134,7 @@ def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...],
     if split is None and not folders:
         return paths, manifests
     splits = splits_of(paths, manifests)
-    if set(splits.values()) == {ALL}:  # all files may name the same one
+    if set(splits.values()) == {ALL}:  # all files may name the same split
         splits = {path: split_word(path) or ALL for path in paths}
     known = tuple(dict.fromkeys(splits.values()))
     if split is None and len(known) > 1:
@@ -159,7 +161,7 @@ def splits_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest])
 
 
 def _is_folder(pattern: str, paths: Sequence[Location]) -> bool:
-    """Whether it is the folder of some of these files; a store is not asked."""
+    """Whether the pattern is the folder of some of the files; makes no request to a store."""
     place = location(pattern)
     if isinstance(place, RemotePath):
         return any(str(path).startswith(f"{str(place).rstrip('/')}/") for path in paths)
@@ -167,7 +169,7 @@ def _is_folder(pattern: str, paths: Sequence[Location]) -> bool:
 
 
 def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) -> None:
-    """Logs files of 0 bytes, which are read as files of no records, unless a manifest says that they are."""
+    """Logs empty files, which read as files without records, unless a manifest says that they are empty."""
     empty = []
     for path in paths:
         with suppress(StoreError):
@@ -182,7 +184,9 @@ def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) 
 
 
 def note_sizes(paths: Iterable[Location], manifests: Mapping[Location, Manifest]) -> None:
-    """Logs files whose size is not that in their manifest: reading refuses them, a scan has other rows."""
+    """Logs files whose size differs from their manifest: reading raises an error, and a scan returns other
+    rows.
+    """
     sizes = {
         folder / shard.file: shard.bytes for folder, one in manifests.items() for shard in one.all_shards
     }
@@ -209,7 +213,7 @@ def _is_empty(status: os.stat_result | None) -> bool:
 
 
 def path_list(files: Files) -> tuple[str, ...]:
-    """Paths, patterns, folders and URLs as a tuple. Raises SpecError for a URL of no store."""
+    """Paths, patterns, folders and URLs as a tuple. Raises SpecError for a URL of an unsupported scheme."""
     several = [files] if isinstance(files, (str, os.PathLike, RemotePath)) else files
     return tuple(map(text_of, several))
 
@@ -231,8 +235,8 @@ def _matches(
 ) -> tuple[list[Location], list[Problem]]:
     """The files of a path, a pattern or a folder, and the problems for which `expand` raises IncompleteError.
 
-    Adds the manifests that it reads. Raises StoreError if there are no files, and for an invalid manifest
-    unless `as_found`.
+    Adds the manifests that it reads to `manifests`. Raises StoreError if there are no files, and for an
+    invalid manifest unless `as_found`.
     """
     place = location(pattern)
     if isinstance(place, RemotePath):
@@ -250,7 +254,7 @@ def _matches(
 def _remote_matches(
     place: RemotePath, manifests: dict[Location, Manifest], as_found: bool, ignore_adopted: bool
 ) -> tuple[list[Location], list[Problem]]:
-    """The same for a URL. A folder and a pattern resolve to files in their manifest, without a LIST."""
+    """`_matches` for a URL. A folder or pattern resolves to files in its manifest, without a LIST request."""
     if _PATTERN.search(place.name):
         folder = place.parent
         manifest = _manifest_in(folder, False, ignore_adopted)
@@ -259,11 +263,11 @@ def _remote_matches(
         if matched:
             complete = as_found or manifest is not None
             return matched, [] if complete else _completeness(matched, place.name, manifests, ignore_adopted)
-        if not place.exists() and not place.is_dir():  # a name may have a `[`
+        if not place.exists() and not place.is_dir():  # a name may contain a `[`
             hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
             raise StoreError(_no_file(str(place), hint))
     manifest = None if parse_name(place.name) else _manifest_in(place, as_found, ignore_adopted)
-    if manifest is not None:  # the folder keeps the shards of replaced datasets, too
+    if manifest is not None:  # the folder also keeps the shards of replaced datasets
         return [*sorted(_named(place, manifest, manifests))], []
     if place.is_http or place.exists():
         return [place], []
@@ -271,8 +275,9 @@ def _remote_matches(
 
 
 def _manifest_in(folder: Location, as_found: bool, ignore_adopted: bool) -> Manifest | None:
-    """The manifest of a folder; None for an invalid one if its files are taken as found, and for one that
-    `adopt` wrote if these are ignored."""
+    """The manifest of a folder. None for an invalid manifest if files are taken as found, and for a manifest
+    written by `adopt` if adopted manifests are ignored.
+    """
     try:
         manifest = manifest_in(folder)
     except StoreError:
@@ -285,7 +290,7 @@ def _manifest_in(folder: Location, as_found: bool, ignore_adopted: bool) -> Mani
 def _folder_matches(
     folder: Location, manifest: Manifest | None, manifests: dict[Location, Manifest], as_found: bool
 ) -> tuple[list[Location], list[Problem]]:
-    """The same for a folder; see `expand`."""
+    """`_matches` for a folder; see `expand`."""
     files = folder.files()
     if manifest is not None:
         manifests[folder] = manifest
@@ -315,10 +320,10 @@ def has_tfrecords(folder: Location) -> bool:
 
 
 def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location]]:
-    """The TFRecords among the files of a folder: those with a name of TFRecords, and others.
+    """The TFRecords among the files of a folder: files with a TFRecord name, and others.
 
-    Without any such name, the others include files that are named as those with records but for their
-    numbers, so that a shard whose first bytes are corrupt is not lost.
+    If no file has a TFRecord name, the others are files that begin with a record, and files whose names
+    differ from theirs only in numbers, so that a shard with corrupt first bytes is not lost.
     """
     visible = [path for path in files if not IGNORED.fullmatch(path.name)]
     named = [path for path in visible if is_tfrecord_name(path.name)]
@@ -330,8 +335,8 @@ def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location
 
 
 def _begin_with_records(files: Sequence[Location]) -> list[Location]:
-    """Those of the files in a folder whose first bytes are a record. Raises StoreError."""
-    pool = ThreadPool("recordspec-types", _REQUESTS)  # a request each, of those in a store
+    """The files of a folder that begin with a record. Raises StoreError."""
+    pool = ThreadPool("recordspec-types", _REQUESTS)  # one request for each file in a store
     try:
         begins = [pool.submit(_begins_with_record, path) for path in files]
         return [path for path, future in zip(files, begins, strict=True) if future.result()]
@@ -347,7 +352,7 @@ def _begins_with_record(path: Location) -> bool:
 def _other_name(
     path: Location, named: Sequence[Location], others: Sequence[Location], files: Sequence[Location]
 ) -> Problem:
-    """The problem of a TFRecord file beside others whose names alone are those of TFRecords."""
+    """The problem of a TFRecord file without a TFRecord name, in a folder with TFRecord names."""
     alone = _pattern(named, files) or "the others one by one"
     together = _pattern([*named, *others], files) or "the files one by one"
     got = f"a TFRecord file by its first bytes, but not by its name, unlike {named[0].name}"
@@ -359,7 +364,7 @@ def _pattern(wanted: Sequence[Location], files: Iterable[Location], folder: Loca
     """A quoted pattern that matches the wanted files and no others of `files`; empty if there is none.
 
     Args:
-        folder: that of the files; by default that of the first.
+        folder: the folder of the files; by default that of the first wanted file.
     """
     folder = wanted[0].parent if folder is None else folder
     names = sorted({path.name for path in wanted})
@@ -380,14 +385,14 @@ def _common_start(names: Iterable[str]) -> str:
 
 
 def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence[Location]) -> StoreError:
-    """The error for a folder without TFRecords. The hint has the pattern of those below it, if any."""
+    """The error for a folder without TFRecords. The hint has a pattern for TFRecords below it, if any."""
     hint, below, level = "", folder, folders
     for _ in range(_DEEPEST):
         below = below / "*"
         inside = [path for one in level[:_MOST_FOLDERS] for path in one.files()]
         if records := [path for path in inside if is_tfrecord_name(path.name)]:
             parents = ", ".join(dict.fromkeys(str(path.parent) for path in records))
-            # the last part of a URL alone may be a pattern
+            # only the last part of a URL may be a pattern
             pattern = "" if isinstance(folder, RemotePath) else _pattern(records, inside, below)
             hint = f"give {pattern or parents} to read those below it"
             break
@@ -415,7 +420,8 @@ def _named(
 def _completeness(
     paths: list[Location], pattern: str, manifests: dict[Location, Manifest], ignore_adopted: bool
 ) -> list[Problem]:
-    """The problems of files that are not exactly the shards that a pattern of names should match.
+    """The problems of files that are not exactly the shards that a pattern should match, judged by their
+    names.
 
     Raises StoreError for a manifest that cannot be read.
     """
@@ -435,8 +441,8 @@ def _completeness(
 
 
 def _incomplete(shards: Iterable[NumberedFile], pattern: str) -> Iterator[Problem]:
-    """The problems of shards without a manifest, by their names: missing ones that `pattern` would match, and
-    splits whose shards announce different numbers of shards.
+    """The problems of shards without a manifest, judged by their names: missing shards that `pattern` would
+    match, and splits whose shards announce different numbers of shards.
     """
     splits: dict[tuple[Location, str, str], dict[int, dict[int, NumberedFile]]] = defaultdict(
         lambda: defaultdict(dict)
@@ -452,7 +458,7 @@ def _incomplete(shards: Iterable[NumberedFile], pattern: str) -> Iterator[Proble
             expected = f"one shard of this number, {first.path.name}"
             yield Problem(where=str(shard.path), expected=expected, got="two")
     for _, counts in sorted(splits.items()):
-        # the number of which most are there is the split's; of equals, the larger
+        # the number that most shards announce is the split's; in a tie, the larger number
         count = max(counts, key=lambda count: (len(counts[count]) / count, count))
         for other, of_count in sorted(counts.items()):
             yield from (
@@ -474,7 +480,7 @@ def _missing_shards(shards: dict[int, NumberedFile], pattern: str) -> Iterator[P
 
 
 def _other_count(shards: dict[int, NumberedFile], count: int) -> Problem:
-    """The problem of shards that announce another number of shards than their split has."""
+    """The problem of shards that announce a different number of shards than their split has."""
     first = next(iter(shards.values()))
     several = len(shards) > 1
     return Problem(
@@ -497,7 +503,7 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 
 def _siblings(path: Location) -> str:
-    """A hint that lists the files of a folder in which none was found."""
+    """A hint that lists the files of a folder in which no match was found."""
     folder = path.parent
     if not folder.is_dir():
         missing = "no folder matches" if glob.has_magic(str(folder)) else "there is no folder"

@@ -1,10 +1,10 @@
 """The offsets of the records of shards: `index.bin` of a dataset, and `FILE.index` beside another file.
 
-The index of a file is a header, groups of records, and residuals. Of each GROUP records the first offset, and
-the size of the smallest frame, are a group; what an offset exceeds `first + number * smallest` by is its
-residual, in 0, 1, 2, 4 or 8 bytes, the same for CHUNK records. So any offset is computed of one group and one
-residual, and records of one size take no residuals. The index of a dataset is those of its shards, in the
-order of the splits and shards; all integers are little-endian.
+The index of a file is a header, groups of records, and residuals. A group holds the first offset and the
+smallest frame size of GROUP records. A residual is the offset of a record less `first + number * smallest`,
+stored in 0, 1, 2, 4 or 8 bytes; the width is the same for CHUNK records. Hence any offset is computed from
+one group and one residual, and records of equal size take no residuals. The index of a dataset is the
+concatenation of its shards' indices, in the order of the splits and shards. All integers are little-endian.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from recordspec.wire.tfrecord import RecordRange, record_ends
 
 log = logging.getLogger("recordspec")
 
-# Records of a group, and records whose residuals have the same width: smaller groups have smaller residuals,
-# and a group takes 21 bytes. Records of 1.3 KB that vary by a third take 2.2 bytes each.
+# Records per group, and records whose residuals have the same width. Smaller groups have smaller residuals,
+# but a group takes 21 bytes. Records of 1.3 KB that vary by a third take 2.2 bytes each.
 GROUP, CHUNK = 128, 4096
-# Of an index that is read: two bytes a record are a billion records.
+# The largest index that is read: at two bytes a record, enough for two billion records.
 _MOST_BYTES = 4 << 30
 
-# magic, with the version; bytes of the file, its SHA-256, or zeros, and its time of modification, or 0; the
-# number of records, and of bytes of residuals
+# magic with the version; the file's size, its SHA-256 or zeros, and its modification time or 0; the number of
+# records, and of bytes of residuals
 _HEADER = struct.Struct("<8sQ32sqQQ")
-_FOOTER = struct.Struct("<I")  # CRC32C of all before
+_FOOTER = struct.Struct("<I")  # CRC32C of all preceding bytes
 _MAGIC = b"rsindex\x01"
 _GROUP = np.dtype([("first", "<u8"), ("place", "<u8"), ("smallest", "<u4"), ("width", "u1")])
 _ONE_GROUP = struct.Struct("<QQIB")
 _WIDTHS = (0, 1, 2, 4, 8)
-_LARGEST = 0xFFFFFFFF  # what `smallest` can be: a frame of another writer may have more
+_LARGEST = 0xFFFFFFFF  # the largest value of `smallest`: a frame of another writer may be larger
 
 OffsetGroups = npt.NDArray[np.void]
 
@@ -58,8 +58,8 @@ class FileIndex:
 
     Attributes:
         bytes: the size of the file.
-        sha256: the hash of the file, or `Shard.identity`; empty if it is not known.
-        mtime_ns: its time of modification; 0 if it is known by its hash.
+        sha256: the hash of the file, or `Shard.identity`; empty if unknown.
+        mtime_ns: the modification time of the file; 0 if the hash identifies it.
         records: the number of records.
         data: the index as it is stored.
     """
@@ -71,8 +71,9 @@ class FileIndex:
     data: memoryview
 
     def offsets(self, numbers: Ints) -> Ints:
-        """The byte where each of these records begins, int64 `[n]`; of the number after the last, where that
-        ends. In constant time and memory for each."""
+        """The offset of each record, int64 `[n]`; for the number after the last record, the end of the last
+        record. Takes constant time and memory for each.
+        """
         offsets = np.full(len(numbers), self.bytes, np.int64)
         inside = np.flatnonzero(numbers < self.records)
         groups, within = self.groups[numbers[inside] // GROUP], numbers[inside] % GROUP
@@ -87,8 +88,9 @@ class FileIndex:
         return offsets
 
     def frame(self, number: int) -> tuple[int, int]:
-        """The byte where a record begins, and the one after it, as `offsets` has them: NumPy takes ten times
-        as long for one."""
+        """The offsets of a record and of the next one, as in `offsets`: NumPy takes ten times as long for a
+        single record.
+        """
         group, within = divmod(number, GROUP)
         place = _HEADER.size + group * _GROUP.itemsize
         first, at, smallest, width = _ONE_GROUP.unpack_from(self.data, place)
@@ -103,7 +105,7 @@ class FileIndex:
 
     @property
     def groups(self) -> OffsetGroups:
-        """The groups, `[g]`."""
+        """The groups of records, `[g]`."""
         return np.frombuffer(self.data, _GROUP, -(-self.records // GROUP), _HEADER.size)
 
     @property
@@ -113,7 +115,7 @@ class FileIndex:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every residual is there, so that no other memory is read."""
+        """Whether every residual is present, so that no memory outside of the index is read."""
         groups = self.groups
         counts = np.minimum(GROUP, self.records - GROUP * np.arange(len(groups)))
         stops = groups["place"] + (counts * groups["width"]).astype(np.uint64)
@@ -121,24 +123,24 @@ class FileIndex:
         return bool((within & np.isin(groups["width"], _WIDTHS)).all())
 
     def is_of(self, shard: Shard) -> bool:
-        """Whether it is the index of this shard."""
+        """Whether this is the index of a shard."""
         return (self.bytes, self.sha256, self.records) == (shard.bytes, shard.identity, shard.records)
 
 
 class IndexWriter:
-    """Makes the index of a file of its frames, in their order; in memory, with about two bytes for each."""
+    """Builds the index of a file from its frames, in order; in memory, with about two bytes for each."""
 
     def __init__(self) -> None:
         self.records = 0
         self._offset = 0
-        self._waiting: list[Ints] = []  # offsets of records that are in no chunk yet
+        self._waiting: list[Ints] = []  # offsets of records not yet in a chunk
         self._number_waiting = 0
         self._groups: list[bytes] = []
         self._residuals: list[bytes] = []
         self._place = 0
 
     def add(self, sizes: Ints) -> None:
-        """Adds frames of these sizes in bytes, int64 `[n]`."""
+        """Adds frames of the given sizes in bytes, int64 `[n]`."""
         ends = np.cumsum(sizes) + self._offset
         self._waiting.append(ends - sizes)
         self.records += len(sizes)
@@ -152,7 +154,7 @@ class IndexWriter:
             self._waiting, self._number_waiting = [starts[whole:]], len(starts) - whole
 
     def _add_chunk(self, starts: Ints) -> None:
-        """Adds a chunk of records, of which only the last of a file may be smaller than the others."""
+        """Adds a chunk of records. Only the last chunk of a file may be smaller than CHUNK."""
         count = -(-len(starts) // GROUP)
         padded = np.full(count * GROUP, self._offset, np.int64)
         padded[: len(starts)] = starts
@@ -174,7 +176,7 @@ class IndexWriter:
             self._place += len(starts) * width
 
     def close(self, size: int, sha256: str = "", mtime_ns: int = 0) -> bytes:
-        """Returns the index of the file, of which these are the size, and the hash or the time."""
+        """Returns the index of a file with this size, and this hash or modification time."""
         rest = np.concatenate([np.zeros(0, np.int64), *self._waiting])
         if len(rest):
             self._add_chunk(rest)
@@ -186,12 +188,14 @@ class IndexWriter:
 
 
 def of_bytes(data: bytes) -> FileIndex:
-    """The index of a file, of a copy of its `data`."""
+    """Parses the index of one file, from a copy of `data`."""
     return next(parse(memoryview(data), "an index"))
 
 
 def parse(data: memoryview, where: str) -> Iterator[FileIndex]:
-    """The indices of files, one after another. Raises StoreError if one is not whole, or was changed."""
+    """Parses the indices of files, one after another. Raises StoreError if an index is truncated or was
+    changed.
+    """
     while data:
         index = _parsed(data, where)
         yield index
@@ -216,7 +220,7 @@ def _unusable(where: str, got: str) -> StoreError:
 
 
 def _bytes_of(path: Location) -> memoryview:
-    """The bytes of a file, which is mapped where it is on this machine. Raises StoreError."""
+    """The bytes of a file; a local file is mapped. Raises StoreError."""
     with system_errors("read", path):
         status = path.peek()
         if status is not None and stat.S_ISREG(status.st_mode) and status.st_size:
@@ -225,8 +229,12 @@ def _bytes_of(path: Location) -> memoryview:
 
 
 def of_file(path: Location, sha256: str = "") -> tuple[bytes, int]:
-    """The index of an uncompressed file, made of the lengths of its records, with its hash if that is known,
-    else with its time; and the number of records. Raises RecordError at the first invalid length."""
+    """Builds the index of an uncompressed file from the lengths of its records. Returns it and the number of
+    records.
+
+    The index stores the file's hash if that is known, else its modification time. Raises RecordError at the
+    first invalid length.
+    """
     writer, status, start = IndexWriter(), path.stat(), 0
     for _, ends in record_ends(path):
         writer.add(np.diff(ends, prepend=start))
@@ -235,7 +243,7 @@ def of_file(path: Location, sha256: str = "") -> tuple[bytes, int]:
 
 
 def made_again(path: Location) -> FileIndex:
-    """The index of a file that has none. Raises RecordError at the first invalid length."""
+    """Builds the index of a file without one. Raises RecordError at the first invalid length."""
     return of_bytes(of_file(path)[0])
 
 
@@ -249,24 +257,25 @@ def check_uncompressed(path: Location) -> None:
 
 
 def check_records(path: Location, shard: Shard, index: FileIndex) -> None:
-    """Raises StoreError for a file of another number of records than the manifest says."""
+    """Raises StoreError if the file has a different number of records than the manifest says."""
     if index.records != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         raise StoreError(Problem(where=str(path), expected=expected, got=f"{index.records:,}"))
 
 
 def of_shard(folder: Location, shard: Shard) -> bytes:
-    """The index of a shard. Raises RecordError at the first invalid length, StoreError if the shard is not
-    the one that the manifest names."""
+    """Builds the index of a shard. Raises RecordError at the first invalid length, StoreError if the shard is
+    not the one that the manifest names.
+    """
     data, _ = of_file(folder / shard.file, shard.identity)
     check_records(folder / shard.file, shard, of_bytes(data))
     return data
 
 
 def of_dataset(folder: Location, manifest: Manifest) -> Mapping[str, FileIndex]:
-    """The index of each shard, by file; empty for a dataset without.
+    """The index of each shard, by file; empty for a dataset without an index.
 
-    Raises StoreError if the file was changed, or is that of other shards.
+    Raises StoreError if the index file was changed, or belongs to other shards.
     """
     if manifest.index_sha256 is None:
         return {}
@@ -281,7 +290,7 @@ def of_dataset(folder: Location, manifest: Manifest) -> Mapping[str, FileIndex]:
 
 
 class Indices:
-    """The indices of files, each read once. One that cannot be used is logged.
+    """The indices of files, each read once. An unusable index is logged.
 
     Args:
         manifests: the manifests of datasets, by folder.
@@ -292,7 +301,7 @@ class Indices:
         self._datasets: dict[Location, Mapping[str, FileIndex]] = {}
 
     def of(self, path: Location) -> FileIndex | None:
-        """The index of a file, if there is one, and the file has not changed since."""
+        """The index of a file; None if it has none, or has changed since it was indexed."""
         folder = path.parent
         if folder in self._manifests and folder not in self._datasets:
             try:
@@ -304,7 +313,7 @@ class Indices:
         if index is None:
             return None
         status = path.stat()
-        # an object of a store does not change, and has another time than the file that was indexed
+        # an object in a store does not change, but its time differs from that of the indexed file
         known = not index.mtime_ns or path.peek() is None or status.st_mtime_ns == index.mtime_ns
         return index if known and status.st_size == index.bytes else None
 
@@ -321,14 +330,14 @@ def find_records(path: Location, wanted: Iterable[int], index: FileIndex | None)
     """Yields the byte ranges of records of an uncompressed file, by ascending numbers. Ends at the first
     number that is too large.
 
-    Without an index, or where it has an offset at which no such record begins, the lengths of those before
-    are read. Raises RecordError if a record cannot be reached.
+    If there is no index, or no such record begins at its offset, the lengths of all records before are read.
+    Raises RecordError if a record cannot be reached.
     """
     walk, first, places = (
         record_ends(path),
         0,
         np.zeros(1, np.int64),
-    )  # of record `first` on where each begins
+    )  # offsets of records from `first` on
     for number in wanted:
         if index is not None:
             start, stop = index.offsets(np.array([number, number + 1])).tolist()
@@ -350,7 +359,7 @@ def find_records(path: Location, wanted: Iterable[int], index: FileIndex | None)
 
 
 def _is_frame(path: Location, number: int, start: int, stop: int) -> bool:
-    """Whether the header of a frame is there, of a record that ends where the next begins."""
+    """Whether a frame with the length `stop - start` begins at `start`, judged by its header."""
     if start < 0:
         return False
     with open_file(path) as file:
@@ -360,11 +369,11 @@ def _is_frame(path: Location, number: int, start: int, stop: int) -> bool:
 
 
 def indexed(manifest: Manifest, folder: Path, part: Callable[[Shard], bytes | memoryview]) -> Manifest:
-    """The manifest with an index, which is written durably to a folder; without one if shards are compressed,
-    and have no random access.
+    """Writes the index of a dataset durably into a folder, and returns the manifest with its hash. Compressed
+    shards have no random access: their manifest is returned without an index.
 
     Args:
-        part: the index of a shard.
+        part: returns the index of a shard.
     """
     if manifest.compression != "none":
         return replace(manifest, index_sha256=None)

@@ -16,16 +16,17 @@ JournalEntry = dict[str, Any]
 
 
 class Journal:
-    """A file whose lines are durable when they have been added.
+    """A file of lines; a line is durable once it has been added.
 
     Attributes:
-        entries: the lines that it had when it was opened.
+        entries: the lines that the file had when it was opened.
     """
 
     def __init__(self, folder: Path, plan: JournalEntry, name: str) -> None:
         """Reads the journal of a folder, if it has one; `keep` then continues or creates it.
 
-        Raises StoreError if it belongs to another plan; `name` is that of the dataset, for the message.
+        Raises StoreError if the journal belongs to another plan; `name` is the dataset's name, for the
+        message.
         """
         self._path = folder / FILE
         self._plan = plan
@@ -39,7 +40,7 @@ class Journal:
         self.entries = lines[1:]
 
     def keep(self, count: int) -> None:
-        """Keeps the first `count` entries, which are still valid, and removes the others."""
+        """Keeps the first `count` entries, which are still valid, and removes the rest."""
         self.entries = self.entries[:count]
         atomic_write(self._path, b"".join(map(_line, [self._plan, *self.entries])))
 
@@ -50,7 +51,7 @@ class Journal:
             sync(file)
 
     def remove(self) -> None:
-        """Removes the file: the build cannot be resumed."""
+        """Removes the file, so that the build cannot be resumed."""
         self._path.unlink()
 
 
@@ -59,7 +60,7 @@ def _line(entry: JournalEntry) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[JournalEntry]:
-    """The valid lines up to the first that is not: nothing after it can be trusted."""
+    """The lines before the first invalid one: nothing after it can be trusted."""
     if not path.exists():
         return
     with open_file(path) as file:

@@ -20,20 +20,20 @@ from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
 _ROW = 2 * _WORD.itemsize
-# Rows that are read at once.
+# Rows read at a time.
 _AT_ONCE = 1 << 20
 
 
 def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]:
-    """The key of each row, from the columns that make it up; 7 and "7" are one key.
+    """The key of each row, from the key's columns; 7 and "7" are the same key.
 
-    Raises SpecError if there is no such column, RecordError if a row has no value in it, or one
-    that is neither text nor a whole number.
+    Raises SpecError if there is no such column, RecordError if a row's value is missing, or is neither text
+    nor a whole number.
     """
     parts = [_key_column(columns, name) for name in names]
     if len(parts) == 1:
         return parts[0]
-    # each part with its length before it, so that ("ab", "c") is not ("a", "bc")
+    # each part is preceded by its length, so that ("ab", "c") differs from ("a", "bc")
     return [b"".join(len(part).to_bytes(4, "big") + part for part in row) for row in zip(*parts, strict=True)]
 
 
@@ -45,7 +45,7 @@ def _key_column(columns: Mapping[str, Any], name: str) -> list[bytes]:
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
         values = numbers_array(values)
     if is_arrow(values):
-        if hasattr(values, "dictionary"):  # of which an entry may be null
+        if hasattr(values, "dictionary"):  # a dictionary entry may be null
             values = values.dictionary_decode()
         if not values.null_count and arrow().types.is_integer(values.type):
             values = values.cast(arrow().large_string())
@@ -75,13 +75,13 @@ def hashes(keys: Iterable[Any]) -> Words:
 
 
 def add(path: Path, hashed: Words) -> None:
-    """Appends the hashes of some rows, uint64 `[2, n]`."""
+    """Appends hashes of rows to a file, uint64 `[2, n]`."""
     with path.open("ab") as file:
         file.write(np.ascontiguousarray(hashed.T, _WORD).data)
 
 
 def rows(path: Path | RemotePath) -> int:
-    """The number of hashes in a file; 0 without one."""
+    """The number of hashes in a file; 0 if it does not exist."""
     return path.stat().st_size // _ROW if path.exists() else 0
 
 
@@ -93,7 +93,9 @@ def whole(folder: Location, manifest: Manifest) -> Location | None:
 
 
 def read(path: Path | RemotePath, start: int, count: int) -> Words:
-    """Reads the hashes of some rows, uint64 `[count, 2]`. For no rows, the file need not exist."""
+    """Reads the hashes of `count` rows from `start` on, uint64 `[count, 2]`. For no rows, the file need not
+    exist.
+    """
     if not count:
         return np.zeros((0, 2), np.uint64)
     with open_file(path) as file:
@@ -102,7 +104,7 @@ def read(path: Path | RemotePath, start: int, count: int) -> Words:
 
 
 def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
-    """The hashes whose first word is in a range, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
+    """The hashes whose first word lies in a range, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
     hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
     for start in range(0, rows(path), _AT_ONCE):
         known = read(path, start, min(_AT_ONCE, rows(path) - start))
@@ -113,7 +115,7 @@ def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Wo
 
 
 def ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
-    """Divides the hashes into ranges, at least one, of first and last hash: hashes are uniform."""
+    """Divides the hash values, which are uniform, into at least one range of first and last value."""
     edges = [(index << 64) // max(1, count) for index in range(max(1, count) + 1)]
     for low, high in pairwise(edges):
         yield np.uint64(low), np.uint64(high - 1)

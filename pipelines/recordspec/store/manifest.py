@@ -1,4 +1,4 @@
-"""The manifest describes a finished dataset: TFRecord files have no header for it."""
+"""The manifest describes a finished dataset, since TFRecord files have no header for that."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
 INDEX_FILE = "index.bin"
 REPORT_FILE = "repair.json"
-# The statistics of `fit.encode`, which are taken when they are first needed.
+# Statistics for `fit.encode`, computed when they are first needed.
 LAYERS_FILE = "layers.json"
-# The statistics of all rows, which `recordspec view` takes.
+# Statistics of all rows, computed by `recordspec view`.
 STATISTICS_FILE = "statistics.json"
-# What commands keep in a dataset, and take again when it is gone.
+# Files that commands cache in a dataset, and compute again if they are gone.
 KEPT_FILES = (LAYERS_FILE, STATISTICS_FILE)
 # The files of a dataset besides its manifest and its shards.
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, INDEX_FILE)
-# After the name of a shard, while its dataset is built: the hashes of the keys of its rows, and its index.
+# Suffixes of a shard's name while its dataset is built: the hashes of the keys of its rows, and its index.
 KEYS, INDEX = PIECES = (".keys", ".index")
-# After the name of a file: the index that recordspec uses, and those for the tfrecord package and DALI.
+# Suffixes of a file's name: the index of recordspec, and those of the tfrecord package and DALI.
 INDEX_SUFFIXES = {"recordspec": ".index", "tfrecord": ".tfindex", "dali": ".idx"}
-# Format 1 has no `sha256`, 2 no `index_sha256`. Every change of the fields is a new format: unknown ones are
-# refused.
+# Format 1 has no `sha256`, format 2 no `index_sha256`. Every change of the fields needs a new format, since
+# unknown fields are refused.
 FORMAT = 3
 _SUFFIX = re.compile(r"(-v\d{1,9})?")
-_LONGEST_NAME = 255  # bytes, of most file systems
-# Of a manifest: 500,000 shards of 200 bytes and the names of common labels. Reading one takes three times as
-# much memory.
+_LONGEST_NAME = 255  # bytes, on most file systems
+# The largest manifest: 500,000 shards of 200 bytes and the names of common labels. Reading it takes three
+# times as much memory.
 _MOST_BYTES = 128 << 20
 
-# By split, then by feature: how many rows of each class.
+# By split, then by label: the number of rows of each class.
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
 
 
@@ -65,14 +65,14 @@ class Shard:
     """A file of a dataset. `rows` and `records` differ if a record has several rows.
 
     Attributes:
-        file: its name.
+        file: the name of the file.
         rows: the number of rows.
         records: the number of records.
-        bytes: its size.
-        sha256: the hash of the whole file, as printed by `sha256sum`; empty of an adopted file whose lengths
-            alone were read.
-        frames_sha256: of such a file, the SHA-256 of the lengths and CRCs of its records, by which other
-            records are noticed; empty of others.
+        bytes: the size of the file.
+        sha256: the hash of the whole file, as printed by `sha256sum`; empty for an adopted file of which only
+            the lengths were read.
+        frames_sha256: for an adopted file without `sha256`, the SHA-256 of its records' lengths and CRCs,
+            which detects changed records; otherwise empty.
     """
 
     file: str
@@ -93,18 +93,18 @@ class Shard:
 
     @property
     def identity(self) -> str:
-        """The hash that is known of its records."""
+        """The known hash: `sha256`, or else `frames_sha256`."""
         return self.sha256 or self.frames_sha256
 
 
 def with_suffix(file: str, suffix: str) -> str:
-    """`schema-v2.yaml` of `schema.yaml` and `-v2`."""
+    """Adds a suffix to a stem: `schema.yaml` and `-v2` give `schema-v2.yaml`."""
     stem, dot, rest = file.rpartition(".")
     return f"{stem}{suffix}{dot}{rest}"
 
 
 def _is_name(value: Any) -> bool:
-    """Whether it is the name of a file in a folder, and no path."""
+    """Whether a value is the name of a file in a folder, as opposed to a path."""
     if not isinstance(value, str) or value in ("", ".", "..") or {"/", "\0"} & {*value}:
         return False
     return len(os.fsencode(value)) <= _LONGEST_NAME
@@ -115,7 +115,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_hash(value: Any) -> bool:
-    """Whether it is short enough to be compared with a hash, and shown."""
+    """Whether a value is short enough to be compared with a hash, and shown."""
     return isinstance(value, str) and len(value) <= 64
 
 
@@ -123,9 +123,9 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-# Names that no sidecar may have.
+# Names that a sidecar may not have.
 _OWN_FILES = (FILE, REPORT_FILE, *KEPT_FILES, *DATASET_FILES)
-# The values that a manifest may have; somebody else may have written or changed it.
+# The valid values of a manifest: another program may have written or changed it.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": lambda value: value is None or isinstance(value, str),
     "fingerprint": lambda value: value is None or _is_hash(value),
@@ -162,25 +162,27 @@ class Manifest:
         record: whether the records are Examples or SequenceExamples; their bytes do not distinguish them.
         compression: the compression of every shard.
         splits: the shards of each split, in order.
-        key: the names that identify a row; empty if its content does.
+        key: the names of the columns that identify a row; empty if its content does.
         shuffle_seed: the seed of the order of rows; None for the order of the source.
         labels: the class names of every label feature, by feature.
-        label_counts: by split and label with one class per row, the number of rows of every class;
-            without splits that were not counted.
+        label_counts: the number of rows of every class, by split and by label with one class per row; without
+            splits that were not counted.
         rejected: the number of invalid rows, which are in `rejects.jsonl`.
-        division: what determines a row's split besides its key: `splits` as given, and `group_by`.
-        keys_sha256: the SHA-256 of `keys.bin`, if keys are unique. That file has the 128-bit hash of the key
-            of every row, in the order of the splits and shards, to which appended rows are compared.
+        division: the options that determine a row's split together with its key: `splits` as given, and
+            `group_by`.
+        keys_sha256: the SHA-256 of `keys.bin`, if keys are unique. That file has the 128-bit hash of every
+            row's key, in the order of the splits and shards; appended rows are compared to it.
         index_sha256: the SHA-256 of `index.bin`, the offsets of the records of every shard; None for
             compressed shards, which have no random access, and for a dataset of an older release.
         block: the largest number of rows per record; None in the layout `rows`.
-        beside: the sidecars, files for other readers, and the SHA-256 of each.
-        adopted: of `recordspec.adopt`: `files` if its shards are files of another writer, which recordspec
-            neither replaces nor deletes, `links` if they are links to such; empty of other datasets.
-        suffix: in an object store, where nothing is overwritten, the part of the names of `schema.yaml`,
-            `rejects.jsonl`, `keys.bin` and `index.bin` before their suffix, such as `-v2`, if a replaced
-            dataset exists.
-        format: the version of the format that it was read from; it is written as the latest.
+        beside: the sidecars (files for other readers), with the SHA-256 of each.
+        adopted: for a dataset made by `recordspec.adopt`: `files` if its shards are files of another writer,
+            which recordspec neither replaces nor deletes, or `links` if they are links to such files;
+            otherwise empty.
+        suffix: the version in the names of `schema.yaml`, `rejects.jsonl`, `keys.bin` and `index.bin`, such
+            as `-v2` in `schema-v2.yaml`. It is set in an object store, where nothing is overwritten, if a
+            replaced dataset exists.
+        format: the version of the format that was read; a manifest is written in the latest format.
 
     Example:
         >>> manifest = rs.Manifest.load("data/points")
@@ -251,7 +253,7 @@ class Manifest:
         return set(self.by_file())
 
     def by_file(self) -> dict[str, Shard]:
-        """The shards by the names of their files, a new dictionary.
+        """A new dictionary of the shards by file name.
 
         Example:
             >>> manifest.by_file()["test-00000-of-00001.tfrecord"].rows
@@ -260,7 +262,7 @@ class Manifest:
         return {shard.file: shard for shard in self.all_shards}
 
     def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
-        """The splits that these files belong to.
+        """The splits that the files belong to.
 
         Example:
             >>> manifest.splits_of(["test-00000-of-00001.tfrecord"])
@@ -302,7 +304,8 @@ class Manifest:
         return sum(shard.bytes for shard in self.shards(split))
 
     def class_counts(self, splits: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """The rows of every class in these splits, by label; without labels that were not counted.
+        """The number of rows of every class in the given splits, by label; without labels that were not
+        counted.
 
         Example:
             >>> manifest.class_counts(["train", "test"])
@@ -317,14 +320,14 @@ class Manifest:
 
     @property
     def identity(self) -> str:
-        """The SHA-256 of what determines the rows and their order: of all fields but those of sidecars and
-        of the index, which commands add to a dataset later.
+        """The SHA-256 of the data that determines the rows and their order: of all fields except sidecars and
+        the index, which commands add to a dataset later.
 
         Example:
             >>> manifest.identity == pipeline.manifest.identity
             True
         """
-        # as it was in format 2, so that a position which was saved then is one of the same dataset
+        # computed as in format 2, so that a saved position still matches its dataset
         fields = replace(self, beside={}, format=2)._fields()
         del fields["index_sha256"]
         return _sha256(fields)
@@ -342,7 +345,7 @@ class Manifest:
         return html.in_notebook(self._html)
 
     def _html(self) -> Iterator[html.Markup]:
-        from recordspec.schema.options import format_bytes  # which imports PyYAML
+        from recordspec.schema.options import format_bytes  # imports PyYAML
 
         layout = "rows" if self.block is None else f"blocks of {self.block:,} rows"
         facts = [self.record, f"layout {layout}"]
@@ -373,7 +376,7 @@ class Manifest:
     def dump(self) -> str:
         """The manifest as JSON of format 3, with the SHA-256 of its other fields.
 
-        Raises SpecError for one that is too large to be read.
+        Raises SpecError if the manifest is too large to be read.
 
         Example:
             >>> import json
@@ -388,8 +391,8 @@ class Manifest:
         return text
 
     def _fields(self) -> dict[str, Any]:
-        """The fields as plain values, without those that few datasets have."""
-        # `asdict` copies each value of each of many shards, which takes ten times as long
+        """The fields as plain values, without those that few datasets set."""
+        # `asdict` copies each value of every shard, which takes ten times as long
         names = [option.name for option in dataclasses.fields(Shard) if option.name != "frames_sha256"]
         data = {option.name: getattr(self, option.name) for option in dataclasses.fields(self)}
         data["splits"] = {
@@ -424,17 +427,19 @@ class Manifest:
 
 
 def _sha256(fields: Mapping[str, Any]) -> str:
-    """The SHA-256 of these fields as JSON in UTF-8, with sorted keys and without spaces."""
+    """The SHA-256 of the fields as JSON in UTF-8, with sorted keys and without spaces."""
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """Parses a manifest. Raises StoreError, with the place `where`, for an invalid or changed one."""
+    """Parses a manifest. Raises StoreError if it is invalid or was changed; `where` is its location in the
+    message.
+    """
     try:
         text = data.decode()
         parsed = json.loads(text, object_pairs_hook=_object)
-        if "\\u" in text:  # half of a surrogate pair could not be written again
+        if "\\u" in text:  # half of a surrogate pair cannot be written again
             json.dumps(parsed, ensure_ascii=False).encode()
         changed = _changes(parsed)
         if changed is None:
@@ -446,7 +451,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Of two values of one name, programs would read different ones."""
+    """A JSON object. Rejects duplicate names, since programs would read different values."""
     values = dict(pairs)
     if len(values) < len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
@@ -455,11 +460,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _changes(data: dict[str, Any]) -> Problem | None:
-    """The problem of a manifest that is not as it was written, or not of this format."""
+    """The problem of a manifest that was changed after it was written, or has another format."""
     if type(data["format"]) is not int or data["format"] not in range(1, FORMAT + 1):
         raise ValueError(f"format {json.dumps(data['format'])}")
     said = data.pop("sha256", None)
-    # one of format 1 has none, unless the number of its format was changed
+    # format 1 has no hash, unless the number of the format was changed
     if (said is not None or data["format"] > 1) and said != _sha256(data):
         got = (
             "the manifest has no `sha256`"
@@ -500,7 +505,9 @@ def _from_json(data: dict[str, Any]) -> Manifest:
 def shard_differences(
     folder: Location, manifest: Manifest, missing: set[str], foreign: set[str]
 ) -> Iterator[Problem]:
-    """The problems of missing shards, which the manifest names, and of those that it does not name."""
+    """The problems of shards that the manifest names and that are missing, and of shards that it does not
+    name.
+    """
     for name in sorted(missing):
         yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
     adopted = manifest.adopted == "files"
@@ -511,20 +518,20 @@ def shard_differences(
 
 
 def manifest_of(files: tuple[Location, ...]) -> Manifest | None:
-    """The manifest of these files, if they are in one folder that has one."""
+    """The manifest of the files, if all are in one folder with a manifest."""
     folder = only_folder(files)
     return None if folder is None else manifest_in(folder)
 
 
 def only_folder(files: Sequence[Location]) -> Location | None:
-    """The folder of all these files; None if they are in several."""
+    """The folder of all the files; None if they are in several."""
     folders = by_folder(files)
     return next(iter(folders)) if len(folders) == 1 else None
 
 
 def by_folder(files: Iterable[Location]) -> dict[Location, list[Location]]:
-    """Files by their folder."""
-    # a `Path` for the parent of each of thousands takes more time than its manifest
+    """Groups files by their folder."""
+    # creating a `Path` for the parent of each of thousands of files takes more time than reading the manifest
     by_name: dict[str, list[Location]] = {}
     for path in files:
         by_name.setdefault(os.path.dirname(str(path)), []).append(path)
@@ -532,7 +539,7 @@ def by_folder(files: Iterable[Location]) -> dict[Location, list[Location]]:
 
 
 def manifest_in(folder: Location) -> Manifest | None:
-    """The manifest of a folder, if it has one. Raises StoreError for an invalid one."""
+    """The manifest of a folder, if it has one. Raises StoreError if it is invalid."""
     path = folder / FILE
     try:
         data = read_bytes(path, _MOST_BYTES)

@@ -1,4 +1,4 @@
-"""Records of uncompressed files by their number, of files that are mapped into memory."""
+"""Random access to records of uncompressed files, which are mapped into memory."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _MAPPED: WeakValueDictionary[tuple[int, ...], Bytes] = WeakValueDictionary()
 def mapped_file(path: LocalPath) -> Bytes:
     """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError.
 
-    A mapping of Python or NumPy holds a descriptor, of which most systems allow a process 1,024. This one
-    holds none, and a file is mapped once: TensorFlow keeps the functions of a dataset, and what they refer
+    A mapping by Python or NumPy holds a file descriptor, and most systems allow a process 1,024. This mapping
+    holds none. A file is mapped once, because TensorFlow keeps a dataset's functions, and all that they refer
     to, for ever (2.16 to 2.21).
     """
     with _MAPPING, open_file(path) as file:
@@ -57,7 +57,7 @@ def mapped_file(path: LocalPath) -> Bytes:
         if address == ctypes.c_void_p(-1).value:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
         held = (ctypes.c_ubyte * size).from_address(address)
-        finalize(held, system.munmap, address, size).atexit = False  # arrays are read until the end
+        finalize(held, system.munmap, address, size).atexit = False  # arrays are read until the process ends
         mapped: Bytes = np.frombuffer(memoryview(held), np.uint8)
         mapped.flags.writeable = False
         _MAPPED[identity] = mapped
@@ -65,14 +65,14 @@ def mapped_file(path: LocalPath) -> Bytes:
 
 
 class MappedFiles:
-    """Files that are mapped when a record of them is first read. From then on, what replaces a file is not
-    seen; a file that is cut while it is mapped ends the process (SIGBUS).
+    """Files that are mapped when one of their records is first read.
 
-    May be used from several threads, and in forked processes.
+    From then on, a replacement of the file is not noticed. Truncating a mapped file ends the process
+    (SIGBUS). May be used from several threads, and in forked processes.
 
     Args:
         paths: the files.
-        indices: the index of each.
+        indices: the index of each file.
     """
 
     def __init__(self, paths: Sequence[LocalPath], indices: Sequence[FileIndex]) -> None:
@@ -85,7 +85,7 @@ class MappedFiles:
         self._residuals = _ints(native.at(index.residuals) for index in indices)
         self._lock = threading.Lock()
         self._files: list[memoryview | None] = [None] * len(paths)
-        self._mapped = np.zeros(len(paths), np.int64)  # where each file is
+        self._mapped = np.zeros(len(paths), np.int64)  # the address of each file's bytes
         of_files = (self.first, self._groups, self._residuals, self._sizes, self._mapped)
         self._table = np.array([len(paths), *map(native.at, of_files)], np.int64)
 
@@ -93,15 +93,15 @@ class MappedFiles:
         return int(self.first[-1])
 
     def records(self, numbers: Ints) -> tuple[Bytes, Ints]:
-        """The data of records, whose CRCs are checked, one after another.
+        """The data of records, one after another. CRCs are checked.
 
         Args:
-            numbers: counted from 0 across all files, int64 `[n]`.
+            numbers: the record numbers, counted from 0 across all files, int64 `[n]`.
 
         Returns:
-            uint8 `[bytes]`, and where each begins and the last ends, int64 `[n + 1]`.
+            uint8 `[bytes]`, and the offsets where each record begins and the last one ends, int64 `[n + 1]`.
 
-        Raises RecordError for a record that is not there, or is corrupt; StoreError for a file that is gone.
+        Raises RecordError for a missing or corrupt record; StoreError for a missing file.
         """
         count, places = len(numbers), np.empty(len(numbers) + 1, np.int64)
         if (library := native.library()) is None:
@@ -120,7 +120,7 @@ class MappedFiles:
         return data, places
 
     def record(self, number: int) -> bytes:
-        """The data of one record, in a third of the time of `records`, whose errors it raises."""
+        """The data of one record, in a third of the time of `records`. Raises the same errors."""
         file = self._file_of(number)
         start, stop = self._indices[file].frame(number - self._firsts[file])
         view = self._files[file] or self._map(file)
@@ -142,8 +142,8 @@ class MappedFiles:
         return bisect_right(self._firsts, number) - 1
 
     def _map(self, file: int) -> memoryview:
-        """The bytes of a file. Raises StoreError if it is not as it was indexed."""
-        with self._lock:  # a file that another thread maps, too, would be unmapped while it is read
+        """The bytes of a file. Raises StoreError if the file has changed since it was indexed."""
+        with self._lock:  # otherwise, a file mapped by two threads would be unmapped while it is read
             if (view := self._files[file]) is None:
                 path, size = self.paths[file], int(self._sizes[file])
                 if (gone := replaced(path)) is not None:
@@ -158,14 +158,14 @@ class MappedFiles:
             return view
 
     def _wrong(self, number: int) -> RecordError:
-        """The error of a record, of which the file has other bytes."""
+        """The error for a record whose length or CRCs in the file do not match its index."""
         file = self._file_of(number)
         record = number - self._firsts[file]
         start, _ = self._indices[file].frame(record)
         expected = "a record of the indexed length that matches its CRCs"
         problem = problem_at(self.paths[file], record, start, expected, "other bytes")
         hint = "`recordspec verify` checks the file; if it was changed, `recordspec index` indexes it again"
-        return RecordError(replace(problem, hint=hint))  # its row is the caller's to know
+        return RecordError(replace(problem, hint=hint))  # the caller knows its row
 
 
 def _ints(values: Iterable[int]) -> Ints:

@@ -1,7 +1,8 @@
 """Publishes a dataset in an object store: its files first, then the manifest, which makes it appear.
 
-Nothing is overwritten or deleted but the manifest: readers of the previous one find all files that it names.
-A file whose name is taken is called `train-v2-00000-of-00008.tfrecord`, `schema-v2.yaml`, and so on.
+Only the manifest is overwritten, and nothing is deleted: readers of the previous manifest find all files that
+it names. If a file's name is taken, the file is called `train-v2-00000-of-00008.tfrecord`, `schema-v2.yaml`,
+and so on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from recordspec.store.shard_names import add_suffix, parse_name
 from recordspec.store.transaction import OWNER, Transaction, check_is_own, foreign_shards, no_dataset
 from recordspec.wire.hashes import sha256_of
 
-# Files that are uploaded at a time; each is in memory meanwhile.
+# Files uploaded at a time; each is in memory meanwhile.
 _UPLOADS = 4
 
 
@@ -35,10 +36,10 @@ class ConflictError(StoreError):
 
 
 class RemoteTransaction(Transaction):
-    """A partial folder on this machine, whose files are uploaded at `commit`.
+    """A partial folder on this machine whose files are uploaded at `commit`.
 
-    Raises StoreError if there is a dataset and neither `force` nor `append` is given, or none with `append`;
-    and if another process of this machine writes it.
+    Raises StoreError if there is a dataset and neither `force` nor `append` is given; if there is none and
+    `append` is given; and if another process of this machine is writing it.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class RemoteTransaction(Transaction):
         self.appends = append
         self._stamp: Stamp | None = None
         self._uploaded = False
-        self._text: bytes | None = None  # of the manifest, once it is written
+        self._text: bytes | None = None  # the manifest's text, once it is written
 
     @property
     def dataset(self) -> Location:
@@ -65,7 +66,9 @@ class RemoteTransaction(Transaction):
         return self._uploaded or (self._text is not None and self._is_there(self._text))
 
     def _is_there(self, text: bytes) -> bool:
-        """Whether the manifest is in its place, after an interruption, or a request without an answer."""
+        """Whether the manifest is in its place; asked after an interruption, or a request without an
+        answer.
+        """
         with suppress(StoreError, FileNotFoundError):
             return (self.remote / FILE).read_bytes() == text
         return False
@@ -86,7 +89,8 @@ class RemoteTransaction(Transaction):
         if not self._force:
             raise self._exists()
         known = None
-        # whatever it is, `force` replaces it, unless it was adopted; only `append` needs to understand it
+        # `force` replaces even an unreadable manifest, unless it was adopted; only `append` must understand
+        # it
         with nullcontext() if self.appends else suppress(StoreError):
             known = parse_manifest(text, str(self.remote / FILE))
         if self.appends and known is not None:
@@ -108,7 +112,7 @@ class RemoteTransaction(Transaction):
         assert manifest is not None
         if schema is not None:
             atomic_write(self.partial / SCHEMA_FILE, schema.encode(), self.work / SCHEMA_FILE)
-        # `work` stays until the end: the build can be resumed
+        # `work` is kept until the end, so that the build can be resumed
         names = sorted({path.name for path in self.partial.iterdir() if path.is_file()} - {FILE, OWNER})
         hashes = {shard.file: shard.sha256 for shard in self._added(manifest)}
         hashes |= {name: sha256_of(self.partial / name) for name in names if name not in hashes}
@@ -143,7 +147,7 @@ class RemoteTransaction(Transaction):
         return self.remote
 
     def keep_shards(self, manifest: Manifest) -> None:
-        """They stay where they are."""
+        """Does nothing: the shards stay where they are."""
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
         there = {path.name for path in self.remote.iterdir()}
@@ -151,12 +155,12 @@ class RemoteTransaction(Transaction):
         return next(found for found in renamed if there.isdisjoint(found.values()))
 
     def _suffixes(self) -> Iterator[str]:
-        """Yields the suffixes of stems to try until no name is taken."""
+        """Yields suffixes of stems, to be tried until no name is taken."""
         yield ""
         yield from (f"-v{number}" for number in count(2))
 
     def _added(self, manifest: Manifest) -> Iterator[Shard]:
-        """The shards that the dataset did not have before."""
+        """The shards that are new in the dataset."""
         for split, shards in manifest.splits.items():
             before = () if self.existing is None else self.existing.splits.get(split, ())
             yield from shards[len(before) :]
@@ -176,9 +180,10 @@ class RemoteTransaction(Transaction):
         return replace(manifest, splits=splits, suffix=suffix)
 
     def _may_be_free(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
-        """Whether the first names are free, or belong to an interrupted upload: of one shard, and of
-        the other files."""
-        # another writer may have added the same bytes meanwhile: they are shards of their own
+        """Whether the names of the first shard and of all other files are free, or belong to an interrupted
+        upload of the same bytes.
+        """
+        # another writer may have added the same bytes meanwhile: they are different shards
         taken = frozenset() if self.existing is None else self.existing.files
         if any(parse_name(name) and _renamed(name, suffix) in taken for name in names):
             return False
@@ -197,7 +202,7 @@ class RemoteTransaction(Transaction):
         rows: dict[str, int],
         progress: Progress,
     ) -> bool:
-        """Uploads files, and returns whether each has a name that no other file has."""
+        """Uploads files. Returns False if a different file has the name of one of them."""
 
         def upload(name: str) -> bool:
             return (self.remote / _renamed(name, suffix)).upload(self.partial / name, hashes[name])
@@ -215,7 +220,7 @@ class RemoteTransaction(Transaction):
             pool.close()
 
     def _check_uploaded(self, manifest: Manifest, names: Iterable[str], suffix: str) -> None:
-        """Raises StoreError if a file is gone by now: `recordspec sweep` may have deleted it."""
+        """Raises StoreError if an uploaded file is gone: `recordspec sweep` may have deleted it."""
         there = {path.name: stat.st_size for path, stat in self.remote.entries()}
         wanted: dict[str, int | None] = {_renamed(name, suffix): None for name in names}
         wanted |= {shard.file: shard.bytes for shard in manifest.all_shards}
@@ -227,18 +232,18 @@ class RemoteTransaction(Transaction):
 
 
 def transaction(target: str | os.PathLike[str] | RemotePath, **how: bool) -> Transaction:
-    """Returns the transaction that publishes a dataset at a place; with the arguments of `Transaction`."""
+    """Returns the transaction that publishes a dataset at `target`; takes the arguments of `Transaction`."""
     place = location(target)
     return RemoteTransaction(place, **how) if isinstance(place, RemotePath) else Transaction(place, **how)
 
 
 def _renamed(file: str, suffix: str) -> str:
-    """The name of a file of a dataset, with a suffix."""
+    """The name of a dataset's file with a suffix."""
     return with_suffix(file, suffix) if parse_name(file) is None else add_suffix(file, suffix)
 
 
 def work_folder(target: RemotePath) -> Path:
-    """The local folder of a build for a store: in `$TMPDIR/recordspec-USER`, by the hash of its URL."""
+    """The local folder of a build for a store: in `$TMPDIR/recordspec-USER`, named by the hash of its URL."""
     folder = Path(tempfile.gettempdir()) / f"recordspec-{os.getuid()}"
     with system_errors("write", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A shard that is being written: compresses, hashes, counts and indexes its records."""
+"""Writes a shard: compresses, hashes, counts and indexes its records."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from recordspec.wire.arrays import Ints
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.hashes import FEW_BYTES, Sha256
 
-# Bytes that may wait for the thread that writes them: it gets its turn late where NumPy is busy.
+# Bytes that may wait for the writing thread, which gets its turn late while NumPy is busy.
 _AHEAD = 16 << 20
-# Sent to the disk as it grows, so that it is not all left for the end: 200 MB took 0.26 s so, 0.29 s with
-# 16 MiB, 0.34 s with 32 MiB, and 0.46 s without.
+# Bytes after which data is flushed to the disk, so that less is left for the end: 200 MB took 0.26 s with
+# this size, 0.29 s with 16 MiB, 0.34 s with 32 MiB, and 0.46 s without flushing.
 _FLUSHED = 8 << 20
 
 
 class ShardFile:
-    """Writes framed records. They are compressed and written in one thread and hashed in another, since all
-    three release the GIL; of few bytes they are not.
+    """Writes framed records. One thread compresses and writes them and another hashes them, since all three
+    operations release the GIL; a few bytes are handled without threads.
 
     Args:
-        index: the file of its index, which only a shard that is not compressed has.
+        index: the path of its index, which is written only for an uncompressed shard.
     """
 
     def __init__(self, path: Path, compression: Compression, index: Path) -> None:
@@ -60,10 +60,9 @@ class ShardFile:
         self._rows += rows
 
     def close(self, name: str) -> Shard:
-        """Flushes the file and its index to the disk, and returns its entry in the manifest, as the shard
-        `name`.
+        """Flushes the file and its index to the disk. Returns the manifest entry of the shard `name`.
 
-        Raises StoreError if the file has another size than was written, OSError if the disk is full.
+        Raises StoreError if the file's size differs from the bytes written, OSError if the disk is full.
         """
         self._submit(0, self._finish)
         try:
@@ -84,14 +83,14 @@ class ShardFile:
         return Shard(file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._sha256)
 
     def abandon(self) -> None:
-        """Stops writing; data that waits is dropped."""
+        """Stops writing and drops waiting data."""
         if self._writing is not None:
             self._writing.close()
         self._hash.close()
         self._file.close()
 
     def _submit(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Submits a call for `size` bytes to the thread that writes, once there are more than few."""
+        """Submits a call for `size` bytes to the writing thread; runs it here while there are few bytes."""
         self._left -= size
         if self._left >= 0:
             function(*arguments)
@@ -120,7 +119,7 @@ class ShardFile:
         view = memoryview(data).cast("B")
         self._hash.update(view)
         self._bytes += len(view)
-        while view:  # a write without a buffer may take less than it is given
+        while view:  # an unbuffered write may take fewer bytes than it is given
             view = view[self._file.write(view) :]
         if self._bytes - self._flushed >= _FLUSHED:
             sync_handle(self._file.fileno(), data_only=True)

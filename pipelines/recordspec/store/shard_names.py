@@ -15,14 +15,15 @@ from recordspec.wire.compression import CODECS, Compression
 _COMPRESSED = "|".join(re.escape(codec.suffix) for codec in CODECS.values())
 _NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
 _NAME = re.compile(rf"{_NUMBERS}\.tfrecord({_COMPRESSED})")
-# `train-v2-00000-of-00008.tfrecord` is of the build that replaced a dataset; rows may have been added to it.
+# `train-v2-00000-of-00008.tfrecord` belongs to the build that replaced a dataset; rows may have been added to
+# it.
 _VERSION = re.compile(r"-v(\d{1,9})(-add\d+)?$")
 _ADDED = re.compile(r"(-v\d{1,9})?(-add\d+)?$")
-# Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
+# Also names of other writers: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
 _NUMBERED = re.compile(rf"{_NUMBERS}(?P<suffix>(?P<type>(\.[a-z]+)??)({_COMPRESSED}))")
-# The names of TFRecords in a folder, by this package and others: a suffix that says so, perhaps with a number
-# after it (TFDS's `mnist-train.tfrecord-00000-of-00001`), a number of a number (`train-00000-of-01024`,
-# Beam's `data-00000-of-00001`), or a part of a job (Spark's and Hadoop's `part-r-00000`).
+# The TFRecord names of a folder, by this package and others: a TFRecord suffix, perhaps followed by a number
+# (TFDS's `mnist-train.tfrecord-00000-of-00001`); a number of a number (`train-00000-of-01024`, Beam's
+# `data-00000-of-00001`); or a part of a job (Spark's and Hadoop's `part-r-00000`).
 _TFRECORD = re.compile(
     rf"""(
         .*\.(tfrecords?|tfrecs?|tfr|records?)([-_.]?\d+([-_]of[-_]\d+)?)?
@@ -31,7 +32,7 @@ _TFRECORD = re.compile(
     )({_COMPRESSED}|\.deflate)?""",
     re.IGNORECASE | re.VERBOSE,
 )
-# Hidden files, `_SUCCESS` and other marks of jobs, Hadoop's checksums.
+# Hidden files, `_SUCCESS` and other marker files of jobs, Hadoop's checksums.
 IGNORED = re.compile(r"[._].*|.*\.crc")
 _SPLIT = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
@@ -46,13 +47,13 @@ class ShardName:
     count: int
 
     def file(self, compression: Compression) -> str:
-        """`train-00000-of-00008.tfrecord`, with `.gz` or `.zlib` where compressed."""
+        """The file name: `train-00000-of-00008.tfrecord`, with `.gz` or `.zlib` if compressed."""
         stem = f"{self.split}-{self.index:05d}-of-{self.count:05d}"
         return f"{stem}.tfrecord{CODECS[compression].suffix}"
 
 
 def parse_name(file: str) -> ShardName | None:
-    """Parses a file name; None if it is not a shard's."""
+    """Parses a file name; None if it is not the name of a shard."""
     match = _NAME.fullmatch(file)
     if match is None:
         return None
@@ -60,7 +61,7 @@ def parse_name(file: str) -> ShardName | None:
 
 
 def notes_on_case(splits: Iterable[str]) -> Iterator[str]:
-    """Notes on splits whose names differ in case alone, as those of a column may."""
+    """Notes on splits whose names differ only in case, as values of a column may."""
     alike: dict[str, list[str]] = {}
     for split in splits:
         alike.setdefault(split.casefold(), []).append(f"`{split}`")
@@ -70,29 +71,31 @@ def notes_on_case(splits: Iterable[str]) -> Iterator[str]:
 
 
 def version_of(files: Iterable[str]) -> int:
-    """The number N of `-vN` in the names of a dataset's shards, the largest; 1 if there is none."""
+    """The largest N of `-vN` in the names of a dataset's shards; 1 if there is none."""
     names = filter(None, map(parse_name, files))
     versions = (_VERSION.search(name.split) for name in names)
     return max((int(match[1]) for match in versions if match is not None), default=1)
 
 
 def add_suffix(file: str, suffix: str) -> str:
-    """`train-v2-00000-of-00008.tfrecord` of `train-00000-of-00008.tfrecord` and `-v2`. Names of other writers
-    stay as they are."""
+    """Adds a suffix to a shard's name: `train-00000-of-00008.tfrecord` and `-v2` give
+    `train-v2-00000-of-00008.tfrecord`. Names of other writers stay unchanged.
+    """
     name = parse_name(file)
     return file if name is None else f"{name.split}{suffix}{file[len(name.split) :]}"
 
 
 def numbered(file: str) -> str | None:
-    """The part of a shard's name before its number, also for other writers' names; None without a number."""
+    """The part of a shard's name before its number, also for other writers; None without a number."""
     match = _NUMBERED.fullmatch(file)
     return None if match is None else match["split"]
 
 
 def is_tfrecord_name(name: str) -> bool:
-    """Whether a file is named as TFRecords are, by this package or by others: with a suffix `.tfrecord`,
-    `.tfrecords`, `.tfrec`, `.tfr` or `.record`, as `mnist-train.tfrecord-00000-of-00001`,
-    `data-00000-of-00001`, or `part-r-00000`; also compressed."""
+    """Whether a name is a TFRecord name of this package or another: with a suffix `.tfrecord`, `.tfrecords`,
+    `.tfrec`, `.tfr` or `.record`, also before a number as in `mnist-train.tfrecord-00000-of-00001`; or like
+    `data-00000-of-00001` or `part-r-00000`. Compressed files count as well.
+    """
     return _TFRECORD.fullmatch(name) is not None and IGNORED.fullmatch(name) is None
 
 
@@ -102,14 +105,17 @@ def is_split_name(name: str) -> bool:
 
 
 def split_word(path: Location) -> str:
-    """The common name of a split in the name of a file, or else of its folder; "" if there is none."""
+    """The common split name in the name of a file, or else of its folder; "" if there is none."""
     words = (word for name in (path.name.partition(".")[0], path.parent.name) for word in _WORD.findall(name))
     return next((word.lower() for word in words if is_split_name(word)), "")
 
 
 def splits_by_name(paths: Sequence[Location], default: str) -> dict[Location, str]:
-    """The split of each file: that of a shard's name, without `-v2` and `-add1`; of other names the
-    `split_word`, if every file has one and they are not all the same; else `default`."""
+    """The split of each file, by its name.
+
+    The name of a shard gives its split, without `-v2` and `-add1`. Other files have the split of `split_word`
+    if every file has one and they are not all the same; else `default`.
+    """
     words = {path: split_word(path) for path in paths}
     several = "" not in words.values() and len(set(words.values())) > 1
     shards = {path: parse_name(path.name) for path in paths}
@@ -124,7 +130,7 @@ def without_numbers(name: str) -> str:
 
 
 def is_shard(path: Location) -> bool:
-    """Whether a file is named as a shard."""
+    """Whether a file has the name of a shard."""
     return parse_name(path.name) is not None
 
 
@@ -132,7 +138,7 @@ class NumberedFile:
     """A file whose name has its number and the number of shards.
 
     Attributes:
-        type: the suffix without that of a compression.
+        type: the suffix, without that of a compression.
     """
 
     def __init__(self, path: Location, name: re.Match[str]) -> None:
@@ -141,12 +147,12 @@ class NumberedFile:
         self.index, self.count = int(name["index"]), int(name["count"])
 
     def sibling(self, number: str) -> Location:
-        """The shard of another number, or of `*`."""
+        """The path of the shard with another number, or with `*`."""
         return self.path.with_name(f"{self.split}-{number}-of-{self.count:05d}{self.suffix}")
 
 
 def numbered_among(files: Iterable[Location]) -> Iterator[NumberedFile]:
-    """The files whose names have a number of a number, but for indices."""
+    """The files whose names contain a number of a number, except indices."""
     for path in files:
         name = _NUMBERED.fullmatch(path.name)
         if name is not None and path.suffix not in INDEX_SUFFIXES.values():

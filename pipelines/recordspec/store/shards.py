@@ -30,7 +30,7 @@ from recordspec.wire.compression import Compression
 
 log = logging.getLogger("recordspec")
 
-# Bytes in which the first record of a file is looked for.
+# Bytes in which the first record of a file is searched.
 _FIRST = 1 << 14
 
 if TYPE_CHECKING:
@@ -42,11 +42,10 @@ class File:
     """A file to read.
 
     Attributes:
-        shard: its entry in the manifest; None without one.
-        block: the most rows of a record; None if each record is one row.
-        compression: `none` of a file without a manifest that begins with an intact record; None if it was not
-            looked for.
-        framed: whether all bytes of a file without a manifest were seen, and are records of its length.
+        shard: the manifest entry; None without a manifest.
+        block: the largest number of rows per record; None if each record is one row.
+        compression: `none` for a file without a manifest that begins with an intact record; None if unknown.
+        framed: whether all bytes of a file without a manifest were read, and are records of valid length.
     """
 
     path: Location
@@ -57,7 +56,7 @@ class File:
 
     @property
     def records_needed(self) -> int | None:
-        """The number of records for the rows in the manifest; None without one."""
+        """The number of records that hold the rows in the manifest; None without a manifest."""
         return None if self.shard is None else -(-self.shard.rows // (self.block or 1))
 
     def rows_of(self, number: int) -> int:
@@ -66,18 +65,19 @@ class File:
         return size if self.shard is None else min(size, max(0, self.shard.rows - number * size))
 
     def rows_from(self, number: int) -> int | None:
-        """The number of rows of a record and of all that follow; None without a manifest."""
+        """The number of rows of a record and all following records; None without a manifest."""
         return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
 
 
 def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
-    """Loads the schema that a dataset was written with, if it is in its folder and has no custom kinds.
+    """Loads the schema that a dataset was written with, if it is in the dataset's folder and has no custom
+    kinds.
 
     Unknown kinds are logged.
     """
     if manifest is None or not (path := folder / manifest.name_of(SCHEMA_FILE)).exists():
         return None
-    from recordspec.schema.schema import Schema, custom_kinds  # 0.2 s, and most files have none beside them
+    from recordspec.schema.schema import Schema, custom_kinds  # 0.2 s, and most files have no schema
 
     if kinds := custom_kinds(path):
         log.warning("%s: custom kinds: %s; records are read by their keys", path, show_text(", ".join(kinds)))
@@ -90,8 +90,8 @@ def shard_files(
 ) -> tuple[File, ...]:
     """The files with their entries in the manifest. Pass `manifest` if it was read already.
 
-    Raises StoreError if a file is missing, the manifest does not name one, or the files were written with
-    another schema.
+    Raises StoreError if a file is missing, if the manifest does not name a file, or if the files were written
+    with another schema.
     """
     files, differences = compare_schema(paths, schema, manifest)
     if differences:
@@ -102,10 +102,10 @@ def shard_files(
 def compare_schema(
     paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
-    """The same, for files whose schema may differ: returns the differences instead of raising.
+    """The files as `shard_files` returns them, and the differences of their schema instead of an error.
 
-    Raises StoreError if a file is missing, the manifest does not name one, or some files hold blocks of rows,
-    and others do not, or blocks of other sizes.
+    Raises StoreError if a file is missing, if the manifest does not name a file, or if only some files hold
+    blocks of rows, or the blocks differ in size.
     """
     folders = by_folder(paths)
     if len(folders) > 1:
@@ -129,7 +129,7 @@ def compare_schema(
 
 
 def _check_blocks(files: Iterable[File]) -> None:
-    """Raises StoreError for files of several folders whose records have not the same number of rows."""
+    """Raises StoreError if records in files of several folders have different numbers of rows."""
     first, *others = files
     for file in others:
         if file.block != first.block:
@@ -142,7 +142,7 @@ def _rows(file: File) -> str:
 
 
 def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard]:
-    """The entries of files in their manifest. Raises StoreError if a file is missing, or has none."""
+    """The entries of files in their manifest. Raises StoreError if a file is missing or has no entry."""
     shards = manifest.by_file()
     for path in paths:
         is_gone = _is_gone(path)
@@ -157,7 +157,7 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
 
 
 def _is_gone(path: Location) -> bool:
-    """Whether there is no such file; a missing object is an error where it is read."""
+    """Whether the file does not exist; false for an object, which raises an error when it is read."""
     try:
         path.peek()
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def _is_gone(path: Location) -> bool:
 
 
 def replaced(path: Location) -> Problem | None:
-    """The problem of a shard that is gone because its dataset has been replaced; None otherwise."""
+    """The problem of a shard that is missing because its dataset was replaced; None otherwise."""
     if not _is_gone(path):
         return None
     manifest = manifest_in(path.parent)
@@ -177,7 +177,7 @@ def replaced(path: Location) -> Problem | None:
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
-    """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
+    """Raises StoreError, with every difference, if the dataset cannot be read with the schema."""
     if manifest.fingerprint in (None, schema.fingerprint):
         return
     from recordspec.schema.feature_set import differences
@@ -198,7 +198,7 @@ def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
 
 
 def check_size(path: Location, shard: Shard, size: int) -> None:
-    """Raises StoreError for a file that has not the size in the manifest."""
+    """Raises StoreError if the size of a file differs from the manifest."""
     if size != shard.bytes:
         expected = f"{shard.bytes:,} bytes, as the manifest says"
         adopted = bool(shard.frames_sha256)
@@ -207,12 +207,12 @@ def check_size(path: Location, shard: Shard, size: int) -> None:
 
 
 def unlisted_files(paths: tuple[Location, ...]) -> tuple[File, ...]:
-    """Files without a manifest. Each is opened once, and its first bytes tell what they can.
+    """Describes files without a manifest, by their first bytes. Each is opened once.
 
-    The most rows of a record are those of the first record of any file: the last record of a file may have
-    fewer.
+    The block size is the largest number of rows in the first record of any file: the last record of a file
+    may have fewer.
 
-    Raises StoreError if some files hold blocks of rows, and others do not.
+    Raises StoreError if only some files hold blocks of rows.
     """
     starts = list(_starts(paths))
     blocks = [path for path, start in zip(paths, starts, strict=True) if start.rows]
@@ -228,7 +228,7 @@ def unlisted_files(paths: tuple[Location, ...]) -> tuple[File, ...]:
 
 
 def block_in(paths: tuple[Location, ...]) -> int | None:
-    """The most rows of a record in files without a manifest; None if each record is one row.
+    """The largest number of rows per record in files without a manifest; None if each record is one row.
 
     Raises StoreError as `unlisted_files` does.
     """
@@ -241,10 +241,11 @@ def begins_with_block(path: Location) -> bool:
 
 
 class _Start(NamedTuple):
-    """What the first bytes of a file tell.
+    """Information from the first bytes of a file.
 
     Attributes:
-        rows: the rows of the first intact record if it is a block; 0 if it is not, None without a record.
+        rows: the number of rows of the first intact record if it is a block; 0 if it is not, None without a
+            record.
     """
 
     rows: int | None
@@ -253,7 +254,7 @@ class _Start(NamedTuple):
 
 
 def _starts(paths: Iterable[Location]) -> Iterator[_Start]:
-    # they take 0.2 s, and most files have a manifest
+    # importing them takes 0.2 s, and most files have a manifest
     from recordspec.wire.framing import first_record, frames_in
     from recordspec.wire.tfrecord import Chunk, salvage
 
@@ -265,13 +266,13 @@ def _starts(paths: Iterable[Location]) -> Iterator[_Start]:
             framed = is_all and int(frames_in(np.frombuffer(start, np.uint8))[-1]) == len(start)
             yield _Start(rows_of_block(data), "none", framed)
             continue
-        # it is larger, compressed, or corrupt
+        # the first record is larger, compressed, or corrupt
         chunk = next((chunk for chunk in salvage(path) if isinstance(chunk, Chunk)), None)
         yield _Start(None if chunk is None else rows_of_block(chunk.data(0)))
 
 
 def rows_of_block(data: memoryview) -> int:
-    """The rows of a record if it is a block; 0 if it is not."""
+    """The number of rows of a record if it is a block; otherwise 0."""
     from recordspec.wire.blocks import ROWS
     from recordspec.wire.proto import parse_example
 

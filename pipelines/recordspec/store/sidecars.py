@@ -1,4 +1,6 @@
-"""Files that other readers want beside a dataset's shards. The manifest names them: they belong to it."""
+"""Sidecars: files for other readers beside a dataset's shards. The manifest names them, since they belong to
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from recordspec.wire.hashes import sha256_of
 
 
 def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
-    """Writes files, by name, beside the manifest of a dataset, each atomically, and names them in it.
+    """Writes files, by name, beside the manifest of a dataset, each atomically, and adds them to the
+    manifest.
 
-    Files that this function wrote before are replaced. Raises StoreError, before anything is written, if
-    another file has the name, or one was changed since; and if the folder cannot be written.
+    Replaces files that this function wrote before. Raises StoreError before anything is written if another
+    file has the name, or if a sidecar was changed since; also if the folder cannot be written.
     """
     manifest = Manifest.load(folder)
     files = {name: text.encode() for name, text in texts.items()}
@@ -44,5 +47,5 @@ def _is_one_of(path: Path, hashes: set[str | None]) -> bool:
         return True
     try:
         return sha256_of(path) in hashes
-    except StoreError:  # a folder, say
+    except StoreError:  # a folder, for example
         return False

@@ -1,13 +1,14 @@
-"""A folder for copies of objects while they are read, of bounded size, shared by processes.
+"""A folder for local copies of objects, of bounded size, shared by processes.
 
-A copy is named by its sha256. Readers hold a shared lock on it; to make room for another copy, unlocked ones
-are removed, the least recently used first. A `.part` is being downloaded by the process that has locked it.
+A copy is named by its sha256. Readers hold a shared lock on it. To make room for another copy, unlocked
+copies are removed, the least recently used first. A `.part` file is being downloaded by the process that has
+locked it.
 
-A `.stamp` beside a copy has the size, the times and the inode of the file whose hash was right; its own mtime
-is the last use. A copy that differs from its stamp is hashed again before it is read.
+A `.stamp` beside a copy records the size, the times and the inode of the file when its hash was correct; the
+stamp's own mtime is the last use. A copy that differs from its stamp is hashed again before it is read.
 
-`.lock` contains the total size of all copies. It is empty while a process changes them. If that
-process dies, the next one counts the copies.
+`.lock` contains the total size of all copies. It is empty while a process changes them. If that process dies,
+the next one counts the copies.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from recordspec.remote import RemotePath
 
 log = logging.getLogger("recordspec")
 
-# Seconds between two looks at whether there is room, and after which there will be none.
+# Seconds between two checks for room, and the time in seconds after which waiting fails.
 _PAUSE, _PATIENCE = 0.05, 600.0
-# The errors of a disk, or of a quota, that is full.
+# The errors of a full disk or quota.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Bytes that file systems allocate at a time.
 _BLOCK = 4096
@@ -53,16 +54,16 @@ _BLOCK = 4096
 _PIECE = 1 << 20
 _STAMP, _MOST_BYTES = ".stamp", 1 << 12
 _COPY = re.compile(rf"[0-9a-f]{{64}}(\.part|\{_STAMP})?")
-# A download whose bytes are not those of the manifest is tried again.
+# A download whose bytes differ from the manifest is tried again.
 _ATTEMPTS = 2
 
 
-# The errors of copies that TensorFlow requested: its own errors have only the text.
+# The errors of copies that TensorFlow requested: its own errors contain only their text.
 FAILURES: deque[RecordspecError] = deque(maxlen=100)
 
 
 def failure_in(error: Exception) -> RecordspecError | None:
-    """The failure of a copy that caused an error of TensorFlow, if any."""
+    """The failed copy that caused an error of TensorFlow, if any."""
     return next((failure for failure in FAILURES if str(failure) in str(error)), None)
 
 
@@ -73,8 +74,8 @@ class StagedObject:
     Attributes:
         remote: its location.
         bytes: its size.
-        sha256: the hash of its bytes; None without a manifest.
-        e_tag: the store's identifier of the bytes, without a manifest.
+        sha256: the hash of its bytes; None if it has no manifest.
+        e_tag: the store's identifier of the bytes, used if there is no manifest.
     """
 
     remote: RemotePath
@@ -84,11 +85,11 @@ class StagedObject:
 
     @property
     def name(self) -> str:
-        """The name of its copy, 64 hexadecimal digits."""
+        """The name of the object's copy, 64 hexadecimal digits."""
         return self.sha256 or hashlib.sha256(f"{self.remote} {self.e_tag}".encode()).hexdigest()
 
     def check(self, sha256: str) -> Problem | None:
-        """The problem of a download of another `sha256`."""
+        """The problem of a download whose hash is `sha256`, if that is wrong."""
         where = str(self.remote)
         if self.sha256 is None:
             got = self.remote.stat().e_tag
@@ -103,7 +104,7 @@ class StagedObject:
 
 @dataclass(frozen=True, kw_only=True)
 class FileStamp:
-    """The file whose hash was right: a file that was written since has another stamp.
+    """Identifies a file whose hash was correct: if the file is written again, its stamp differs.
 
     Attributes:
         bytes, mtime_ns, ctime_ns, inode: as `os.stat` gives them. A program can set the mtime, not the ctime.
@@ -161,12 +162,12 @@ class Lease:
 
     @property
     def open_path(self) -> str:
-        """The path of the open copy, even if it has no name any more."""
+        """The path of the open copy, valid even if its file was unlinked."""
         return f"/dev/fd/{self.handle}"
 
     @property
     def is_changed(self) -> bool:
-        """Whether the copy was written since."""
+        """Whether the copy was written since it was opened."""
         return self._stat() != self._state
 
     def _stat(self) -> tuple[int, int]:
@@ -181,34 +182,35 @@ class Lease:
 
 
 class StagingFolder:
-    """Copies of objects, of at most `size` bytes together.
+    """Copies of objects, of at most `size` bytes in total.
 
     Args:
-        folder: created if it does not exist. Other files in it are not touched.
-        size: the largest size of all copies, including those of other processes.
+        folder: the folder, created if it does not exist. Other files in it are not touched.
+        size: the largest size of all copies, including copies of other processes.
     """
 
     def __init__(self, folder: Path, size: int) -> None:
         self.folder, self.size = LocalPath(folder), size
-        # Both while the folder is locked; counting the files of the folder for each copy would be quadratic.
+        # Both are valid while the folder is locked. Counting the files of the folder for each copy would be
+        # quadratic.
         self._used: int | None = None  # the bytes of all copies; None if they must be counted
-        self._unused: deque[tuple[int, int, LocalPath]] = deque()  # those of `_scan`, as far as it was used
+        self._unused: deque[tuple[int, int, LocalPath]] = deque()  # the rest of the list of `_scan`
         with system_errors("write", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, wanted: StagedObject, stopped: Event | None = None, *, believed: bool = True) -> Lease:
-        """Returns the copy of an object, downloads it if necessary, and waits until there is room.
+        """Returns the copy of an object. Downloads it if necessary, and waits until there is room.
 
         Args:
             stopped: stops waiting when it is set.
-            believed: whether a copy whose file has not changed is right.
+            believed: whether a copy whose file has not changed is taken as correct.
 
         A copy that was changed is logged, deleted, and downloaded again.
 
-        Where the disk has less room than the folder may take, unused copies are removed, too.
+        Unused copies are also removed if the disk has less room than the folder may take.
 
-        Raises StoreError if it cannot be read, does not match its hash, or is larger than the
-        folder may be; if copies in use have left no room for ten minutes; and if the disk is full without
+        Raises StoreError if the object cannot be read, does not match its hash, or is larger than the folder
+        may be; if copies in use have left no room for ten minutes; and if the disk is full and there are no
         unused copies.
         """
         if on_disk(wanted.bytes) > self.size:
@@ -232,7 +234,7 @@ class StagingFolder:
                         return Lease(path, handle)
                     os.close(handle)
                     log.warning("%s", show_text(str(problem)))
-                    continue  # there is none now
+                    continue  # another process removed it
                 if part is not None:
                     if (lease := self._downloaded(wanted, path, part, stopped)) is not None:
                         return lease
@@ -243,14 +245,14 @@ class StagingFolder:
                     raise StoreError(State(where=str(wanted.remote), got=got, hint=hint))
 
     def check(self, lease: Lease, wanted: StagedObject) -> Problem | None:
-        """Hashes the copy of an object. Returns its problem, and deletes it, if it has other bytes."""
+        """Hashes the copy of an object. If its bytes are wrong, deletes it and returns its problem."""
         with system_errors("write", self.folder):
             return self._hash(wanted, lease.path, lease.handle)
 
     def _hash(self, wanted: StagedObject, path: LocalPath, handle: int) -> Problem | None:
-        """Hashes a copy, which others may read meanwhile, and stamps it, or deletes it if it is wrong."""
+        """Hashes a copy, which others may be reading, and stamps it, or deletes it if it is wrong."""
         stamp = FileStamp.load(path)
-        # the hash of an object without a manifest is that of its download
+        # without a manifest, the hash is that of the download
         right = wanted.sha256 or ("" if stamp is None else stamp.sha256)
         stamp = FileStamp.of(handle, right)
         got = "other bytes" if right else "one without its hash"
@@ -273,7 +275,7 @@ class StagingFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """A lock, so that one process at a time reads and changes the folder."""
+        """A lock that lets one process at a time read and change the folder."""
         handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -289,8 +291,9 @@ class StagingFolder:
             os.close(handle)
 
     def _begin(self, path: LocalPath, size: int) -> int | None:
-        """A locked file of the object's size to download into; None if another process downloads it, or
-        there is no room."""
+        """A locked file of the object's size to download into; None if another process is downloading it,
+        or there is no room.
+        """
         part = path.with_name(f"{path.name}.part")
         handle = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -298,7 +301,7 @@ class StagingFolder:
         except BlockingIOError:
             os.close(handle)
             return None
-        if os.fstat(handle).st_size:  # what a process that died has left
+        if os.fstat(handle).st_size:  # left by a process that died
             self._used = None
         os.truncate(handle, 0)
         if not self._make_room(size, part.name):
@@ -306,17 +309,18 @@ class StagingFolder:
             os.close(handle)
             return None
         self._add(size)
-        os.truncate(handle, size)  # others that count find it
+        os.truncate(handle, size)  # counted by other processes
         return handle
 
     def _add(self, size: int, sign: int = 1) -> None:
-        """Counts a copy, or with `sign` -1 one that is gone."""
+        """Counts a copy, or with `sign` -1 a removed copy."""
         if self._used is not None:
             self._used += sign * on_disk(size)
 
     def _make_room(self, size: int, part: str) -> bool:
-        """Removes copies until there is room for these bytes of `part`; False if the copies in use leave
-        none."""
+        """Removes copies until there is room for `size` bytes of `part`. Returns False if copies in use
+        leave no room.
+        """
         if self._used is None:
             self._scan(part)
         removals = self._removals(part)
@@ -326,7 +330,7 @@ class StagingFolder:
         return True
 
     def _free(self, size: int) -> bool:
-        """Removes copies of about these bytes, for a disk that is full; False if all are in use."""
+        """Removes copies of about `size` bytes, for a full disk. Returns False if all are in use."""
         freed = 0
         with self._locked():
             for taken in self._removals():
@@ -338,7 +342,8 @@ class StagingFolder:
     def _removals(self, part: str = "") -> Iterator[int]:
         """Removes unused copies except `part`, the least recently used first.
 
-        Yields the bytes that each removal frees, and 0 after it has counted all copies again."""
+        Yields the bytes freed by each removal, and 0 after counting all copies again.
+        """
         for counted in (False, True):
             if counted:
                 self._scan(part)
@@ -356,8 +361,9 @@ class StagingFolder:
         return StoreError(system_problem(f"copy it to {self.folder}", error, str(wanted.remote), hint))
 
     def _scan(self, part: str) -> None:
-        """Counts the bytes of all copies, and lists all but `part`, the least recently used first: the time
-        of the last use, the size on the disk, and the path."""
+        """Counts the bytes of all copies. Lists all but `part` by last use, the least recent first: the
+        time of the last use, the size on the disk, and the path.
+        """
         entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
         files = {entry.name: entry.stat() for entry in entries if entry.name != part}
         copies = []
@@ -372,9 +378,9 @@ class StagingFolder:
         self._unused = deque(sorted(copies))
 
     def _downloaded(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> Lease | None:
-        """The copy of an object; None if the disk was full, and unused copies have been removed.
+        """The copy of an object; None if the disk was full and unused copies have been removed.
 
-        Raises StoreError if there are none.
+        Raises StoreError if the disk is full and there are no unused copies.
         """
         try:
             return Lease(path, self._download(wanted, path, handle, stopped))
@@ -386,7 +392,7 @@ class StagingFolder:
             return None
 
     def _download(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> int:
-        """Downloads an object into a locked file; returns it, the copy."""
+        """Downloads an object into a locked file, and returns its handle."""
         part = path.with_name(f"{path.name}.part")
         try:
             for _ in range(_ATTEMPTS):
@@ -402,7 +408,7 @@ class StagingFolder:
                     raise StoreError(State(where=str(wanted.remote), got=got)) from None
                 if problem is None:
                     sync_handle(handle)
-                    # the lock belongs to the open file: it goes with the file to its name
+                    # the lock belongs to the open file, so that it stays with the renamed file
                     with self._locked():
                         part.rename(path)
                         fcntl.flock(handle, fcntl.LOCK_SH)
@@ -419,7 +425,7 @@ class StagingFolder:
 
 
 def on_disk(size: int) -> int:
-    """The bytes that a copy takes: whole blocks, and one for its stamp."""
+    """The bytes that a copy takes on the disk: whole blocks, and one for its stamp."""
     return (-(-size // _BLOCK) + 1) * _BLOCK
 
 
@@ -429,7 +435,7 @@ def _stamp_of(path: LocalPath) -> LocalPath:
 
 
 def _opened(path: LocalPath) -> int | None:
-    """A copy that is there, with a shared lock."""
+    """Opens a copy with a shared lock; None if it does not exist."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -439,7 +445,7 @@ def _opened(path: LocalPath) -> int | None:
 
 
 def _is_unchanged(path: LocalPath, handle: int) -> bool:
-    """Whether an open copy is the file that was stamped."""
+    """Whether an open copy matches its stamp."""
     stamp = FileStamp.load(path)
     return stamp is not None and stamp == FileStamp.of(handle, stamp.sha256)
 
@@ -462,7 +468,7 @@ def _last_use(path: LocalPath) -> int | None:
 
 
 def _removed(path: LocalPath) -> bool:
-    """Removes a copy unless somebody reads or downloads it."""
+    """Removes a copy unless a process is reading or downloading it."""
     handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -484,7 +490,7 @@ def _sha256(handle: int) -> str:
 
 
 def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
-    """Downloads an object into a file; returns the sha256 of what came."""
+    """Downloads an object into a file. Returns the sha256 of the downloaded bytes."""
     digest = hashlib.sha256()
     with open(handle, "wb", buffering=0, closefd=False) as file:
         file.seek(0)

@@ -1,4 +1,4 @@
-"""Finds files that interrupted builds, or replaced datasets, left in an object store."""
+"""Finds files in an object store that interrupted builds or replaced datasets left behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from recordspec.store.shard_names import parse_name
 _DAY = timedelta(days=1)
 _STEMS = "|".join(re.escape(file.partition(".")[0]) for file in DATASET_FILES)
 _OWN = re.compile(rf"({_STEMS})(-v\d+)?\.\w+")
-# What is known of the records of a shard, which a build on Spark leaves with it until its driver has it.
+# Information about a shard's records, which a build on Spark stores with the shard until its driver has read
+# it.
 _PIECE = re.compile(rf"\.[0-9a-f]{{12}}({'|'.join(map(re.escape, PIECES))})")
 
 
@@ -27,7 +28,7 @@ class Orphan:
     Attributes:
         file: its URL.
         bytes: its size.
-        age: in seconds, since it was written.
+        age: the seconds since it was written.
     """
 
     file: str
@@ -36,10 +37,10 @@ class Orphan:
 
 
 def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False) -> Iterator[Orphan]:
-    """Yields the files of builds, in a folder of an object store and below it, that the manifest beside
-    them does not name, and deletes them with `delete`.
+    """Yields the files of builds, in a folder of an object store and below it, that the manifest beside them
+    does not name. With `delete`, deletes them.
 
-    Files are recognized by their names and by the sha256 in their metadata: others are kept. A running
+    Files are recognized by their names and by the sha256 in their metadata; all others are kept. A running
     build has files that no manifest names yet, and a reader may use the manifest of a replaced dataset:
     `older_than` must be longer than either runs.
 
@@ -50,7 +51,7 @@ def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False
     for path, stat in place.walk():
         folders[path.parent][path.name] = stat
     for folder, files in folders.items():
-        # read after the files were listed: what is published meanwhile is named
+        # read after the files were listed, so that it names files published meanwhile
         for name in _orphans(folder, files, older_than.total_seconds()):
             if delete:
                 (folder / name).unlink()

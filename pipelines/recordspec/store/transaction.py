@@ -1,6 +1,7 @@
 """Publishes a dataset atomically: it is staged beside its target, then renamed.
 
-A partial folder has a file with its owner, the process that writes it, and is locked as long as that runs.
+A partial folder contains a file that names its owner, the process that writes it. It is locked as long as
+that process runs.
 """
 
 from __future__ import annotations
@@ -59,16 +60,16 @@ from recordspec.store.shard_names import parse_name, version_of
 # The folder of temporary files.
 _WORK = "work"
 _IDENTIFYING_FILES = (FILE, REPORT_FILE)
-_MOST_BYTES = 1 << 30  # of a report: it names each shard, and up to 10,000 losses of each
+_MOST_BYTES = 1 << 30  # bytes of a report, which names each shard and up to 10,000 losses of each
 
 OWNER = "owner.json"
 # linux/fcntl.h and linux/fs.h: relative to the current folder; swap the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
 _REMOVALS = 10
-# The mounts of this process; os.path.ismount takes a subvolume for a mount, and a bind mount for none.
+# The mounts of this process. os.path.ismount takes a subvolume for a mount, and misses bind mounts.
 _MOUNTS = Path("/proc/self/mountinfo")
-_OCTAL = re.compile(rb"\\([0-7]{3})")  # in it, of spaces and backslashes
-# Some file systems of clusters know no locks; there the owner's name must do.
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # octal escapes of spaces and backslashes in it
+# Some cluster file systems have no locks; there, only the owner's name protects a folder.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 log = logging.getLogger("recordspec")
@@ -77,15 +78,16 @@ log = logging.getLogger("recordspec")
 class Transaction:
     """A partial folder, which becomes `target` at `commit` and is removed without it.
 
-    Raises StoreError if `target` exists and neither `force` nor `append` is given, if with these it is no
-    dataset (with `append` it must be one), or if another process writes it.
+    Raises StoreError if `target` exists and neither `force` nor `append` is given; if one of them is given
+    and `target` is something else than a dataset; if `append` is given and there is no dataset; or if another
+    process is writing it.
 
     Attributes:
         partial: the folder that becomes the dataset.
         work: a folder in it for temporary files.
         keep: whether the partial folder is kept without a commit, for `resume`.
         appends: whether shards are added to the dataset.
-        existing: the manifest of the dataset that `append` adds to, where it may change meanwhile.
+        existing: the manifest of the dataset that `append` adds to, if it may change meanwhile.
     """
 
     def __init__(
@@ -112,12 +114,12 @@ class Transaction:
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
-                self.target.stat()  # raises for a link to itself, which does not exist for pathlib
+                self.target.stat()  # raises for a link to itself, which does not exist according to pathlib
             if not self._old.exists():
-                self._check_target()  # at once, where nothing has to be recovered first
+                self._check_target()  # fails early, if nothing has to be recovered first
             self._claim()
             self._recover()
-            self._check_target()  # again: what a recovery brought back counts too
+            self._check_target()  # again, since a recovery may have restored a dataset
         except OSError as error:
             self.__exit__()
             raise StoreError(system_problem("write", error, self.name, str(error.filename or ""))) from error
@@ -127,11 +129,11 @@ class Transaction:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if os.getpid() != self._process:  # forked within the block, which goes on elsewhere
+        if os.getpid() != self._process:  # a fork within the block: the parent process continues
             return
-        # another writer may have a folder of this name by now
+        # another writer may have created a folder of this name by now
         if not self.keep and self._is_at(self.partial):
-            with contextlib.suppress(OSError):  # what stays, the next writer clears
+            with contextlib.suppress(OSError):  # the next writer removes the rest
                 self._discard()
         if self._lock is not None:
             os.close(self._lock)
@@ -148,21 +150,22 @@ class Transaction:
         return None
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The names under which shards with these names are to be uploaded: no file there has one of them."""
+        """The names under which shards are to be uploaded: no existing file there has the same name."""
         return {name: name for name in names}
 
     def keep_shards(self, manifest: Manifest) -> None:
-        """Puts the shards of the dataset that `append` adds to into the partial folder: as links where the
-        file system has them, else as copies."""
+        """Puts the shards of the dataset that `append` adds to into the partial folder: as hard links if
+        the file system supports them, else as copies.
+        """
         for shard in manifest.all_shards:
             _link(self.target / shard.file, self.partial / shard.file)
 
     @property
     def shard_suffix(self) -> str:
-        """The suffix of the split in the names of new shards: `-v2`, then `-v3`, ... for a dataset that
-        replaces another one, and for rows that are added to it later.
+        """The suffix of the split in the names of new shards: `-v2`, then `-v3`, and so on, for a dataset
+        that replaces another one, and for rows added to it later.
 
-        The names of a replaced dataset are not used again: a reader that has its manifest finds a shard gone,
+        Names of a replaced dataset are not used again: a reader with its manifest finds a shard missing,
         never a shard of another dataset.
         """
         if not self._force or not self.target.is_dir():
@@ -177,8 +180,9 @@ class Transaction:
         return self._is_at(self.target)
 
     def _is_at(self, path: Path) -> bool:
-        """Whether `path` is the folder that this writer has locked. A flag would be wrong where Ctrl-C comes
-        between a rename and the flag."""
+        """Whether `path` is the folder that this writer has locked. A flag would be wrong if Ctrl-C came
+        between a rename and setting the flag.
+        """
         with contextlib.suppress(OSError):
             return self._lock is not None and os.path.samestat(os.fstat(self._lock), path.stat())
         return False
@@ -191,14 +195,15 @@ class Transaction:
     def commit(
         self, manifest: Manifest | None, schema: str | None, progress: Progress | None = None
     ) -> Manifest | None:
-        """Writes the schema and the manifest, if any, and publishes the folder. Returns the manifest that was
-        published."""
+        """Writes the schema and the manifest, if given, and publishes the folder. Returns the published
+        manifest.
+        """
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is not None:
                 atomic_write(self.partial / name, text.encode(), self.work / name)
         with self._without_work():
             sync_folder(self.partial)
-            self._check_target()  # again: the build took its time
+            self._check_target()  # again, since the build took time
             if self.target.exists():
                 self._swap()
             else:
@@ -207,8 +212,9 @@ class Transaction:
 
     @contextlib.contextmanager
     def _without_work(self) -> Iterator[None]:
-        """Removes the temporary files if the block publishes the folder; otherwise a build is resumed from
-        them."""
+        """Removes the temporary files if the block publishes the folder. Otherwise puts them back, so
+        that the build can be resumed.
+        """
         aside, lock = reserve(self.partial)
         try:
             self.work.rename(aside / _WORK)
@@ -216,20 +222,23 @@ class Transaction:
         finally:
             if self._is_at(self.partial) and (aside / _WORK).exists():
                 (aside / _WORK).rename(self.work)
-            shutil.rmtree(aside, ignore_errors=True)  # what stays, the next writer clears
+            shutil.rmtree(aside, ignore_errors=True)  # the next writer removes the rest
             os.close(lock)
 
     def refresh(self) -> bool:
-        """Looks again at a dataset that another writer has changed; False if shards cannot be added to it."""
-        return False  # nobody else writes it as long as this process holds the lock
+        """Reads a dataset again that another writer has changed. Returns False if shards cannot be added
+        to it.
+        """
+        return False  # no other process writes it while this one holds the lock
 
     def _publish(self) -> None:
         self.partial.rename(self.target)
         self._make_durable()
 
     def _make_durable(self) -> None:
-        """Flushes the new names; only then may what a recovery needs be removed: the owner here, the old
-        dataset next."""
+        """Flushes the new names to the disk. Only then may the files needed for a recovery be removed:
+        first the owner here, then the old dataset.
+        """
         hint = "the new dataset is in place, but a loss of power may undo that"
         with system_errors("write", self.name, hint):
             sync_folder(self.target.parent)
@@ -242,17 +251,17 @@ class Transaction:
             self._publish()
             return
         if exchange(self.partial, self.target):
-            with contextlib.suppress(OSError):  # published by now: the next writer knows it by its files
+            with contextlib.suppress(OSError):  # published by now: the next writer recognizes it by its files
                 self.partial.rename(self._old)
             self._make_durable()
-        else:  # two renames, between which there is no dataset
+        else:  # two renames; between them there is no dataset
             self.target.rename(self._old)
             try:
                 self._publish()
             except OSError:
                 self._old.rename(self.target)
                 raise
-        with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
+        with contextlib.suppress(OSError):  # published by now: the next writer removes the rest
             _remove(self._old, *_IDENTIFYING_FILES)
 
     def _recover(self) -> None:
@@ -280,7 +289,7 @@ class Transaction:
         _check_is_dataset(self.target, self.name)
 
     def _check_movable(self) -> None:
-        """Raises StoreError if the target must stay, which its rename would report when all is written."""
+        """Raises StoreError early if the target cannot be renamed, instead of after all data is written."""
         try:
             target, parent = self.target.stat(), self.target.parent.stat()
         except FileNotFoundError:
@@ -297,7 +306,7 @@ class Transaction:
             raise StoreError(system_problem("replace", error, self.name, hint))
 
     def _claim(self) -> None:
-        """Creates the partial folder with its owner atomically: a rename cannot succeed twice."""
+        """Creates the partial folder with its owner atomically: only one of two renames succeeds."""
         self._set_aside_exchanged()
         self._clear_abandoned()
         if self.partial.exists():
@@ -315,7 +324,7 @@ class Transaction:
         self._create()
 
     def _create(self) -> None:
-        """Creates the partial folder, locked. Raises StoreError if another writer was quicker."""
+        """Creates and locks the partial folder. Raises StoreError if another writer was faster."""
         fresh, self._lock = reserve(self.partial)
         try:
             mask = os.umask(0)
@@ -323,19 +332,19 @@ class Transaction:
             fresh.chmod(0o777 & ~mask)
             (fresh / _WORK).mkdir()
             write_owner(fresh, fresh / _WORK)
-            sync_folder(fresh)  # a loss of power must not leave a folder that does not say whose it is
+            sync_folder(fresh)  # after a loss of power, a folder must still name its owner
             fresh.rename(self.partial)
         except BaseException as error:
             shutil.rmtree(fresh, ignore_errors=True)
-            if isinstance(error, OSError) and self.partial.exists():  # another writer was quicker
+            if isinstance(error, OSError) and self.partial.exists():  # another writer was faster
                 raise self._written_by(*owner(self.partial)) from error
             raise
 
     def hold(self) -> None:
-        """Locks the dataset without a build of it; an unfinished one is left as it is. Without the permission
-        to write beside the folder there is no lock, and no build.
+        """Locks the dataset without building it; an unfinished build is left alone. If the parent folder is
+        not writable, takes no lock, since no build can run there either.
 
-        Raises StoreError if another process writes it.
+        Raises StoreError if another process is writing the dataset.
         """
         try:
             self._clear_abandoned()
@@ -348,23 +357,25 @@ class Transaction:
                 raise
 
     def _discard(self) -> None:
-        """Removes the partial folder, and its owner last."""
+        """Removes the partial folder, and its owner file last."""
         if self.work.exists():
             _remove_work(self.work)
         _remove(self.partial, OWNER)
 
     def _clear_abandoned(self) -> None:
-        """Removes the folders of writers that died before the rename to the partial folder, and the rest of a
-        partial folder whose removal was interrupted.
+        """Removes the folders of writers that died before they renamed theirs to the partial folder, and
+        the rest of a partial folder whose removal was interrupted.
         """
         for path, lock in abandoned(self.partial):
             shutil.rmtree(path, ignore_errors=True)
             os.close(lock)
-        with contextlib.suppress(OSError):  # there is none, or it is not empty
+        with contextlib.suppress(OSError):  # it does not exist, or is not empty
             self.partial.rmdir()
 
     def _set_aside_exchanged(self) -> None:
-        """Moves the old dataset, which a writer that died after the exchange left as its partial folder."""
+        """Moves aside the old dataset, which is left in the partial folder if a writer died after the
+        exchange.
+        """
         published = any((self.partial / name).exists() for name in _IDENTIFYING_FILES)
         if published and not (self.partial / OWNER).exists():
             _check_is_dataset(self.partial, str(self.partial))
@@ -372,10 +383,11 @@ class Transaction:
             self.partial.rename(self._old)
 
     def _take_over(self) -> int:
-        """Locks the partial folder of a writer that has died. Raises StoreError if it may still run.
+        """Locks the partial folder of a writer that has died. Raises StoreError if the writer may still be
+        running.
 
-        A lock of another host may not be seen here: only `resume` goes by it, for a job that was started
-        again elsewhere.
+        A lock held on another host may be invisible here. Only `resume` relies on the lock in that case, for
+        a job that was started again on another host.
         """
         pid, host = owner(self.partial)
         is_here = host == socket.gethostname()
@@ -397,12 +409,12 @@ class Transaction:
 
 @contextlib.contextmanager
 def changing(folder: Path, manifest: Manifest | None = None) -> Iterator[None]:
-    """Locks a dataset for a command that writes into its folder, as a build of it is locked.
+    """Locks a dataset, as a build does, for a command that writes into its folder.
 
     Args:
         manifest: the manifest that the command has read before, if any.
 
-    Raises StoreError if another process writes the dataset, or has changed it since.
+    Raises StoreError if another process is writing the dataset, or has changed it since.
     """
     writer = Transaction(folder)
     try:
@@ -415,7 +427,7 @@ def changing(folder: Path, manifest: Manifest | None = None) -> Iterator[None]:
 
 
 def _link(old: Path, new: Path) -> None:
-    new.unlink(missing_ok=True)  # of a build that is resumed: a copy may be cut
+    new.unlink(missing_ok=True)  # left by a resumed build: a copy may be truncated
     try:
         os.link(old, new)
     except OSError:
@@ -424,19 +436,21 @@ def _link(old: Path, new: Path) -> None:
 
 
 def _check_is_dataset(folder: Path, name: str, *, appends: bool = False) -> None:
-    """Raises StoreError unless a folder, which is to be removed, holds a dataset, or the output of a repair,
-    and nothing else; and for an adopted dataset with files of another writer, or if `appends`."""
+    """Raises StoreError unless a folder about to be removed contains only a dataset, or the output of a
+    repair. Also raises it for an adopted dataset with files of another writer, and for any adopted
+    dataset if `appends`.
+    """
     shards = _shards_in(folder, name, appends)
     known = {
         FILE,
         REPORT_FILE,
         *KEPT_FILES,
         *DATASET_FILES,
-        OWNER,  # of a writer that died just after it had published
+        OWNER,  # left by a writer that died just after publishing
         *shards,
         *(f"{shard}{suffix}" for shard in shards for suffix in INDEX_SUFFIXES.values()),
     }
-    known |= set(map(temporary_name, known))  # what a process that died has left of them
+    known |= set(map(temporary_name, known))  # their temporary files, left by a process that died
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
         got, hint = f"has `{others[0]}`, which is no file of a dataset", "move it elsewhere first"
@@ -444,7 +458,7 @@ def _check_is_dataset(folder: Path, name: str, *, appends: bool = False) -> None
 
 
 def _shards_in(folder: Path, name: str, appends: bool) -> set[str]:
-    """The names of the files of a folder's manifest, or else in its report of a repair."""
+    """The names of the files in a folder's manifest, or if it has none, in its report of a repair."""
     if not (folder / FILE).is_file():
         return _repaired_in(folder, name)
     try:
@@ -455,17 +469,17 @@ def _shards_in(folder: Path, name: str, appends: bool) -> set[str]:
     if appends:
         check_is_own(manifest, name)
     shards = (folder / file for file in manifest.files if manifest.adopted)
-    # links that `adopt` has made may go; a copy of the dataset has files in their place
+    # links made by `adopt` may be removed; a copy of the dataset has files in their place
     if any(manifest.adopted == "files" or not path.is_symlink() for path in shards if path.exists()):
         raise StoreError(foreign_shards(name))
     return {*manifest.files, *manifest.beside, *map(manifest.name_of, DATASET_FILES)}
 
 
 def _repaired_in(folder: Path, name: str) -> set[str]:
-    """The names of the shards in a report of a repair that exist. Raises StoreError if one has changed."""
+    """The names of the existing shards in a report of a repair. Raises StoreError if a shard has changed."""
     try:
         report = json.loads(read_bytes(folder / REPORT_FILE, _MOST_BYTES))
-        shards = [Shard(rows=0, **one) for one in report["shards"]]  # nobody may know the rows
+        shards = [Shard(rows=0, **one) for one in report["shards"]]  # the number of rows may be unknown
     except (StoreError, ValueError, TypeError, KeyError, RecursionError):
         raise StoreError(no_dataset(name)) from None
     there = [one for one in shards if (folder / one.file).exists()]
@@ -479,7 +493,9 @@ def _repaired_in(folder: Path, name: str) -> set[str]:
 
 
 def _remove_work(folder: Path) -> None:
-    """Removes a folder of temporary files. A task of a cluster that was given up may still create one."""
+    """Removes a folder of temporary files; retries, since an abandoned task of a cluster may still create
+    files.
+    """
     for _ in range(_REMOVALS):
         with contextlib.suppress(OSError):
             return shutil.rmtree(folder)
@@ -487,14 +503,16 @@ def _remove_work(folder: Path) -> None:
 
 
 def _remove(folder: Path, *last: str) -> None:
-    """Removes a folder of files, `last` after all others: they identify an interrupted removal."""
+    """Removes a folder of files. The files `last` are removed last, since they identify an interrupted
+    removal.
+    """
     for child in sorted(folder.iterdir(), key=lambda child: child.name in last):
         child.unlink()
     folder.rmdir()
 
 
 def exchange(path: Path, other: Path) -> bool:
-    """Exchanges the names of two folders atomically (renameat2(2)); False where the system cannot."""
+    """Exchanges the names of two folders atomically (renameat2(2)). Returns False if the system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # no Linux, or an old one
@@ -504,18 +522,18 @@ def exchange(path: Path, other: Path) -> bool:
 
 
 def no_dataset(name: str) -> State:
-    """The state of what is to be replaced or added to, and is something else."""
+    """The state of a folder that is to be replaced or added to, but is no dataset."""
     return State(where=name, got="is no dataset", hint="it has no manifest")
 
 
 def foreign_shards(name: str) -> State:
-    """The state of an adopted dataset, which is not to be replaced with its shards."""
+    """The state of an adopted dataset, whose shards must not be deleted by a replacement."""
     hint = "`recordspec adopt --force` writes its manifest again; build into another folder"
     return State(where=name, got="has shards of another writer, which are not deleted", hint=hint)
 
 
 def check_is_own(manifest: Manifest, name: str) -> None:
-    """Raises StoreError for an adopted dataset, to which no rows are added."""
+    """Raises StoreError for an adopted dataset, to which no rows can be added."""
     if manifest.adopted:
         hint = "`recordspec reshard` writes a dataset to which rows can be added"
         got = "was adopted, and its shards are those of another writer"
@@ -524,7 +542,8 @@ def check_is_own(manifest: Manifest, name: str) -> None:
 
 def owner(partial: Path) -> tuple[int, str]:
     """The process and the host that write a partial folder. Raises StoreError for a folder without an
-    owner."""
+    owner.
+    """
     with contextlib.suppress(StoreError, ValueError, TypeError, KeyError):
         named = json.loads(read_bytes(partial / OWNER, _MOST_BYTES))
         return int(named["pid"]), str(named["host"])
@@ -541,7 +560,7 @@ def write_owner(partial: Path, work: Path) -> None:
 def reserve(partial: Path) -> tuple[Path, int]:
     """Creates an empty folder next to a partial folder. Returns its path and its lock.
 
-    Its name has the host and the process, so that `abandoned` finds it after a crash.
+    The name contains the host and the process, so that `abandoned` finds the folder after a crash.
     """
     while True:
         prefix = f"{partial.name}.{_host()}.{os.getpid()}."
@@ -549,22 +568,24 @@ def reserve(partial: Path) -> tuple[Path, int]:
         lock = locked(fresh)
         if lock is not None:
             return fresh, lock
-        # Another writer saw it before it was locked, took it for abandoned and removes it.
+        # Another writer saw it before it was locked, considers it abandoned and removes it.
 
 
 def abandoned(partial: Path) -> Iterator[tuple[Path, int]]:
-    """The folders that `reserve` created on this host for processes that have ended, each with its lock."""
+    """The folders that `reserve` created on this host for processes that have since ended, each with its
+    lock.
+    """
     name = re.compile(rf"{re.escape(partial.name)}\.{_host()}\.(\d+)\.[^.]+")
     for path in partial.parent.iterdir():
         if match := name.fullmatch(path.name):
-            with contextlib.suppress(OSError):  # of another user
+            with contextlib.suppress(OSError):  # a folder of another user
                 lock = locked(path, runs=_runs(int(match[1])))
                 if lock is not None:
                     yield path, lock
 
 
 def _host() -> str:
-    """A short form of the host's name: a lock says nothing about the processes of other hosts."""
+    """A hash of the host's name: a lock says nothing about the processes of other hosts."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
@@ -572,7 +593,7 @@ def locked(folder: Path, *, runs: bool = False) -> int | None:
     """Locks a folder until this process ends; None if another process holds the lock, or removed the folder.
 
     Args:
-        runs: whether its owner may run: on a file system without locks, it holds the lock then.
+        runs: whether the owner may be running: on a file system without locks, it then counts as locked.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -580,7 +601,7 @@ def locked(folder: Path, *, runs: bool = False) -> int | None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # another may have replaced the folder after it was opened
+        # another process may have replaced the folder after it was opened
         free = os.path.samestat(os.fstat(handle), folder.stat())
     except (BlockingIOError, FileNotFoundError):
         free = False
@@ -606,13 +627,13 @@ def _is_mount_point(folder: Path) -> bool:
 
 
 def _runs(process: int) -> bool:
-    """Whether it is another process of this machine, and runs."""
+    """Whether a process other than this one is running on this machine."""
     if process == os.getpid():
         return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # a process of another user
         pass
     return True

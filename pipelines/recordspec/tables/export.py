@@ -32,15 +32,15 @@ from recordspec.tables.table_writers import JsonLinesWriter, TableWriter, writer
 
 ExportColumns = dict[str, FeatureColumn | KeyColumn]
 
-# Records may each have a key of their own.
+# each record may have keys of its own
 _MOST_COLUMNS = 4096
-# In each column a missing row takes 17 bytes, too.
+# A missing row in a column takes 17 bytes as well.
 _MOST_CELLS = 1 << 23
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """An exported file: its rows, columns and bytes."""
+    """An exported file: its path, rows, columns and bytes."""
 
     file: str
     rows: int
@@ -59,10 +59,11 @@ def export(
 ) -> Exported:
     """Writes records to a file in the format of its suffix.
 
-    With a schema, in the query or beside the files, the columns are its features, as `scan` has them. Without
-    one, and of other keys, a column has single values if every record with the key has one, else lists;
-    missing values are null. Bytes are text if all of them are UTF-8. Records are written while they are read,
-    and again only if a later record changes the type of a column.
+    With a schema, in the query or beside the files, the columns are its features, as in `scan`. Without a
+    schema, and for keys that are not in it, a column has single values if every record with the key has one
+    value, else lists; missing values are null. Bytes are text if all of them are valid UTF-8. Records are
+    written while they are read. They are written a second time only if a later record changes the type of a
+    column.
 
     Args:
         files: paths, folders or patterns. Blocks are unpacked.
@@ -72,14 +73,14 @@ def export(
         force: replaces the file if it exists.
         progress: receives the number of records and bytes.
 
-    Raises RecordError for records that are not Examples, have lists of two kinds in one column, or are none
-    of the schema; SpecError for values that the format cannot represent, or that no source reads from it;
+    Raises RecordError for records that are not Examples, have lists of two kinds in one column, or contradict
+    the schema; SpecError for values that the format cannot represent, or that no source reads back;
     StoreError if there are no files, they change meanwhile, or `out` exists or cannot be written;
     MissingExtra without pyarrow.
     """
     query, progress = query or Query(), progress or Progress(show=False)
     writer_type = writer_of(out)
-    arrow()  # raises, before anything is read
+    arrow()  # raises before anything is read
     scanner = Scanner(files, query.spec)
     scanner.dataset.require_schema()
     records = _Records(scanner, query, limit)
@@ -106,8 +107,8 @@ def _write(
     *,
     final: bool = False,
 ) -> bool:
-    """Writes all records. Returns whether all were written with the columns that all of them have. Raises
-    StoreError if `final` columns change.
+    """Writes all records. Returns whether all were written with the final columns. Raises StoreError if
+    `final` columns change.
     """
     with ExitStack() as stack:
         writer: TableWriter | None = None
@@ -124,7 +125,7 @@ def _write(
                 with placed_errors(rows.batch):
                     batch = record_batch(rows, written.values())
                 writer.write(batch)
-        if writer is None:  # then the first records of the files name the columns
+        if writer is None:  # if there are no records, the first records of the files name the columns
             written = records.columns = records.ordered(records.first | records.columns)
             writer = stack.enter_context(writer_type(path, schema_of(written.values())))
         if records.columns == written:
@@ -133,7 +134,7 @@ def _write(
 
 
 def _check(columns: ExportColumns, suffix: str) -> None:
-    """Raises SpecError for columns that the format cannot hold, or that no source reads from it."""
+    """Raises SpecError for columns that the format cannot represent, or that no source reads back."""
     problems = [
         Problem(path=(name,), expected=expected, got=got, hint=f"choose other columns, or {hint}")
         for name, column in columns.items()
@@ -144,7 +145,9 @@ def _check(columns: ExportColumns, suffix: str) -> None:
 
 
 def _refused(column: FeatureColumn | KeyColumn, suffix: str) -> Iterator[tuple[str, str, str]]:
-    """What is expected instead of what the format cannot hold, what it is, and the other way."""
+    """Yields for a column that the format cannot represent: the expected type, the type of the column,
+    and an alternative.
+    """
     if suffix == ".parquet":
         return
     (item,) = {one.feature.value_type.item for one in column.features} or {""}
@@ -165,9 +168,9 @@ class _Records:
     names.
 
     Attributes:
-        columns: those that are known so far, of the records so far.
-        first: the columns of keys in the first records of the files, whose values are not known.
-        rows: of the records so far.
+        columns: the columns of the records so far.
+        first: the columns of keys in the first records of the files, without known values.
+        rows: the number of records so far.
     """
 
     def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
@@ -194,7 +197,7 @@ class _Records:
         self.rows = 0
 
     def _chosen(self) -> ExportColumns:
-        """The keys that the query names, of which the first records may lack one."""
+        """The columns of the keys in the query, even if the first records lack them."""
         chosen: ExportColumns = {}
         for name in self._query.columns:
             key = name.startswith(SEQUENCE), name.removeprefix(SEQUENCE)
@@ -202,25 +205,25 @@ class _Records:
         return chosen
 
     def _words(self, key: FeatureKey) -> tuple[str, ...]:
-        """The words that may be the column of a key, without a prefix; its name first."""
+        """The possible column names of a key, without a prefix; its main name first."""
         words = self._query.names.words(key)
         bare = words[: len(words) // 2] if key[0] else words
         return bare if self._query.columns else bare[:1]
 
     def _name(self, key: FeatureKey) -> str | None:
-        """The column of a key; None if the query leaves it out, or it is a part of a feature's value."""
+        """The column of a key; None if the query excludes it, or it belongs to the value of a feature."""
         if key in self._parts:
             return None
         names = [SEQUENCE + word if key[0] and word in self._in_both else word for word in self._words(key)]
         return next((name for name in names if name in (self._query.columns or names)), None)
 
     def ordered(self, columns: ExportColumns) -> ExportColumns:
-        """The columns in the order of the query; without one, by name, feature lists last."""
+        """The columns in the order of the query; if it names none, by name, with feature lists last."""
         names = self._query.columns or sorted(columns, key=lambda name: (_has_steps(columns[name]), name))
         return {name: columns[name] for name in names}
 
     def batches(self, progress: Progress) -> Iterator[DecodedRows]:
-        """The records from the first on. Raises RecordError for those that have no column."""
+        """The records, from the start. Raises RecordError for a record that fits no column."""
         self.rows = 0
         for batch in self._query.batches(self._scanner):
             if not len(batch):
@@ -235,7 +238,9 @@ class _Records:
                 return
 
     def _pieces(self, batch: RowBatch) -> Iterator[DecodedRows]:
-        """A batch, or pieces of it with a bounded number of cells: every column has one for each row."""
+        """Yields a batch, divided into pieces with a bounded number of cells: every column has a cell for
+        each row.
+        """
         with placed_errors(batch):
             rows = self._decoder.decode(batch)
         count = max(len(self.columns), len(rows.records.features) + len(rows.records.sequence))
@@ -248,7 +253,7 @@ class _Records:
             yield from self._pieces(batch.take(half))
 
     def _widen(self, rows: DecodedRows) -> None:
-        """Makes the columns those of these rows, too."""
+        """Extends the columns to represent the given rows."""
         columns: ExportColumns = {
             name: column.widened(rows) if isinstance(column, FeatureColumn) else column
             for name, column in self.columns.items()
@@ -271,7 +276,7 @@ class _Records:
 
 
 def _feature_columns(query: Query) -> ExportColumns:
-    """The features of the schema that are columns: by their name, or of a feature list with its prefix."""
+    """The columns of the schema's features, by name; a feature list may have its prefix."""
     columns: ExportColumns = {}
     known = {} if query.spec is None else query.spec.names
     for section, feature in () if query.spec is None else query.spec.placed:
@@ -289,7 +294,7 @@ def _feature_columns(query: Query) -> ExportColumns:
 
 
 def _column_of(name: str, key: FeatureKey) -> KeyColumn:
-    """The column of a key of which no value is known."""
+    """The column of a key without known values."""
     return KeyColumn(name=name, key=key, form=ColumnType(steps=key[0]))
 
 
@@ -303,7 +308,7 @@ def _has_values(rows: DecodedRows, key: FeatureKey) -> bool:
 
 
 def _in_one_column(column: FeatureColumn | KeyColumn, rows: DecodedRows, key: FeatureKey) -> RecordError:
-    """The error of a feature and a feature list that would be one column."""
+    """The error for a feature and a feature list that would be the same column."""
     array = values_by_kind(rows.records, key)[0]
     prefixed = f"`{SEQUENCE}{column.name}` among the columns selects the feature list"
     hint = "choose other columns" if column.name.startswith(SEQUENCE) else prefixed

@@ -1,4 +1,4 @@
-"""Names for the keys of records and for the indices of classes: as stored, or by a schema."""
+"""Names for the keys of records and for class indices: stored names, or names from a schema."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from recordspec.errors import Problem, SpecError, nearest, one_of
 if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
 
-# Whether a key is that of a feature list, and the key.
+# Whether a key has a feature list, and the key.
 FeatureKey = tuple[bool, str]
 
 SEQUENCE = "sequence/"
 _STORED = " (stored)"
-_MOST_LISTED = 40  # in a message
+_MOST_LISTED = 40  # names that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureNames:
-    """Names for keys, and for the indices of classes.
+    """Names for keys and for class indices.
 
     Attributes:
-        names: by key, where a feature has another name than its key.
-        classes: of keys that hold indices of classes, the names of these.
-        stored: whether the key of a feature with another name means what is stored, too.
+        names: the name of a feature by its key, if they differ.
+        classes: the class names, for keys that store class indices.
+        stored: whether the key of a feature with another name may be used for the stored values.
     """
 
     names: Mapping[FeatureKey, str] = field(default_factory=dict)
@@ -55,8 +55,10 @@ class FeatureNames:
         )
 
     def name(self, key: FeatureKey) -> str:
-        """The name of a key, unique in the context or the sequence. A key that no feature has may be the name
-        of a feature that has another key; then ` (stored)` follows it.
+        """The name of a key, unique within the context or the sequence.
+
+        A key without a feature may equal the name of a feature with another key; ` (stored)` is then
+        appended.
         """
         if key in self.names:
             return self.names[key]
@@ -65,35 +67,37 @@ class FeatureNames:
         return stored + _STORED * taken
 
     def words(self, key: FeatureKey) -> tuple[str, ...]:
-        """The words that mean a key; a feature list may be prefixed, to differ from a feature of its name."""
+        """The words for a key; for a feature list also with a prefix, which distinguishes it from a
+        feature of the same name.
+        """
         names = (self.name(key), *self._stored_words(key))
         return (*names, *(SEQUENCE + name for name in names)) if key[0] else names
 
     def keys_of(self, words: Iterable[str]) -> set[str]:
-        """The keys that words may mean, among others."""
+        """The keys that words may mean, and possibly others."""
         bare = {part for word in words for part in (word, word.removeprefix(SEQUENCE))}
         bare |= {word.removesuffix(_STORED) for word in bare}
         return bare | {key for (_, key), name in self.names.items() if name in bare}
 
     def classes_of(self, key: FeatureKey, word: str) -> tuple[str, ...] | None:
-        """The names of classes of the values that a word means; None if they are what is stored."""
+        """The class names for the values that a word means; None if the word means the stored values."""
         stored = self._stored_words(key)
         if word in stored or (key[0] and word.removeprefix(SEQUENCE) in stored):
             return None
         return self.classes.get(key)
 
     def _stored_words(self, key: FeatureKey) -> tuple[str, ...]:
-        """The key itself, if it may be a word, and no feature has that name."""
+        """The key itself, if it may be used as a word and no feature has that name."""
         return (key[1],) if self.stored and key in self.names and key not in self._taken else ()
 
     @cached_property
     def _taken(self) -> set[FeatureKey]:
-        """The names, each with whether it is that of a feature list."""
+        """The names, each with whether it belongs to a feature list."""
         return {(in_sequence, name) for (in_sequence, _), name in self.names.items()}
 
 
 def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:
-    """The names of indices; an index without one stays what it is."""
+    """The names of indices; an index without a name is returned unchanged."""
     return [classes[value] if 0 <= value < len(classes) else value for value in values]
 
 

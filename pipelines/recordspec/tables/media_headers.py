@@ -1,4 +1,4 @@
-"""Describes images and sounds in byte strings by their headers. No pixel and no sample is decoded."""
+"""Describes images and audio in byte strings by their headers, without decoding pixels or samples."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from typing import Any
 from recordspec.errors import counted
 from recordspec.wire.file_types import type_name
 
-# Without a handler, Python writes warnings of odd images to stderr; they are no errors here.
+# Without a handler, Python prints warnings on unusual images to stderr; they are no errors here.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
 
-_MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 frames where the file does not
+_MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 frames if the file does not state the number
 
 
 def describe(data: bytes) -> str:
-    """`PNG 28x28`, `WAV 1.2 s at 16 kHz`, `gzip data, 312 bytes`, `12 bytes`. No pixel is decoded.
+    """Describes bytes: `PNG 28x28`, `WAV 1.2 s at 16 kHz`, `gzip data, 312 bytes`, `12 bytes`. Decodes no
+    pixels.
 
     Without soundfile, only the durations of WAV files are known.
     """
@@ -47,7 +48,7 @@ def _wav(data: bytes) -> str | None:
         with wave.open(io.BytesIO(data)) as sound:
             rate = sound.getframerate()
             return _sound_text(sound.getnframes() / rate, rate, sound.getnchannels()) if rate else None
-    except (wave.Error, EOFError, struct.error, RuntimeError):  # the last of sizes that are wrong
+    except (wave.Error, EOFError, struct.error, RuntimeError):  # RuntimeError: wrong sizes
         return None
 
 
@@ -59,17 +60,17 @@ def _sound_text(seconds: float, rate: int, channels: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MediaInfo:
-    """One image or sound.
+    """The header of an image or of audio.
 
     Attributes:
-        form: what its bytes begin like.
-        mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
+        form: the type, judged by the first bytes.
+        mode: Pillow's mode of an image; the rate and channels of audio.
         measures: `width` and `height`, or `seconds`.
-        rate, channels: of a sound, samples a second; 0 of an image.
-        orientation: of an image, by EXIF; 1 is upright.
+        rate, channels: the samples per second and channels of audio; 0 for an image.
+        orientation: the EXIF orientation of an image; 1 is upright.
         is_transparent: whether an image has an alpha channel, or a transparent colour.
-        takers: the channels and dtypes of features that store it unchanged; None if unknown: it
-            is damaged.
+        takers: the channels and dtypes of the features that store it unchanged; None if unknown, since it is
+            corrupt.
     """
 
     form: str
@@ -83,21 +84,21 @@ class MediaInfo:
 
 
 def media_info(data: bytes, form: str) -> MediaInfo | None:
-    """The header of bytes of a form, such as `PNG image` or `WAV file`.
+    """Reads the header of bytes with a given type, such as `PNG image` or `WAV file`.
 
-    None of other forms, and where the header cannot be read, or not without a missing package.
+    Returns None for other types, for a header that cannot be read, and if a required package is missing.
     """
     read = MEDIA.get(form)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of images of very many pixels, none of which is decoded
+            warnings.simplefilter("ignore")  # of images with very many pixels, none of which is decoded
             return None if read is None else read(data, form)
-    except Exception:  # Pillow raises many types for bad data; or it is not installed
+    except Exception:  # Pillow raises many types for bad data, or is not installed
         return None
 
 
 def _image(data: bytes, form: str) -> MediaInfo:
-    from recordspec.schema.media import images  # it takes 0.1 s
+    from recordspec.schema.media import images  # importing it takes 0.1 s
 
     with images.pillow("the sizes of images").open(io.BytesIO(data)) as image:
         measures = {"width": image.width, "height": image.height}
@@ -128,7 +129,7 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
     )
 
 
-# The reader of the header of each format.
+# The reader of the header for each format.
 MEDIA: dict[str, Callable[[bytes, str], MediaInfo | None]] = {
     **{f"{name} image": _image for name in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP")},
     **{f"{name} file": _sound for name in ("WAV", "FLAC", "Ogg", "MP3")},

@@ -1,4 +1,6 @@
-"""The columns of a scan: of features, of the keys of records without a schema, and of where rows are."""
+"""The columns of a scan: of features, of the keys of records without a schema, and of the location of
+rows.
+"""
 
 from __future__ import annotations
 
@@ -39,28 +41,29 @@ from recordspec.wire.arrays import (
 )
 from recordspec.wire.record_batch import RecordBatch
 
-# The column of a hash of the bytes of each row.
+# The column with a hash of the bytes of each row.
 CONTENT = "content"
-# Files whose first records tell the columns, of those without a schema: some from the first to the last.
+# Files whose first records determine the columns if there is no schema; evenly spaced from the first to the
+# last.
 _SAMPLED_FILES = 16
-# Of large records fewer are looked at: so many bytes of all files take 0.1 s.
+# Fewer large records are read: this many bytes from all files take 0.1 s.
 _SAMPLED_BYTES = 1 << 27
-# Columns that tell where a row is, and whether its bytes are those of another, of those who ask by name.
+# Columns with the location of a row, and with a hash of its bytes; they are available by name only.
 PLACES = ("file", "record", "split", CONTENT)
 KEY = "key"
-# Rows of a record batch, at most.
+# The largest number of rows in a record batch.
 MOST_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodedRows:
-    """Rows of a file, and what is decoded of them.
+    """Rows of a file, and their decoded values.
 
     Attributes:
-        batch: the rows, with their places.
-        split: of the file.
+        batch: the rows, with their locations.
+        split: the split of the file.
         records: the keys that the columns need.
-        sections: of the columns of features, by section and key.
+        sections: the stored columns of the features, by section and key.
     """
 
     batch: RowBatch
@@ -70,7 +73,9 @@ class DecodedRows:
 
 
 class ScanColumn(Protocol):
-    """A column of a table: its name and type, the features and keys that it is made of, and its values."""
+    """A column of a table: its name and type, the features and keys that it is computed from, and its
+    values.
+    """
 
     @property
     def name(self) -> str: ...
@@ -86,15 +91,15 @@ class ScanColumn(Protocol):
 
     @property
     def of_whole_rows(self) -> bool:
-        """Whether it takes all keys of the rows, not only its own."""
+        """Whether it needs all keys of the rows, not only its own."""
 
     def array(self, rows: DecodedRows) -> ArrowArray:
-        """The values of rows, of `type`. Raises RecordError, with the row, for one that has others."""
+        """The values of rows, of `type`. Raises RecordError, with the row, for values of another type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureColumn:
-    """The values of features of the schema: of one, or as the key of a row a struct of several."""
+    """The values of a feature of the schema; for the key of a row, a struct of several features."""
 
     name: str
     features: tuple[TableColumn, ...]
@@ -111,7 +116,9 @@ class FeatureColumn:
         return arrow().struct([(feature.name, feature.type) for feature in self.features])
 
     def widened(self, rows: DecodedRows) -> FeatureColumn:
-        """The column that holds these rows, too: of bytes, if some of them are no text."""
+        """The column extended to represent the given rows: its type becomes bytes if some of them are not
+        text.
+        """
         features = tuple(feature.widened(rows.sections) for feature in self.features)
         return self if features == self.features else replace(self, features=features)
 
@@ -127,9 +134,9 @@ class KeyColumn:
     """The values under a key of records without a schema.
 
     Attributes:
-        name: of the column.
-        key: of the records.
-        form: what its values are, in all records.
+        name: the name of the column.
+        key: the key of the records.
+        form: the type of its values, in all records.
     """
 
     name: str
@@ -153,7 +160,9 @@ class KeyColumn:
         return type_
 
     def widened(self, rows: DecodedRows) -> KeyColumn:
-        """The column that holds these rows, too. Raises RecordError for the first row with another kind."""
+        """The column extended to represent the given rows. Raises RecordError for the first row with
+        values of another kind.
+        """
         form, steps = self.form, self.key[0]
         for array in sorted(
             values_by_kind(rows.records, self.key), key=lambda array: first_row(array, steps=steps)
@@ -206,10 +215,10 @@ def _casts(array: ArrowArray, type_: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceColumn:
-    """Where each row is, not what it has; or a hash of its bytes.
+    """The location of each row, or a hash of its bytes.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         place: one of PLACES.
     """
 
@@ -238,7 +247,7 @@ class PlaceColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class TextColumn:
-    """A column of lists of labels as lists of text: DuckDB 1 fails where a batch has no label."""
+    """A column of lists of labels, converted to lists of text: DuckDB 1 fails if a batch has no label."""
 
     of: ScanColumn
 
@@ -280,7 +289,7 @@ def _without_dictionaries(type_: Any) -> Any:
 
 
 def without_dictionaries(columns: Mapping[str, ScanColumn]) -> dict[str, ScanColumn]:
-    """The columns, in which lists of labels are lists of text."""
+    """The columns, with lists of labels converted to lists of text."""
     return {
         name: TextColumn(of=column) if "dictionary" in str(column.type) else column
         for name, column in columns.items()
@@ -288,12 +297,12 @@ def without_dictionaries(columns: Mapping[str, ScanColumn]) -> dict[str, ScanCol
 
 
 class RowDecoder:
-    """Decodes the rows of files to what columns need of them.
+    """Decodes the parts of rows that columns need.
 
     Args:
-        scanner: of the files.
+        scanner: the scanner of the files.
         columns: the columns.
-        all_keys: whether all other keys are decoded, too.
+        all_keys: whether all other keys are decoded as well.
     """
 
     def __init__(self, scanner: Scanner, columns: Iterable[ScanColumn], *, all_keys: bool = False) -> None:
@@ -339,7 +348,7 @@ def record_batch(rows: DecodedRows, columns: Iterable[ScanColumn]) -> Any:
     """The values of columns, a `pyarrow.RecordBatch`. Raises RecordError, with the row."""
     columns = list(columns)
     arrays = [column.array(rows) for column in columns]
-    if not arrays:  # of which Arrow does not know the number of rows otherwise
+    if not arrays:  # otherwise Arrow would not know the number of rows
         empty = arrow().Array.from_buffers(arrow().struct([]), rows.records.rows, [None])
         return arrow().RecordBatch.from_struct_array(empty)
     return arrow().RecordBatch.from_arrays(arrays, schema=schema_of(columns))
@@ -347,7 +356,7 @@ def record_batch(rows: DecodedRows, columns: Iterable[ScanColumn]) -> Any:
 
 @contextmanager
 def placed_errors(batch: RowBatch) -> Iterator[None]:
-    """Raises a RecordError of a row with the place of the row."""
+    """Adds the location of the row to a RecordError."""
     try:
         yield
     except RecordError as error:
@@ -357,13 +366,13 @@ def placed_errors(batch: RowBatch) -> Iterator[None]:
 
 
 class ColumnReader:
-    """Makes record batches of some columns.
+    """Creates record batches of some columns.
 
     Args:
-        columns: what is decoded.
-        projection: what becomes of it: names, or expressions by name; None for all.
-        condition: on the rows, an expression; None for all.
-        most: rows of a record batch.
+        columns: the columns to decode.
+        projection: the resulting columns: names, or expressions by name; None for all.
+        condition: an expression that selects rows; None for all.
+        most: the largest number of rows in a record batch.
     """
 
     def __init__(
@@ -386,22 +395,22 @@ class ColumnReader:
         return self._queried(arrow().Table.from_batches([], self._schema)).schema
 
     def _queried(self, table: Any) -> Any:
-        """The columns that are wanted, of the rows that match, a table."""
+        """Applies the projection and the condition to a table."""
         if self._condition is None and not isinstance(self._projection, Mapping):
-            # a dataset cannot choose a column with the name of one of Arrow's, such as `__filename`
+            # a dataset cannot select a column with a name of Arrow's own, such as `__filename`
             return table if self._projection is None else table.select(self._projection)
-        import pyarrow.dataset  # which imports pandas, in 0.2 s
+        import pyarrow.dataset  # imports pandas, in 0.2 s
 
         return pyarrow.dataset.InMemoryDataset(table).to_table(
             columns=self._projection, filter=self._condition, use_threads=False
         )
 
     def narrowed(self, file: FileRange) -> FileRange:
-        """The file, with only these columns of its blocks."""
+        """The file, restricted to the columns' keys of its blocks."""
         return file if file.blocks is None or self._takes_rows else replace(file, keys=self._decoder.keys)
 
     def made(self, batch: RowBatch) -> tuple[list[Any], RecordError | None]:
-        """The record batches of the rows up to the first that has an error, and that error."""
+        """The record batches of the rows before the first invalid one, and its error."""
         if not len(batch):
             return [], None
         try:
@@ -418,12 +427,12 @@ class ColumnReader:
 
 
 def all_columns(scanner: Scanner, *, stored: bool = False) -> dict[str, ScanColumn]:
-    """The columns of a table of these files, and those that tell where a row is, by name.
+    """The columns of a table of the files by name, including the columns with the location of rows.
 
     Args:
-        scanner: of the files.
-        stored: whether the keys of the first records, too, are columns of what is stored, unless a feature
-            has that name.
+        scanner: the scanner of the files.
+        stored: whether the keys of the first records are columns as well, with their stored values, unless a
+            feature has the same name.
     """
     columns = columns_of(scanner, is_decoded=False, binary=frozenset())
     if stored and scanner.dataset.schema is not None:
@@ -454,7 +463,7 @@ def _key_columns(forms: Mapping[FeatureKey, ColumnType]) -> dict[str, ScanColumn
 def places_of_rows(
     scanner: Scanner, columns: Mapping[str, ScanColumn]
 ) -> dict[str, PlaceColumn | FeatureColumn]:
-    """The columns that tell where a row is, by name."""
+    """The columns with the location of rows, by name."""
     places: dict[str, PlaceColumn | FeatureColumn] = {
         name: PlaceColumn(name=name, place=name) for name in PLACES
     }
@@ -465,7 +474,9 @@ def places_of_rows(
 
 
 def _first(file: FileRange, size: int) -> Iterator[RowBatch]:
-    """The first readable rows of a file, up to some bytes. Reading the table reports the others."""
+    """The first readable rows of a file, up to about `size` bytes. Reading the table reports unreadable
+    ones.
+    """
     left = FIRST
     for item in scan_file(file):
         if isinstance(item, RowBatch):
@@ -476,7 +487,7 @@ def _first(file: FileRange, size: int) -> Iterator[RowBatch]:
 
 
 def _key_names(keys: Iterable[FeatureKey]) -> dict[FeatureKey, str]:
-    """The names of columns: a feature list with the name of a feature is prefixed."""
+    """The names of columns: a feature list is prefixed if a feature has its name."""
     of_rows = {name for in_steps, name in keys if not in_steps}
     return {
         (in_steps, name): SEQUENCE + name if in_steps and name in of_rows else name for in_steps, name in keys
@@ -484,8 +495,9 @@ def _key_names(keys: Iterable[FeatureKey]) -> dict[FeatureKey, str]:
 
 
 def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> dict[FeatureKey, ColumnType]:
-    """What the values under each key are in the first records of some files; with a schema, only of those
-    whose bytes may be text."""
+    """The types of the values under each key, in the first records of some files. With a schema, only for
+    keys whose bytes may be text.
+    """
     wanted = None
     if schema is not None:
         wanted = {

@@ -1,4 +1,4 @@
-"""SQL over TFRecords: DuckDB reads the tables of `scan`, and nothing else."""
+"""SQL over TFRecords. DuckDB reads only the tables of `scan`."""
 
 from __future__ import annotations
 
@@ -54,22 +54,23 @@ from recordspec.wire.arrays import Ints, Mask
 if TYPE_CHECKING:
     from recordspec.tables.table import RecordTable
 
-# The table of files that are given without a name, and whose names tell no split.
+# The name of the table for files without a given name, and without a split in their names.
 RECORDS = "records"
-# A condition is evaluated for so many rows or bytes of small batches together, since a call of DuckDB takes
-# 0.8 ms: a file of 10 records takes 0.2 ms, alone 1.1.
+# Rows or bytes of small batches for which a condition is evaluated together, since a DuckDB call takes 0.8
+# ms: a file of 10 records takes 0.2 ms in a group, and 1.1 ms alone.
 _ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
-# Parts of a condition that compare their parts; `contains` asks a list for an item, and a text for a part.
+# Nodes of a condition that compare their operands; `contains` searches a list for an item, or a text for a
+# substring.
 _OF_LISTS = {"contains", "list_contains", "list_has", "array_contains", "array_has"}
 _COMPARISONS = {"COMPARISON", "COMPARE_IN", "COMPARE_NOT_IN", *_OF_LISTS}
-# Classes of a label that a message names.
+# Classes of a label that a message lists.
 _MOST_NAMES = 20
-# A condition as a query, which its brackets and its last line hold together, whatever it ends in.
+# A condition as a query. The brackets and the last line enclose it, whatever its end is.
 _WHERE = "SELECT 1 FROM records WHERE ({}\n)"
-# the same without: `1) OR (1` is no condition
+# A query without brackets: it exposes `1) OR (1`, which is no condition.
 _BARE = "SELECT 1 FROM records WHERE {}\n"
-# Types of whose values Arrow, or Python, lacks some: integers beyond 128 bits, 24:00, zones of times, and
-# months of durations. Names of fields and classes are passed over.
+# Types with values that Arrow or Python cannot represent: integers beyond 128 bits, 24:00, time zones of
+# times, and months of intervals. Names of fields and classes are skipped.
 _NOT_IN_ARROW = re.compile(
     r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|TIMESTAMP WITH TIME ZONE"
     r"|\b(UHUGEINT|BIGNUM|VARINT|BIT|TIME WITH TIME ZONE|TIMETZ|TIME|TIME_NS|INTERVAL)\b"
@@ -81,15 +82,16 @@ _STRINGS = re.compile(r"'(?:[^']|'')*'")
 def named_tables(
     sources: Iterable[tuple[str, str]], sql: str = "", schema: Schema | None = None
 ) -> dict[str, RecordTable]:
-    """The tables of files with a name; of files without one, a table for each split, with its name.
+    """The tables of files with a name. For files without a name, a table for each split, named after the
+    split.
 
     Args:
-        sources: pairs of a name, which may be empty, and a path, a folder or a pattern. A name that comes
-            again has more files.
-        sql: a query, which may name columns of where a row is, and the key.
-        schema: of the records; by default those of the datasets.
+        sources: pairs of a name, which may be empty, and a path, a folder or a pattern. A name that occurs
+            again adds files to its table.
+        sql: a query, which may use the columns with the location of a row, and the key.
+        schema: the schema of the records; by default the schemas of the datasets.
 
-    Raises what `scan` raises.
+    Raises the errors of `scan`.
     """
     from recordspec.tables.table import scan  # imports pandas, in 0.2 s, which a condition does not need
 
@@ -122,20 +124,20 @@ def query(
 ) -> Iterator[Any]:
     """Runs a query, and yields its result, a `pyarrow.RecordBatchReader`.
 
-    The SQL is one query, which reads the tables and no files: DuckDB's access to anything outside is switched
-    off, and its settings are locked. What does not fit into memory is kept in a folder of its own, which is
-    removed.
+    The SQL must be a single query, which reads the tables and no files: DuckDB's access to the outside is
+    switched off, and its settings are locked. Data that does not fit into memory is spilled to a temporary
+    folder, which is removed.
 
     Args:
-        sql: in the dialect of DuckDB.
-        tables: by name.
-        memory: of DuckDB, such as `2GiB`; by default 80 % of the machine's.
-        progress: receives the number of rows that are read.
+        sql: the query, in the dialect of DuckDB.
+        tables: the tables by name.
+        memory: DuckDB's memory limit, such as `2GiB`; by default 80 % of the machine's memory.
+        progress: receives the number of rows read.
 
     Raises:
-        SpecError: the SQL is invalid, or does something else than to query.
+        SpecError: the SQL is invalid, or is not a query.
         RecordError: a record is corrupt.
-        StoreError: the memory, or the disk, is full.
+        StoreError: the memory or the disk is full.
         MissingExtra: without DuckDB.
     """
     tables = {name: readable(table) for name, table in tables.items()}
@@ -156,8 +158,9 @@ def query(
 
 
 def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> None:
-    """Raises SpecError for a query that names one of two columns, or tables, that differ in case, which are
-    one for SQL: it would get one of them."""
+    """Raises SpecError for a query with the name of two columns or tables that differ only in case: SQL
+    ignores case, and would use one of the two.
+    """
     known: dict[str, str] = {}
     words = _STRINGS.sub("", sql.lower())
     quoted_names = set(_NAMES.findall(words))
@@ -171,13 +174,13 @@ def _check_case(sql: str, names: Sequence[str], expected: str, hint: str) -> Non
 
 
 def _check_statement(connection: Any, sql: str) -> None:
-    """Raises SpecError for what is not one query."""
+    """Raises SpecError unless the SQL is a single query."""
     kinds = duckdb_module().StatementType
-    # PIVOT is a query that makes a type of its columns first: in DuckDB 1 by a statement without a text, in
-    # DuckDB 2 as a part of one with several
+    # PIVOT is a query that first creates a type from its columns: in DuckDB 1 by a statement without text, in
+    # DuckDB 2 as a part of a MULTI statement
     statements = [one for one in connection.extract_statements(sql) if one.type != kinds.CREATE or one.query]
     makes = re.search(r"\bcreate\b", _STRINGS.sub("", sql.lower()))
-    # DESCRIBE, SUMMARIZE and SHOW are queries, too
+    # DESCRIBE, SUMMARIZE and SHOW are queries as well
     queries = (kinds.SELECT, kinds.EXPLAIN, *([] if makes else [kinds.MULTI]))
     wrong = [one for one in statements if one.type not in queries]
     if len(statements) != 1 or wrong:
@@ -186,7 +189,7 @@ def _check_statement(connection: Any, sql: str) -> None:
 
 
 def _in_arrow(result: Any) -> Any:
-    """The result of a query, with values of types that Arrow, or Python, does not have as DuckDB's text."""
+    """The result of a query. Values of types that Arrow or Python lacks are cast to DuckDB's text."""
     types = list(map(str, result.types))
     held = [_NOT_IN_ARROW.sub(lambda found: "VARCHAR" if found[1] else found[0], type_) for type_ in types]
     if held == types:
@@ -203,7 +206,7 @@ def _in_arrow(result: Any) -> Any:
 
 
 def _distinct(schema: Any) -> Any:
-    """The schema with a number behind a name that comes again: `label`, `label_1`, as of a join."""
+    """The schema with unique names: a repeated name gets a number, as after a join: `label`, `label_1`."""
     names = list(schema.names)
     for place, name in enumerate(schema.names):
         number = 0
@@ -214,24 +217,24 @@ def _distinct(schema: Any) -> Any:
 
 
 def _batches(errors: Callable[[], Any], reader: Any, schema: Any) -> Iterator[Any]:
-    """The batches of a result, with the errors of DuckDB as ours."""
+    """The batches of a result. Converts DuckDB's errors to ours."""
     with errors():
         for batch in reader:
             yield arrow().RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 class Condition:
-    """A condition in SQL, in DuckDB's dialect, on rows of files, whose columns are those of `scan`. A stored
-    key that is no feature's name is a column, too, of what is stored.
+    """A SQL condition on the rows of files, in DuckDB's dialect, over the columns of `scan`. A stored key
+    that is not a feature's name is a column as well, with the stored values.
 
     Raises:
-        SpecError: it is not one expression, or none of these columns.
+        SpecError: it is not a single expression, or names an unknown column.
         MissingExtra: without DuckDB.
     """
 
     def __init__(self, where: str, scanner: Scanner) -> None:
         self._where, self._scanner = where, scanner
-        # one thread: a call takes 0.8 ms of CPU instead of 1.0, and the rows stay in their order
+        # one thread: a call takes 0.8 ms of CPU instead of 1.0, and keeps the order of rows
         self._connection = connect(threads=1)
         parts = self._parts()
         names = [name for part in parts for name in part.get("column_names", ())]
@@ -241,7 +244,7 @@ class Condition:
         needed = list(dict.fromkeys(column for name in names for column in _meant(name, columns)))
         self._check(needed, columns)
         _check_classes(parts, columns)
-        needed = needed or [*columns][-1:]  # a table without columns has no number of rows
+        needed = needed or [*columns][-1:]  # without columns, a table has no number of rows
         self._reader = ColumnReader([columns[name] for name in needed], scanner)
 
     def _columns(self, *, stored: bool = False) -> dict[str, ScanColumn]:
@@ -249,7 +252,7 @@ class Condition:
         return without_dictionaries(columns) if is_first_version() else columns
 
     def _parts(self) -> list[Any]:
-        """The nodes of the syntax tree. Raises SpecError for what is no condition."""
+        """The nodes of the syntax tree. Raises SpecError for text that is no condition."""
         where = self._where.strip()
         if not where:
             raise _no_condition("nothing")
@@ -278,7 +281,7 @@ class Condition:
         return nodes
 
     def _parsed(self, where: str, query: str = _WHERE) -> Any:
-        """The syntax tree of a condition as that of a query."""
+        """The syntax tree of a query with the condition."""
         sql = query.format(where)
         with errors_of(where, {}, where="where"):
             quoted = sql.replace("'", "''")  # a parameter would import pandas, with DuckDB 1.4
@@ -286,7 +289,7 @@ class Condition:
         return json.loads(text)
 
     def _check(self, needed: Sequence[str], columns: Mapping[str, ScanColumn]) -> None:
-        """Raises SpecError for a condition that DuckDB refuses over these columns."""
+        """Raises SpecError for a condition that DuckDB rejects over the columns."""
         lower = {name.lower(): name for name in needed}
         for name in needed:
             if lower[name.lower()] != name:
@@ -303,7 +306,7 @@ class Condition:
             a_column=f"{kind} of the first records",
         )
         with self._errors():
-            # a table of its own: to have Arrow evaluate a part of the condition would import pandas
+            # a table in DuckDB: otherwise Arrow would evaluate a part of the condition, which imports pandas
             self._connection.register("none", arrow().RecordBatchReader.from_batches(schema, []))
             self._connection.execute("CREATE TEMP TABLE records AS FROM none")
             self._connection.execute(_WHERE.format(self._where)).fetchall()
@@ -316,7 +319,9 @@ class Condition:
             raise _no_condition(f"`{self._where}`, which is {type_}", "a comparison is true or false")
 
     def _check_lists(self) -> None:
-        """Raises SpecError for a list that is compared with a value: DuckDB tells it where it has a row."""
+        """Raises SpecError if a list is compared with a value, which DuckDB reports only for a table with
+        a row.
+        """
         try:
             with self._errors():
                 self._connection.execute(f"SELECT ({self._where}\n) FROM records").fetchall()
@@ -325,14 +330,14 @@ class Condition:
                 raise
 
     def interrupt(self) -> None:
-        """Ends a call of DuckDB, from another thread: `matches` raises KeyboardInterrupt."""
+        """Interrupts a DuckDB call from another thread: `matches` raises KeyboardInterrupt."""
         self._connection.interrupt()
 
     def batches(self) -> Iterator[RowBatch]:
-        """Yields the rows for which the condition is true; where it is NULL, it is not.
+        """Yields the rows for which the condition is true, not NULL.
 
         Raises RecordError at a row that cannot be read, or for which the condition cannot be evaluated, after
-        those before it.
+        the rows before it.
         """
         for group in _together(self._scanner.batches()):
             matches, error = self.matches(group)
@@ -343,7 +348,9 @@ class Condition:
                 raise error
 
     def matches(self, group: Sequence[RowBatch]) -> tuple[list[Ints], RecordError | None]:
-        """Which rows of each batch match, up to the first row that cannot be read, or evaluated, and why."""
+        """The matching rows of each batch, up to the first row that cannot be read or evaluated, and the
+        error.
+        """
         counts, made, error = list[int](), list[Any](), None
         for batch in group:
             some, error = self._reader.made(batch)
@@ -362,12 +369,14 @@ class Condition:
         return matches, error
 
     def _chosen(self, table: Any) -> tuple[Mask, Problem | None]:
-        """For which rows the condition is true, up to the first for which it cannot be evaluated, and why."""
+        """A mask of the rows for which the condition is true, up to the first one for which it cannot be
+        evaluated, and the problem.
+        """
         try:
             return self._evaluated(table), None
         except SpecError as error:
             (problem,) = error.problems
-        first, count = 0, len(table)  # the row is among these
+        first, count = 0, len(table)  # the failing row is among these
         while count > 1:
             try:
                 self._evaluated(table.slice(first, count // 2))
@@ -382,21 +391,21 @@ class Condition:
             return np.zeros(0, bool)
         with self._errors():
             self._connection.register("records", table.to_reader())
-            # not as WHERE, which Arrow would evaluate in part
+            # not in WHERE, which Arrow would evaluate in part
             sql = f"SELECT coalesce(({self._where}\n), false) AS chosen FROM records"
             chosen: Mask = self._connection.execute(sql).fetchnumpy()["chosen"]
         return chosen
 
 
 def _check_classes(parts: Sequence[Any], columns: Mapping[str, ScanColumn]) -> None:
-    """Raises SpecError for a label that is compared with a text that is no class."""
+    """Raises SpecError if a label is compared with a text that is no class."""
     for part in parts:
         kinds = {str(part.get(name)) for name in ("class", "type", "function_name")}
         if kinds.isdisjoint(_COMPARISONS):
             continue
         sides = [*_sides(part)]
         named = [name for side in sides for name in side.get("column_names", ())]
-        # of DuckDB 2, and of DuckDB 1
+        # in DuckDB 2, and in DuckDB 1
         constants = [side.get("literal") or side.get("value") for side in sides]
         texts = [each.get("text") or each.get("value") for each in constants if isinstance(each, dict)]
         for column in (columns[each] for name in named for each in _meant(name, columns)):
@@ -405,7 +414,7 @@ def _check_classes(parts: Sequence[Any], columns: Mapping[str, ScanColumn]) -> N
 
 
 def _sides(part: Any) -> Iterator[Any]:
-    """The nodes that are compared."""
+    """The operands of a comparison."""
     for value in part.values():
         for side in value if isinstance(value, list) else [value]:
             if isinstance(side, dict):
@@ -416,7 +425,7 @@ def _check_class(texts: Sequence[str], column: ScanColumn) -> None:
     for feature in (each.feature for each in column.features):
         names = feature.class_names
         if not names or feature.columns()[0].storage != "int64":
-            continue  # a stored name may be another one
+            continue  # stored names are not limited to the classes
         for text in texts:
             if text not in names and not text.lstrip("-").isdigit():  # an index without a name is its digits
                 some = one_of(names) if len(names) <= _MOST_NAMES else f"one of {len(names)} classes"
@@ -440,12 +449,12 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _meant(name: str, columns: Iterable[str]) -> list[str]:
-    """The columns that a name in SQL means, in which upper and lower case are the same."""
+    """The columns that a name in SQL may mean, ignoring case."""
     return [name] if name in columns else [known for known in columns if known.lower() == name.lower()]
 
 
 def _together(batches: Iterator[RowBatch]) -> Iterator[list[RowBatch]]:
-    """The batches, ever more small ones together: the first come at once."""
+    """Groups small batches into ever larger groups, so that the first batches come at once."""
     group, rows, size, most = list[RowBatch](), 0, 0, 1
     try:
         for batch in batches:

@@ -54,19 +54,20 @@ from recordspec.tables.scan_columns import (
 
 Values = Literal["stored", "decoded"]
 Corrupt = Literal["error", "skip"]
-# How Arrow prints a column that an expression names by its number.
+# Arrow's text for an expression that names a column by its number.
 _BY_NUMBER = re.compile(r"FieldPath\(")
 
 
 class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     """TFRecords as a table: a `pyarrow.dataset.Dataset`, which DuckDB, Polars, pandas and others read.
 
-    `scan` makes one.
+    `scan` creates it.
 
     Attributes:
-        skipped: by file, the records left out when it was last read to its end, with `corrupt="skip"`.
-        failure: the error that a reading ended with, for those to whom other libraries tell only its text.
-        progress: receives the number of rows that are read, and their bytes.
+        skipped: the number of skipped records by file, with `corrupt="skip"`, when the table was last read to
+            its end.
+        failure: the error that ended a scan, since other libraries pass on only its text.
+        progress: receives the number of rows read, and their bytes.
 
     Example:
         >>> table = rs.scan("data/points/train-*")
@@ -77,7 +78,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     """
 
     def __init__(self, arguments: Mapping[str, Any], condition: Any = None) -> None:
-        # the base class is not initialized: it would be of a dataset in C++, which there is none of
+        # the base class is not initialized, since there is no C++ dataset
         self._arguments, self._condition = dict(arguments), condition
         self._corrupt = self._arguments["corrupt"]
         self._scanner = Scanner(arguments["files"], arguments["schema"])
@@ -109,13 +110,13 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         batch_size: int = MOST_ROWS,
         **options: Any,
     ) -> RecordScanner:
-        """A reading of these columns of the rows that match. Only the keys that it needs are decoded.
+        """A scan of the given columns, for the rows that match. Only the keys that it needs are decoded.
 
         Args:
             columns: names, or expressions by name; all columns by default.
             filter: a `pyarrow.dataset.Expression`.
-            batch_size: the most rows of a record batch.
-            options: further ones of `pyarrow.dataset.Dataset.scanner`, which have no effect.
+            batch_size: the largest number of rows in a record batch.
+            options: further options of `pyarrow.dataset.Dataset.scanner`, which have no effect.
         """
         conditions = [one for one in (self._condition, filter) if one is not None]
         condition = reduce(and_, conditions) if conditions else None
@@ -136,8 +137,12 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return RecordScanner(self, ColumnReader(chosen, self._scanner, columns, condition, batch_size))
 
     def _names_in(self, expression: Any) -> set[str]:
-        """The columns that an expression reads, which it does not tell: those without which it cannot be
-        bound, found by bisection. One that names a column by its number reads all, which keep their place."""
+        """The columns that an expression reads.
+
+        Arrow does not expose them. A column is needed if the expression cannot be bound without it; bisection
+        finds these columns. An expression that names a column by its number needs all columns, so that they
+        keep their positions.
+        """
         schema = self.schema
         if _BY_NUMBER.search(str(expression)):
             return set(self._columns)
@@ -151,7 +156,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
                 return False
             return True
 
-        if not binds_without(()):  # Arrow names what is wrong
+        if not binds_without(()):  # raises Arrow's error
             pyarrow.dataset.Scanner.from_batches(iter(()), schema=schema, columns={"_": expression})
         needed: set[str] = set()
         groups = [list(self._columns)]
@@ -167,12 +172,12 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return needed
 
     def _cheapest(self) -> str:
-        """A column of few bytes."""
+        """A column with few bytes."""
         numbers = [name for name, column in self._columns.items() if arrow().types.is_primitive(column.type)]
         return (numbers or list(self._columns))[0]
 
     def to_reader(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
-        """A `pyarrow.RecordBatchReader`, which can be read once."""
+        """A `pyarrow.RecordBatchReader`, which can be read only once."""
         return self.scanner(columns, filter, **options).to_reader()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -187,27 +192,31 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return self.scanner(columns, filter, **options).to_table()
 
     def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> Any:
-        """The first rows, a `pyarrow.Table`. What comes after them is hardly read."""
+        """The first rows, a `pyarrow.Table`. Hardly any rows after them are read."""
         return self.scanner(columns, filter, **options).head(num_rows)
 
     def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> Any:
-        """The rows with these numbers, a `pyarrow.Table`; all rows are read."""
+        """The rows with the given numbers, a `pyarrow.Table`; reads all rows."""
         return self.scanner(columns, filter, **options).take(indices)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
-        """The number of rows; without a condition, files are counted by their index or their lengths."""
+        """The number of rows. Without a condition, files are counted by their index or by their record
+        lengths.
+        """
         if filter is None and self._condition is None and self._corrupt == "error":
             return sum(map(self._scanner.count, self._scanner.dataset.paths))
         return self.scanner([], filter, **options).count_rows()
 
     def filter(self, expression: Any) -> RecordTable:
-        """The same table, of the rows that match."""
-        self._names_in(expression)  # raises
+        """The table restricted to the rows that match."""
+        self._names_in(expression)  # raises if it is invalid
         both = expression if self._condition is None else self._condition & expression
         return self._with(_condition=both)
 
     def with_places(self, names: Iterable[str]) -> RecordTable:
-        """The same table, with those of these further columns that it can have, as `scan` has them."""
+        """The table with further columns among `names` for the location of rows, if it can have them; see
+        `scan`.
+        """
         columns = dict(self._columns)
         for name in names:
             if name in self._places and name not in columns:
@@ -215,8 +224,9 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return self._with(_columns=columns, _arguments=self._arguments | {"columns": tuple(columns)})
 
     def placed(self, columns: Iterable[str], places: Iterable[str]) -> RecordTable:
-        """The same table, of these columns alone, and behind them of these places, with another name where a
-        column has theirs."""
+        """The table with only the given columns, followed by the given location columns. A location
+        column is renamed if a column has its name.
+        """
         chosen = {name: self._columns[name] for name in columns}
         for place in places:
             name = place
@@ -226,12 +236,12 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return self._with(_columns=chosen)
 
     def with_binary(self, columns: Iterable[str]) -> RecordTable:
-        """The same table, of which these columns of text are bytes."""
+        """The table, in which the given text columns are bytes."""
         binary = (*self._arguments["binary"], *columns)
         return type(self)(self._arguments | {"binary": binary}, self._condition)
 
     def without_dictionaries(self) -> RecordTable:
-        """The same table, whose labels are text."""
+        """The table, in which labels are text."""
         return self._with(_columns=without_dictionaries(self._columns))
 
     @property
@@ -255,7 +265,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return made
 
     def sort_by(self, sorting: Any, **options: Any) -> Any:
-        """The rows in an order, in memory, an `InMemoryDataset`."""
+        """The rows, sorted in memory, an `InMemoryDataset`."""
         return self._in_memory().sort_by(sorting, **options)
 
     def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> Any:
@@ -271,11 +281,11 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     @property
     def partition_expression(self) -> Any:
-        """The condition that all rows are known to match."""
+        """The condition that all rows are known to satisfy."""
         return pyarrow.dataset.scalar(True)
 
     def get_fragments(self, filter: Any = None) -> Any:
-        """Raises SpecError: the files of a table are not files that Arrow reads."""
+        """Raises SpecError: Arrow cannot read the files of a table."""
         raise _unsupported("get_fragments")
 
     def replace_schema(self, schema: Any) -> Any:
@@ -303,7 +313,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return html.in_notebook(self._html)
 
     def _html(self) -> Iterator[html.Markup]:
-        from recordspec.tables import table_html  # which imports the kinds of media
+        from recordspec.tables import table_html  # imports the kinds of media
 
         names = list(self._columns)[: table_html.MOST_COLUMNS]
         rows = table_html.FirstRows(
@@ -315,7 +325,9 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return table_html.parts(self._columns, rows)
 
     def batches(self, reader: ColumnReader) -> Generator[Any, None, None]:
-        """The rows as record batches, in order, made by as many threads as there are processors."""
+        """The rows as record batches, in order. They are decoded by as many threads as there are
+        processors.
+        """
         skipped = Counter[str]()
 
         def items() -> Iterator[tuple[FileRange, RowBatch | UnreadableRecord]]:
@@ -346,14 +358,14 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         made: list[Any],
         error: RecordError | None,
     ) -> Iterator[Any]:
-        """The record batches of rows, of which some may be left out."""
+        """Yields the record batches of rows, skipping corrupt ones."""
         self.progress.advance(len(batch), batch.bytes)
         yield from made
         first, count = 0, len(batch)
         while error is not None or first + count < len(batch):
             if error is None:
                 first, count = first + count, 2 * count
-            else:  # where one is broken others are near: to decode all the rest for each takes hours
+            else:  # corrupt rows are often adjacent: decoding all the rest after each would take hours
                 self._skip(skipped, batch.path, error)
                 first, count = first + (error.row or 0) + 1, 1
             made, error = reader.made(batch.take(np.arange(first, min(first + count, len(batch)))))
@@ -376,10 +388,10 @@ def _unsupported(name: str) -> SpecError:
 
 
 class RecordScanner:
-    """One reading of a table, as `pyarrow.dataset.Scanner` is of a dataset; `RecordTable.scanner` makes it.
+    """One scan of a table, like a `pyarrow.dataset.Scanner` of a dataset. `RecordTable.scanner` creates it.
 
-    Not Arrow's own, whose threads read ahead in Python: those of a reading that is not finished, such as of
-    the first rows, would end the process with an error when it exits.
+    Arrow's own scanner is not used: its threads read ahead in Python, and after an unfinished scan, such as
+    of the first rows, they would end the process with an error at exit.
     """
 
     def __init__(self, table: RecordTable, reader: ColumnReader) -> None:
@@ -392,7 +404,7 @@ class RecordScanner:
 
     @property
     def projected_schema(self) -> Any:
-        """The schema of what is read, a `pyarrow.Schema`."""
+        """The schema of the resulting rows, a `pyarrow.Schema`."""
         return self._reader.projected_schema
 
     def to_batches(self) -> Generator[Any, None, None]:
@@ -420,7 +432,7 @@ class RecordScanner:
         return arrow().Table.from_batches(some, self.projected_schema)
 
     def take(self, indices: Any) -> Any:
-        """The rows with these numbers, a `pyarrow.Table`."""
+        """The rows with the given numbers, a `pyarrow.Table`."""
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
@@ -440,23 +452,23 @@ def scan(
     corrupt: Corrupt = "error",
     binary: Sequence[str] = (),
 ) -> RecordTable:
-    """TFRecords as a table, which every tool that knows Arrow can scan, many times, in bounded memory.
+    """TFRecords as a table, which every tool that supports Arrow can scan, many times, in bounded memory.
 
-    With a schema the columns are its features, of their types; `schema.table_columns` has the table of these.
-    Without one they are the keys of the first records, of the types that these have.
+    With a schema, the columns are its features; `schema.table_columns` lists their types. Without a schema,
+    the columns are the keys of the first records, with the types found there.
 
     Args:
         files: a path, a folder of shards, a pattern, or several of these. They may be compressed, and in an
             object store.
         schema: the schema of the records; by default that of the dataset.
-        columns: the columns, in their order; all by default. `file`, `record` (its number in the file),
-            `split`, `content` (a hash of its bytes, 64 bits) and `key` (the features that are the key of the
-            dataset) are further ones, unless a feature has that name.
-        values: `stored`, in which images and sounds are their bytes; or `decoded`, in which they are pixels
-            and samples, as `Schema.decode` makes them.
-        corrupt: `skip` leaves out records that cannot be read, or are none of the schema, and counts them in
+        columns: the columns, in their order; all by default. Further columns are `file`, `record` (the number
+            in the file), `split`, `content` (a 64-bit hash of the bytes) and `key` (the features that are the
+            key of the dataset), unless a feature has that name.
+        values: `stored`, with images and audio as bytes; or `decoded`, with images as pixels and audio as
+            samples, as `Schema.decode` returns them.
+        corrupt: `skip` leaves out records that cannot be read or contradict the schema, and counts them in
             `skipped`; `error` raises RecordError.
-        binary: columns of bytes that are no text, even if those of the first records are UTF-8.
+        binary: columns of bytes that are not text, even if the bytes of the first records are valid UTF-8.
 
     Raises:
         SpecError: an argument is invalid, or there is no such column.
@@ -496,7 +508,7 @@ def _check_names(names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _check_first(scanner: Scanner) -> None:
-    """Raises RecordError if the reason why records have no columns is that they cannot be read."""
+    """Raises RecordError if records have no columns because they cannot be read."""
     for file in scanner.files:
         for item in scan_file(file):
             if isinstance(item, UnreadableRecord):

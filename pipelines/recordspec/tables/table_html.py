@@ -1,4 +1,4 @@
-"""The first rows of a table as HTML for a notebook: images and sounds as such, up to a size."""
+"""The first rows of a table as HTML for a notebook, with images and audio up to a size."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from recordspec.wire.file_types import type_name
 if TYPE_CHECKING:
     from recordspec.tables.scan_columns import ColumnReader, ScanColumn
 
-# Columns that are read and shown; the others are named.
+# Columns that are read and shown; all others are only named.
 MOST_COLUMNS = 20
-# Rows among which those that match a condition are looked for.
+# Rows that are searched for matches of a condition.
 _MOST_SEARCHED = 10_000
-# Bytes of a medium, and of all media of a table, before base64 makes them a third larger.
+# The largest size in bytes of an image or audio, and of all media of a table, before base64 adds a third.
 _MOST_BYTES_OF_ONE, _MOST_BYTES = 256 << 10, 2 << 20
-# A small file may be an image of very many pixels; to compress those of an array takes 50 ns each.
+# A small file may be an image with very many pixels; compressing the pixels of an array takes 50 ns each.
 _MOST_PIXELS, _MOST_RAW_PIXELS = 1 << 24, 1 << 20
-# Items of a list, and media among these.
+# Items of a list that are shown, and media among them.
 _MOST_ITEMS, _MOST_MEDIA = 8, 4
 _IMAGES = {f"{name} image": f"image/{name.lower()}" for name in ("PNG", "JPEG", "GIF", "BMP", "WebP")}
 _SOUNDS = {f"{name} file": f"audio/{name.lower()}" for name in ("WAV", "FLAC", "Ogg")} | {
@@ -45,16 +45,16 @@ _NULL = Markup("<em>null</em>")
 
 @dataclass(kw_only=True)
 class FirstRows:
-    """The first rows of a table, of those that match its condition.
+    """The first rows of a table, or the first that match its condition.
 
     Attributes:
-        reader: of the columns that are shown.
-        scanner: of the files.
+        reader: reads the columns that are shown.
+        scanner: the scanner of the files.
         is_filtered: whether there is a condition.
-        skips: whether records that cannot be read are left out; otherwise the first ends the rows.
-        skipped: how many were.
-        searched: the number of rows that were read.
-        problems: what ended the rows.
+        skips: whether records that cannot be read are skipped; otherwise the first ends the rows.
+        skipped: the number of skipped records.
+        searched: the number of rows read.
+        problems: the problems that ended the rows.
     """
 
     reader: ColumnReader
@@ -66,7 +66,7 @@ class FirstRows:
     problems: tuple[Problem, ...] = ()
 
     def read(self) -> Any:
-        """The rows, a `pyarrow.Table`. What is wrong is in `problems`."""
+        """The rows, a `pyarrow.Table`. Sets `problems` if reading ends with an error."""
         some = []
         try:
             for batch in self._batches():
@@ -78,7 +78,9 @@ class FirstRows:
         return arrow().Table.from_batches(some, self.reader.projected_schema).slice(0, MOST_ROWS)
 
     def _batches(self) -> Iterator[Any]:
-        """Record batches, each of few rows, so that few are decoded. Raises what ends them."""
+        """Record batches with few rows each, so that few rows are decoded. Raises the error that ends
+        them.
+        """
         for file in self.scanner.files:
             for item in scan(self.reader.narrowed(file)):
                 if isinstance(item, RowBatch):
@@ -115,11 +117,11 @@ class FirstRows:
 
 
 def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup]:
-    """The columns with their types, and their values in the first rows; then what is not shown, and why.
+    """The columns with their types, and their values in the first rows; then the omissions, with the reason.
 
     Args:
-        columns: all of the table, by name.
-        rows: with the first columns.
+        columns: all columns of the table, by name.
+        rows: the first rows, with the first columns.
     """
     files = counted(len(rows.scanner.dataset.paths), "file")
     yield heading(f"{counted(len(columns), 'column')} of {files}")
@@ -142,16 +144,16 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
 
 @dataclass
 class _Cells:
-    """Values of Arrow as HTML, with media until they are too many.
+    """Arrow values as HTML, with media up to a total size.
 
     Attributes:
-        left: bytes that further media may have.
+        left: the bytes left for further media.
     """
 
     left: int
 
     def of(self, value: Any, *, is_picture: bool = False) -> Markup:
-        """A value, a `pyarrow.Scalar`; lists of numbers as an image, if it is one."""
+        """A value, a `pyarrow.Scalar`, as HTML. With `is_picture`, lists of numbers are shown as an image."""
         types = arrow().types
         if not value.is_valid:
             return _NULL
@@ -180,13 +182,13 @@ class _Cells:
         return picture(data, _IMAGES[form], alt) if form in _IMAGES else sound(data, _SOUNDS[form], alt)
 
     def _takes(self, size: int) -> bool:
-        """Whether a medium of so many bytes is shown, which then counts."""
+        """Whether an image or audio of `size` bytes is shown; if so, subtracts them from `left`."""
         taken = size <= min(self.left, _MOST_BYTES_OF_ONE)
         self.left -= size if taken else 0
         return taken
 
     def _list(self, values: Any) -> Markup:
-        """The first items; of many in lists of lists, their type and number."""
+        """The first items; for nested lists with many items, only their type and shape."""
         leaves, shape = leaves_of(values)
         if len(shape) > 1 and len(leaves) > _MOST_ITEMS:
             return short_text(f"{leaves.type} {show_shape(shape)}")
@@ -197,7 +199,7 @@ class _Cells:
         return Markup(f"[{', '.join(made)}]")
 
     def _picture(self, values: Any) -> Markup:
-        """Lists of pixels, `[height, width, channels]`, as PNG."""
+        """Nested lists of pixels, `[height, width, channels]`, as PNG."""
         leaves, shape = leaves_of(values)
         if not is_image_shape(shape) or leaves.null_count:
             return self._list(values)
@@ -212,7 +214,7 @@ class _Cells:
 
 
 def _png(pixels: Any) -> bytes:
-    """Pixels `[height, width, channels]`, uint8 or uint16, as a PNG image. Raises MissingExtra."""
+    """Encodes pixels `[height, width, channels]`, uint8 or uint16, as a PNG image. Raises MissingExtra."""
     pillow = images.pillow("images in a notebook")
     if pixels.dtype == np.uint16:
         pixels = (pixels >> 8).astype(np.uint8)

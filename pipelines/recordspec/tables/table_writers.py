@@ -1,4 +1,4 @@
-"""Tables in files: record batches of Arrow of any schema as lines of JSON, as CSV and as Parquet."""
+"""Writes Arrow record batches of any schema as JSON Lines, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from recordspec.wire.arrays import (
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _NULL = b"null"
-# Of the sizes of floats, from the one to the other, Python and Arrow both write no exponent.
+# The range of absolute values in which both Python and Arrow write floats without an exponent.
 _EXPONENT_BELOW, _EXPONENT_FROM = 1e-4, 1e10
 # The size of a Parquet row group, which is read at once, and kept in memory until it is written.
 _GROUP_BYTES = 64 << 20
-# Of so many texts, the first of a column, half must be the same as others: to look for those that are takes
-# 30 ns a text, and makes a file of texts that differ larger.
+# A column of texts is dictionary-encoded if half of its first texts, this many, are repeated: looking for
+# repeated texts takes 30 ns per text, and the dictionary makes a file of distinct texts larger.
 _REPEATED_OF = 1 << 13
 _UNITS: dict[str, DateUnit] = {
     "s": "seconds",
@@ -56,21 +56,23 @@ _UNITS: dict[str, DateUnit] = {
 
 
 class TableWriter:
-    """Writes a file of record batches of a schema. It is whole when the context ends without an error."""
+    """Writes a file of record batches with one schema. The file is complete when the context ends without
+    an error.
+    """
 
     def __init__(self, path: Path, schema: Any) -> None:
         self.schema = schema
-        self._file = path.open("wb")  # Arrow opens no name that is not UTF-8
+        self._file = path.open("wb")  # Arrow cannot open a name that is not UTF-8
 
     def write(self, batch: Any) -> None:
-        """Writes some rows. Raises SpecError for what the format has no form of."""
+        """Writes rows. Raises SpecError for values that the format cannot represent."""
         raise NotImplementedError
 
     def check(self) -> None:
-        """Raises RecordError for what was written, if readers find other rows in it."""
+        """Raises RecordError if readers would find other rows in the written file."""
 
     def _finish(self) -> None:
-        """Writes what is left, at the end."""
+        """Writes the remaining rows at the end."""
 
     def __enter__(self) -> TableWriter:
         return self
@@ -86,14 +88,14 @@ class TableWriter:
 
 
 class JsonLinesWriter(TableWriter):
-    """Writes one object per row, which the source `jsonl` reads; see `json_texts`."""
+    """Writes one JSON object per row, which the source `jsonl` reads; see `json_texts`."""
 
     def write(self, batch: Any) -> None:
         self._file.write(json_lines(batch))
 
 
 def json_lines(batch: Any) -> memoryview:
-    """The rows of a record batch as lines of JSON in UTF-8, which end in a line break; see `json_texts`."""
+    """The rows of a record batch as JSON Lines in UTF-8, each with a final line break; see `json_texts`."""
     names = [_ENCODE(name) for name in batch.schema.names]
     if not names:
         return memoryview(b"{}\n" * int(batch.num_rows))
@@ -101,34 +103,35 @@ def json_lines(batch: Any) -> memoryview:
 
 
 def json_texts(array: ArrowArray) -> ArrowArray:
-    """The values of an array in JSON, as Python writes it, `large_binary`; null of null.
+    """The values of an array in JSON, as Python writes it, `large_binary`; null for null.
 
     A float32 is the shortest number that reads back equal. As in the JSON of TensorFlow Serving, bytes are
-    `{"b64": "..."}`, and NaN and infinities `NaN` and `Infinity`. Dates and times are ISO text, in UTC; those
-    of years that have none, which are not from 1 to 9999, are the number of their unit since 1970-01-01.
-    A map is a list of objects, each with a `key` and a `value`.
+    `{"b64": "..."}`, and NaN and infinities are `NaN` and `Infinity`. Dates and times are ISO text, in UTC;
+    outside of the years 1 to 9999, which have no ISO text, they are the number of their unit since
+    1970-01-01. A map is a list of objects, each with a `key` and a `value`.
 
-    In Arrow, where that is equal: to format and to join values in Python takes 0.3 us each.
+    Arrow does the work if its result equals Python's: formatting and joining values in Python takes 0.3 us
+    each.
     """
     forms = (texts_of for is_one, texts_of in _FORMS.items() if getattr(arrow().types, is_one)(array.type))
     return next(forms, partial(_encoded, convert=list))(array)
 
 
 def _join(*pieces: ArrowArray | str) -> ArrowArray:
-    """Strings of the pieces end to end, some of which are the same in each; null where a piece is."""
+    """Concatenates pieces element-wise; a `str` is the same in each row. Null if any piece is null."""
     scalars = [string_scalar(piece.encode()) if isinstance(piece, str) else piece for piece in pieces]
     return arrow().compute.binary_join_element_wise(*scalars, string_scalar(b""))
 
 
 def _where(present: Mask, texts: ArrowArray) -> ArrowArray:
-    """The texts, of which those that are not present are null."""
+    """The texts, with null for texts that are not present."""
     if present.all():
         return texts
     return arrow().compute.if_else(truth_array(present), texts, arrow().nulls(1, texts.type)[0])
 
 
 def _objects(names: list[str], arrays: list[ArrowArray], end: str = "}") -> ArrowArray:
-    """Objects of members with these names, which are encoded."""
+    """Objects with members of the given names, which are JSON-encoded already."""
     pieces: list[Any] = []
     for name, array in zip(names, arrays, strict=True):
         texts = json_texts(array)
@@ -144,7 +147,7 @@ def _or_null(texts: ArrowArray) -> ArrowArray:
 
 
 def _items(lists: ArrowArray) -> tuple[ArrowArray, Ints]:
-    """The items of all lists, of any of Arrow's types, and how many each has; null has none."""
+    """The items of all lists, of any Arrow list type, and their number in each list; 0 for null."""
     lengths = arrow().compute.list_value_length(lists)
     counts = to_numpy(lengths.fill_null(0) if lengths.null_count else lengths).astype(np.int64)
     return lists.flatten(), counts
@@ -178,7 +181,7 @@ def _octets(array: ArrowArray) -> ArrowArray:
 
 
 def _quoted(strings: ArrowArray) -> ArrowArray:
-    """Texts, of which those that have a character to escape are encoded by Python."""
+    """Quotes texts; Python encodes only texts with a character that needs escaping."""
     texts = _join('"', strings, '"')
     data, places = data_of(strings)
     odd = np.flatnonzero((data < 0x20) | (data == ord('"')) | (data == ord("\\")))
@@ -193,14 +196,14 @@ def _quoted(strings: ArrowArray) -> ArrowArray:
 
 
 def _floats(array: ArrowArray) -> ArrowArray:
-    """Floats as Python writes them. Arrow has the same digits, another exponent, and `1` for 1.0."""
+    """Floats as Python writes them. Arrow writes the same digits, but other exponents, and `1` for 1.0."""
     pyarrow, present = arrow(), present_in(array)
     numbers = to_numpy(array)
     if numbers.dtype != np.float32:
         numbers = numbers.astype(np.float64)
     sizes = np.abs(numbers)
     texts = to_binary(numbers_array(numbers, present).cast("large_string"))
-    with np.errstate(invalid="ignore"):  # NaN
+    with np.errstate(invalid="ignore"):  # for NaN
         whole = (sizes < _EXPONENT_FROM) & (numbers == np.trunc(numbers))
     if whole.any():
         texts = pyarrow.compute.if_else(truth_array(whole), _join(texts, ".0"), texts)
@@ -214,7 +217,7 @@ def _floats(array: ArrowArray) -> ArrowArray:
 
 
 def _encoded(array: ArrowArray, convert: Callable[[list[Any]], list[Any]]) -> ArrowArray:
-    """Values that Python encodes, one by one."""
+    """Values encoded by Python, one by one."""
     present = present_in(array)
     texts = iter([_ENCODE(value).encode() for value in convert(array.drop_null().to_pylist())])
     return _where(present, strings_array([next(texts) if here else b"" for here in present.tolist()]))
@@ -231,8 +234,9 @@ def _dates(array: ArrowArray) -> ArrowArray:
 
 
 def _iso(dates: ArrowArray) -> tuple[ArrowArray, Mask, Ints, DateUnit]:
-    """ISO texts of dates or times, in UTC, and which have none; their numbers since 1970-01-01, and the unit
-    of these."""
+    """ISO texts of dates or times, in UTC; a mask of the dates without ISO text; their numbers since
+    1970-01-01; and the unit of the numbers.
+    """
     unit: DateUnit = "days"
     if arrow().types.is_timestamp(dates.type):
         unit, end, integer = _UNITS[dates.type.unit], "Z" * (dates.type.tz is not None), "int64"
@@ -245,7 +249,7 @@ def _iso(dates: ArrowArray) -> tuple[ArrowArray, Mask, Ints, DateUnit]:
     return _where(present, made), lost, numbers, unit
 
 
-# By the check of `pyarrow.types`.
+# By the name of the check in `pyarrow.types`.
 _FORMS: dict[str, Callable[[ArrowArray], ArrowArray]] = {
     "is_null": lambda array: arrow().nulls(len(array), arrow().large_binary()),
     "is_dictionary": lambda array: json_texts(array.dictionary).take(array.indices),
@@ -276,7 +280,7 @@ class CsvWriter(TableWriter):
 
     def check(self) -> None:
         if self._gaps and len(self.schema) == 1:
-            # what is missing is an empty line, which readers pass over
+            # a row of missing values would be an empty line, which readers skip
             expected, hint = (
                 "a value in every record for a csv of one column",
                 "choose two, or write jsonl or parquet",
@@ -294,7 +298,7 @@ class CsvWriter(TableWriter):
 
 
 def _cell(name: str, array: ArrowArray) -> ArrowArray:
-    """The values of a column as what a cell holds. Raises SpecError for a date that no source reads."""
+    """The values of a column in the form of CSV cells. Raises SpecError for a date that no source reads."""
     types = arrow().types
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -315,10 +319,10 @@ def _cell(name: str, array: ArrowArray) -> ArrowArray:
 
 
 class ParquetWriter(TableWriter):
-    """Writes a Parquet file, of types that every tool reads: lists of any size, text and bytes.
+    """Writes a Parquet file with types that every tool reads: lists of any size, text and bytes.
 
-    Files with nulls among lists of a fixed size cannot be read by pyarrow, and those with dictionaries not by
-    the datasets of Hugging Face.
+    pyarrow cannot read files with nulls among fixed-size lists, and Hugging Face's datasets cannot read files
+    with dictionaries.
     """
 
     def __init__(self, path: Path, schema: Any) -> None:
@@ -366,7 +370,7 @@ def _parquet_errors() -> Iterator[None]:
 
 
 def _of_any_size(array: ArrowArray) -> ArrowArray:
-    """Lists of a fixed size as lists of any, in which null has no items, as Arrow's cast leaves them."""
+    """Converts fixed-size lists to lists of any size, in which null has no items, as after Arrow's cast."""
     if "fixed_size_list" not in str(array.type):
         return array
     if is_list(array.type):
@@ -394,8 +398,9 @@ def _plain_type(kind: Any) -> Any:
 
 
 def _repeated(table: Any) -> list[str]:
-    """The paths of the columns of texts that come again, in Parquet. Numbers seldom do, and to look for those
-    that do takes longer than to write them."""
+    """The Parquet paths of text columns with repeated values. Numbers are skipped: they are seldom
+    repeated, and looking for repetitions takes longer than writing them.
+    """
     types, paths = arrow().types, []
     for name, column in zip(table.column_names, table.columns, strict=True):
         path, some = name, combined(column.slice(0, _REPEATED_OF))
@@ -419,7 +424,7 @@ WRITERS: dict[str, type[TableWriter]] = {
 
 
 def writer_of(out: Location) -> type[TableWriter]:
-    """The writer of the format of a file's suffix. Raises SpecError for a name of no such format."""
+    """The writer for the format of a file's suffix. Raises SpecError for an unknown suffix."""
     if out.suffix not in WRITERS:
         expected, hint = f"a name that ends in {one_of(WRITERS)}", nearest(out.suffix, WRITERS)
         raise SpecError(Problem(path=("out",), expected=expected, got=f"`{out.name}`", hint=hint))
@@ -428,11 +433,11 @@ def writer_of(out: Location) -> type[TableWriter]:
 
 @contextmanager
 def saving(out: Location, *, force: bool) -> Iterator[Callable[[Any], int]]:
-    """A function that writes a reader of record batches to a file in the format of its suffix, and returns
-    the number of rows.
+    """Yields a function that writes a reader of record batches to a file in the format of its suffix, and
+    returns the number of rows.
 
     The file appears at the end, if there was no error. Raises SpecError for a suffix other than `.jsonl`,
-    `.csv` and `.parquet`, StoreError if the file exists, before anything is read, or cannot be written.
+    `.csv` and `.parquet`; StoreError if the file exists, before anything is read, or if it cannot be written.
     """
     writer_type = writer_of(out)
 

@@ -1,20 +1,20 @@
-"""Values as they are stored, in Arrow: an array for each key, with an item for each record of a batch.
+"""Stored values in Arrow: an array for each key, with an item for each record of a batch.
 
 | in the records | in Arrow |
 |---|---|
 | one value each | `int64`, `float` or `large_binary` |
-| `k` values each | `fixed_size_list` of them |
-| any number of values | `large_list` of them |
+| `k` values each | `fixed_size_list` of these types |
+| any number of values | `large_list` of these types |
 | no such key | null |
 | a Feature without a list | an empty `large_list` of `null` |
-| a FeatureList | `large_list` of one of these, with an item for each step |
+| a FeatureList | `large_list` of any of the above, with an item for each step |
 
-A column of large strings may also be a list of Python, of bytes or of lists of bytes, which are not joined
-before they are encoded.
+A column of large strings may also be a Python list, of bytes or of lists of bytes, whose strings are not
+concatenated before they are encoded.
 
-Arrow's own ways from NumPy and from Python's lists look for pandas first. That import takes a quarter of a
-second in every process of a build, and a Ctrl-C during it is lost: pyarrow mistakes it for a missing pandas.
-So arrays are made from buffers, and read as these.
+Arrow's own conversions from NumPy and from Python lists look for pandas first. That import takes a quarter of
+a second in every process of a build, and a Ctrl-C during it is lost: pyarrow mistakes it for a missing
+pandas. Hence arrays are created from buffers, and read as buffers.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Sizes = int | Ints  # of many things: one number where all have it
-# An array of pyarrow, which is loaded when the first is made; or a list of large strings.
+Sizes = int | Ints  # one number if all sizes are equal
+# A pyarrow array (pyarrow is imported when the first is created), or a list of large strings.
 ArrowArray = Any
 
-# Bytes of a string: to find the place of one takes ctypes 0.6 us, to copy so many as long.
+# Bytes of a string for which copying takes as long as finding its address with ctypes: 0.6 us.
 _LARGE = 4096
-# Strings of one size for which it pays to look for them: NumPy makes each in 30 ns then, a slice of a copy of
-# all takes 130, and one without a copy 470; to look for them takes 10 us a size.
+# The number of strings of one size from which grouping by size pays off: NumPy then creates each in 30 ns,
+# while a slice of a copy of all takes 130 ns, and a slice without a copy 470 ns. Grouping takes 10 us per
+# size.
 _OF_ONE_SIZE = 100
 _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 _NUMBERS = {"bool", *_FLOATS, *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -50,16 +51,16 @@ _STORAGE: dict[str, Kind] = {"int64": "int64", "float": "float32", "large_binary
 
 
 def is_arrow(values: Any) -> bool:
-    """Whether this is an array of Arrow's; pyarrow is not loaded to find out."""
+    """Whether a value is an Arrow array; does not import pyarrow."""
     module = type(values).__module__
     return module.startswith("pyarrow") and hasattr(values, "null_count") and hasattr(values, "type")
 
 
-# ---- where strings and lists begin and end ----
+# ---- offsets of strings and lists ----
 
 
 def offsets(sizes: npt.NDArray[np.integer[Any]]) -> Ints:
-    """Where strings of these sizes begin and end, int64 `[n + 1]`."""
+    """The offsets of strings of the given sizes, int64 `[n + 1]`."""
     places = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=places[1:])
     return places
@@ -71,10 +72,10 @@ def lengths_of(values: Sequence[Any]) -> Ints:
 
 
 def sliding_windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
-    """Item `i` is the `width` bytes from byte `i` on.
+    """Overlapping windows: item `i` is the `width` bytes from byte `i` on.
 
-    To index it with many places reads or writes 4 ns an item, of up to 32 bytes; a slice of its own is
-    70 ns.
+    Indexing it with many offsets reads or writes an item of up to 32 bytes in 4 ns; a slice for each takes 70
+    ns.
     """
     count = max(0, len(buffer) - width + 1)
     overlapping: npt.NDArray[np.void] = np.ndarray((count,), f"V{width}", buffer, strides=(1,))
@@ -82,7 +83,7 @@ def sliding_windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
 
 
 def byte_table(characters: str) -> Mask:
-    """Which bytes are among those of these characters, bool `[256]`."""
+    """A mask of the bytes of the given characters, bool `[256]`."""
     table = np.zeros(256, np.bool_)
     table[list(characters.encode())] = True
     return table
@@ -95,10 +96,10 @@ def to_arrow(flat: Any, lengths: int | Ints = 1, rows: int | None = None) -> Arr
     """The array of a column.
 
     Args:
-        flat: the values of all rows, end to end: int64 or float32 `[m]`, `large_binary` of Arrow, or a list
+        flat: the values of all rows, concatenated: int64 or float32 `[m]`, an Arrow `large_binary`, or a list
             of bytes.
-        lengths: how many values each row has: one number, or int64 `[rows]`.
-        rows: the number of rows, where that does not follow from the others.
+        lengths: the number of values of each row: one number, or int64 `[rows]`.
+        rows: the number of rows, if it does not follow from the other arguments.
     """
     if isinstance(flat, list):
         flat = unjoined(flat)
@@ -114,7 +115,7 @@ def to_arrow(flat: Any, lengths: int | Ints = 1, rows: int | None = None) -> Arr
 
 
 def values_array(flat: Any) -> ArrowArray:
-    """Values in Arrow: of a NumPy array or of a list; those of Arrow are unchanged."""
+    """Converts a NumPy array or a list to Arrow; Arrow values are returned unchanged."""
     if isinstance(flat, np.ndarray):
         return numbers_array(flat)
     if not isinstance(flat, list):
@@ -125,7 +126,7 @@ def values_array(flat: Any) -> ArrowArray:
 
 
 def numbers_array(values: npt.NDArray[Any], present: Mask | None = None) -> ArrowArray:
-    """Numbers `[n]`, without a copy; null where they are not present, whatever they are."""
+    """Numbers `[n]` in Arrow, without a copy. Values that are not present are null, whatever they are."""
     pyarrow = arrow()
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     kind = pyarrow.type_for_alias(values.dtype.name)
@@ -140,7 +141,7 @@ def binary_array(data: Any, places: Ints, present: Mask | None = None) -> ArrowA
 
 
 def strings_array(strings: Sequence[bytes]) -> ArrowArray:
-    """Strings of a list as `large_binary`."""
+    """A list of strings as `large_binary`."""
     return binary_array(b"".join(strings), offsets(lengths_of(strings)))
 
 
@@ -158,8 +159,8 @@ def rows_array(matrix: Bytes) -> ArrowArray:
 def squeezed(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> ArrowArray:
     """The first `sizes` bytes of every row of uint8 `[n, width]` as `large_binary`.
 
-    Whole rows are written in order, so that each overwrites the padding of the one before it. That is twice
-    as fast as to pick the bytes out by a mask.
+    Whole rows are written in order, so that each row overwrites the padding of the row before. That is twice
+    as fast as selecting the bytes by a mask.
     """
     width, places = matrix.shape[1], offsets(sizes)
     buffer = np.empty(int(places[-1]) + width, np.uint8)
@@ -168,7 +169,7 @@ def squeezed(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> ArrowArray:
 
 
 def to_binary(strings: ArrowArray) -> ArrowArray:
-    """Text or bytes of any type of Arrow as `large_binary`."""
+    """Text or bytes of any Arrow type as `large_binary`."""
     kind = str(strings.type)
     if kind == "large_binary":
         return strings
@@ -178,13 +179,15 @@ def to_binary(strings: ArrowArray) -> ArrowArray:
 
 
 def unjoined(strings: list[bytes]) -> ArrowArray:
-    """The strings of a list; large ones stay in it, so that they are copied once only, into their records."""
+    """The strings of a list. Large strings stay in the list, so that they are copied only once, into
+    their records.
+    """
     large = sum(map(len, strings)) > _LARGE * len(strings) and set(map(type, strings)) == {bytes}
     return strings if large else strings_array(strings)
 
 
 def list_array(items: ArrowArray, places: Ints, present: Mask | None = None) -> ArrowArray:
-    """Lists `items[places[i]:places[i + 1]]`; null where they are not present, which have no items."""
+    """Lists `items[places[i]:places[i + 1]]`. Lists that are not present are null, and have no items."""
     pyarrow = arrow()
     kind, buffers = pyarrow.large_list(items.type), [bitmap(present), pyarrow.py_buffer(places)]
     return pyarrow.Array.from_buffers(kind, len(places) - 1, buffers, children=[items])
@@ -198,26 +201,26 @@ def empty_column(storage: str, rows: int) -> ArrowArray:
 
 
 def fixed_lists(items: ArrowArray, size: int) -> ArrowArray:
-    """Lists of so many items each."""
+    """Lists of `size` items each."""
     pyarrow = arrow()
     kind = pyarrow.list_(items.type, size)
     return pyarrow.Array.from_buffers(kind, len(items) // size, [None], children=[items])
 
 
 def empty_lists(present: Mask) -> ArrowArray:
-    """Lists of no kind, where they are present."""
+    """Empty lists of type `null` where `present` is true, else null."""
     return list_array(arrow().nulls(0), np.zeros(len(present) + 1, np.int64), present)
 
 
 def bitmap(present: Mask | None) -> Any:
-    """Truth values as the bits of Arrow; None where all are true."""
+    """Truth values as an Arrow bitmap; None if all are true."""
     if present is None or present.all():
         return None
     return arrow().py_buffer(np.packbits(present, bitorder="little"))
 
 
 def truth_array(values: Mask) -> ArrowArray:
-    """Truth values `[n]` in Arrow."""
+    """Truth values `[n]` as an Arrow array."""
     pyarrow = arrow()
     bits = pyarrow.py_buffer(np.packbits(values, bitorder="little"))
     return pyarrow.Array.from_buffers(pyarrow.bool_(), len(values), [None, bits])
@@ -227,7 +230,9 @@ def truth_array(values: Mask) -> ArrowArray:
 
 
 def to_numpy(array: ArrowArray) -> npt.NDArray[Any]:
-    """An array of numbers or truth values as NumPy's, anything where it has nulls; numbers are a view."""
+    """An array of numbers or truth values as a NumPy array, with undefined values for nulls. Numbers are
+    a view.
+    """
     kind = str(array.type)
     if kind == "bool":
         return _truths(array)
@@ -248,14 +253,14 @@ def _truths(array: ArrowArray) -> Mask:
 
 
 def present_in(array: ArrowArray) -> Mask:
-    """Which items are not null, bool `[n]`."""
+    """A mask of the items that are not null, bool `[n]`."""
     if isinstance(array, list) or not array.null_count:
         return np.ones(len(array), bool)
     return _truths(array.is_valid())
 
 
 def data_of(strings: ArrowArray) -> tuple[Bytes, Ints]:
-    """The bytes of strings, end to end, uint8, and where each begins and ends in them, int64 `[n + 1]`."""
+    """The bytes of all strings, concatenated, uint8, and their offsets, int64 `[n + 1]`."""
     if isinstance(strings, list):
         strings = strings_array(strings)
     _, places, data = strings.buffers()
@@ -268,17 +273,17 @@ def data_of(strings: ArrowArray) -> tuple[Bytes, Ints]:
 
 
 def buffer_of(strings: ArrowArray) -> Bytes:
-    """The bytes of all strings, end to end, uint8; without a copy of Arrow's."""
+    """The bytes of all strings, concatenated, uint8; without a copy for Arrow strings."""
     return data_of(strings)[0]
 
 
 def sizes_of(strings: ArrowArray) -> Ints:
-    """Bytes of each string, int64 `[n]`."""
+    """The number of bytes of each string, int64 `[n]`."""
     return lengths_of(strings) if isinstance(strings, list) else np.diff(data_of(strings)[1])
 
 
 def views_of(strings: ArrowArray, head: int = 0, tail: int = 0) -> list[memoryview]:
-    """Each string, without its first `head` and its last `tail` bytes, and without a copy."""
+    """A view of each string, without its first `head` and its last `tail` bytes."""
     buffer, places = data_of(strings)
     view, starts, stops = buffer.data, (places[:-1] + head).tolist(), (places[1:] - tail).tolist()
     return [view[start:stop] for start, stop in zip(starts, stops, strict=True)]
@@ -292,7 +297,7 @@ def are_ascii(strings: ArrowArray) -> bool:
 
 
 def bytes_in(strings: ArrowArray) -> list[bytes]:
-    """Each string."""
+    """The strings as a list of `bytes`."""
     if isinstance(strings, list):
         return strings
     if len(strings) < _OF_ONE_SIZE:
@@ -302,7 +307,7 @@ def bytes_in(strings: ArrowArray) -> list[bytes]:
 
 
 def objects_in(strings: ArrowArray) -> npt.NDArray[np.object_]:
-    """Each string, as an array of `bytes`."""
+    """The strings as an object array of `bytes`."""
     array = np.empty(len(strings), object)
     if isinstance(strings, list):
         array[:] = strings
@@ -316,7 +321,7 @@ def objects_in(strings: ArrowArray) -> npt.NDArray[np.object_]:
     if smallest == largest:
         array[:] = data.view(f"V{largest}")
         return array
-    # a sort of the sizes, as np.unique does, takes longer than the strings
+    # sorting the sizes, as np.unique does, takes longer than the strings
     different = np.flatnonzero(np.bincount(sizes)).tolist() if largest <= len(array) else sizes
     if len(different) * _OF_ONE_SIZE <= len(array):
         for size in different:
@@ -331,8 +336,9 @@ def objects_in(strings: ArrowArray) -> npt.NDArray[np.object_]:
 
 
 def address_of(values: ArrowArray, start: int) -> tuple[int, int]:
-    """The address of numbers from item `start` of their buffer on; of strings, that of all bytes, and of
-    where each begins. 0 without any."""
+    """The address of numbers from item `start` on, and 0. For strings, the address of their bytes, and
+    that of their offsets from item `start` on. 0 without a buffer.
+    """
     _, first, *rest = (0 if one is None else one.address for one in values.buffers())
     if rest:
         return rest[0], first and first + 8 * start
@@ -343,7 +349,7 @@ def address_of(values: ArrowArray, start: int) -> tuple[int, int]:
 
 
 def is_number(array: ArrowArray) -> bool:
-    """Whether the items are numbers, or truth values."""
+    """Whether the items are numbers or truth values."""
     return str(array.type) in _NUMBERS
 
 
@@ -360,7 +366,7 @@ def is_list(array: ArrowArray) -> bool:
 
 
 def storage_of(array: ArrowArray) -> Kind:
-    """The storage of a column's values; `none` of lists without a kind."""
+    """The storage of a column's values; `none` for lists of type `null`."""
     if isinstance(array, list):
         return "bytes"
     kind = array.type
@@ -370,7 +376,7 @@ def storage_of(array: ArrowArray) -> Kind:
 
 
 def counts_of(array: ArrowArray) -> Ints:
-    """The number of values, or of steps, of each row, int64 `[n]`; 0 of null."""
+    """The number of values, or of steps, of each row, int64 `[n]`; 0 for null."""
     if isinstance(array, list):
         return lengths_of(array) if is_list(array) else np.ones(len(array), np.int64)
     width = width_of(array) if is_list(array) else 1
@@ -381,7 +387,7 @@ def counts_of(array: ArrowArray) -> Ints:
 
 
 def fixed_count(array: ArrowArray) -> int | None:
-    """The number of values that every row has, where the type of the array says so; else None."""
+    """The number of values of every row if it is fixed by the type of the array; else None."""
     if isinstance(array, list):
         return None if is_list(array) else 1
     if array.null_count:
@@ -390,7 +396,7 @@ def fixed_count(array: ArrowArray) -> int | None:
 
 
 def flat_of(array: ArrowArray) -> Any:
-    """The values of all rows, or the steps of all, end to end: numbers in NumPy, others in Arrow."""
+    """The values, or the steps, of all rows, concatenated: numbers in NumPy, other values in Arrow."""
     if isinstance(array, list):
         return [string for strings in array for string in strings] if is_list(array) else array
     flat = array
@@ -402,14 +408,14 @@ def flat_of(array: ArrowArray) -> Any:
 
 
 def items_of(lists: ArrowArray) -> ArrowArray:
-    """The items of all lists, end to end, in Arrow or in a list."""
+    """The items of all lists, concatenated, in Arrow or in a list."""
     if isinstance(lists, list):
         return flat_of(lists)
     width = width_of(lists)
     if width is None:
         places = places_of(lists)
         return lists.values.slice(places[0], places[-1] - places[0])
-    # `flatten` leaves out the items of null, and takes five times as long as a slice
+    # `flatten` omits the items of null, and takes five times as long as a slice
     return (
         lists.flatten() if lists.null_count else lists.values.slice(lists.offset * width, len(lists) * width)
     )
@@ -422,7 +428,7 @@ def width_of(lists: ArrowArray) -> int | None:
 
 
 def places_of(lists: ArrowArray) -> Ints:
-    """Where each of a `large_list` begins and ends among its values, int64 `[n + 1]`."""
+    """The offsets of a `large_list` in its values, int64 `[n + 1]`."""
     data = lists.buffers()[1]
     if data is None or not len(lists):
         return np.zeros(len(lists) + 1, np.int64)
@@ -436,25 +442,25 @@ def part(array: ArrowArray, start: int, stop: int) -> ArrowArray:
 
 
 def take(array: ArrowArray, rows: Ints) -> ArrowArray:
-    """These rows, in this order."""
+    """The given rows, in the given order."""
     if isinstance(array, list):
         return [array[row] for row in rows.tolist()]
     width = width_of(array)
     if width and not array.null_count and isinstance(flat := flat_of(array), np.ndarray):
-        # a copy a row, where Arrow takes the numbers one by one
+        # copies whole rows, while Arrow would take the numbers one by one
         return to_arrow(flat.reshape(-1, width)[rows].reshape(-1), width)
     return array.take(numbers_array(rows))
 
 
 def spread(array: ArrowArray, present: Mask) -> ArrowArray:
-    """The rows as those that are present among `len(present)`, of which the others are null."""
+    """Spreads the rows over the true items of `present`; the rest are null."""
     array = values_array(array)
     places = np.cumsum(present) - 1
     return array.take(numbers_array(places, present))
 
 
 def joined(many: Sequence[ArrowArray]) -> ArrowArray:
-    """The rows of all of these, one after the other."""
+    """The rows of all arrays, concatenated."""
     if len(many) == 1:
         return many[0]
     if all(isinstance(one, list) for one in many) and len({is_list(one) for one in many if one}) < 2:
@@ -467,7 +473,7 @@ def joined(many: Sequence[ArrowArray]) -> ArrowArray:
 
 
 def as_lists(array: ArrowArray, depth: int = 1) -> ArrowArray:
-    """A column as `large_list`, or with a depth of 2 the steps of a feature list as these."""
+    """A column as `large_list`; with a depth of 2, a feature list whose steps are `large_list`."""
     if not is_list(array):
         present = present_in(array)
         return list_array(values_array(flat_of(array)), offsets(present.astype(np.int64)), present)
@@ -480,7 +486,7 @@ def _depth(kind: Any) -> int:
 
 
 def lists_in(array: ArrowArray) -> Iterator[Any]:
-    """The values of each row: a list of Python's numbers or bytes; None of null."""
+    """The values of each row: a list of Python numbers or bytes; None for null."""
     flat = flat_of(array)
     values = flat.tolist() if isinstance(flat, np.ndarray) else bytes_in(flat) if len(flat) else []
     places = offsets(counts_of(array)).tolist()
@@ -492,14 +498,14 @@ def lists_in(array: ArrowArray) -> Iterator[Any]:
 
 
 def prefixes(strings: ArrowArray, size: int) -> ArrowArray:
-    """The first `size` bytes of each string, or all of a shorter one."""
+    """The first `size` bytes of each string, or all of a shorter string."""
     if int(sizes_of(strings).max(initial=0)) <= size:
         return strings
     return arrow().compute.binary_slice(strings, 0, size)
 
 
 def are_text(strings: ArrowArray) -> bool:
-    """Whether each string is UTF-8."""
+    """Whether each string is valid UTF-8."""
     pyarrow = arrow()
     try:
         strings.cast(pyarrow.large_string())

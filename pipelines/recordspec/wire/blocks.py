@@ -1,8 +1,8 @@
-"""A block: one Example that holds many rows, a batch at rest.
+"""A block: one Example that holds many rows, a stored batch.
 
-Each key has the values of all rows, end to end. Where their number varies, `<key>/lengths` has it for every
-row, and for a SequenceExample's steps, `<key>/steps`. The keys of a SequenceExample's sections
-begin with `context/` and `sequence/`, so that a block is an Example in any case.
+Each key has the values of all rows, concatenated. If their number varies, `<key>/lengths` has the number for
+every row, and `<key>/steps` the number of steps in a SequenceExample. The keys of a SequenceExample's
+sections begin with `context/` and `sequence/`, so that a block is always an Example.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from recordspec.wire.columns import (
 from recordspec.wire.example import Table, sizes_of_groups
 from recordspec.wire.record_batch import decode
 
-# The key of the number of rows of a block.
+# The key for the number of rows of a block.
 ROWS = "/rows"
-# A record is a protobuf message, which holds less than 2 GiB: no more values, nor lists.
+# A limit for numbers of values and lists: a record is a protobuf message, hence smaller than 2 GiB.
 _MOST = 1 << 31
 
 
@@ -73,7 +73,7 @@ def steps_key(key: str) -> str:
 def columns_of_blocks(
     section: Section, arrays: Mapping[str, ArrowArray], columns: Iterable[Column], sizes: Sizes, count: int
 ) -> Iterator[tuple[str, ArrowArray]]:
-    """The columns of many rows as those of `count` records, each a block of `sizes` rows, by key."""
+    """The columns of many rows as columns of `count` records, each a block of `sizes` rows, by key."""
     columns = tuple(columns)
     counted = _counted(columns, section)
     for column in columns:
@@ -91,7 +91,7 @@ def columns_of_blocks(
 
 
 def _counted(columns: Iterable[Column], section: Section) -> set[str]:
-    """The keys whose values are counted row by row (of steps: step by step)."""
+    """The keys whose values are counted per row (in `sequence`, per step)."""
     counted: set[str] = set()
     for column in columns:
         layout = column.layout
@@ -103,20 +103,20 @@ def _counted(columns: Iterable[Column], section: Section) -> set[str]:
 
 
 def _cell_size(column: Column) -> int:
-    """The number of values per cell: a default replaces all values of a row, or none."""
+    """The number of values per cell: a default replaces either all values of a row or none."""
     return max(1, math.prod(column.cell))
 
 
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
-    """The tf.io objects that parse a block's keys; each column is under its own key, as in records.
+    """The tf.io objects that parse a block's keys; each column has its own key, as in records.
 
-    The values of fixed columns are concatenated per block, `[(m)]`; all others are ragged again,
+    The values of fixed columns are concatenated per block, `[(m)]`. All other values are ragged,
     `[(rows), (k), *shape]`.
     """
     calls: dict[str, Call] = {}
     for column in columns:
         key, layout, size = block_key(column.key, section), column.layout, values_in_row(column, section)
-        if isinstance(layout, Component) or size == 0:  # of no values at all there is nothing to parse
+        if isinstance(layout, Component) or size == 0:  # a column without any values need not be parsed
             continue
         partitions = _partitions(column, section) if size is None else []
         calls[key] = ragged_call(key, Name(TF_DTYPES[column.storage]), partitions)
@@ -127,7 +127,7 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
 
 
 def values_in_row(column: Column, section: Section) -> int | None:
-    """The number of values of a row that are parsed end to end; None if they are parsed row by row."""
+    """The number of values per row if rows are parsed concatenated; None if they are parsed row by row."""
     return math.prod(column.cell) if section != "sequence" and column.is_whole(section) else None
 
 
@@ -145,10 +145,10 @@ def _partitions(column: Column, section: Section) -> list[Call]:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredBlocks:
-    """Blocks as they are stored: the values under each key of all of them.
+    """Blocks as stored: the values of all blocks, by key.
 
     Attributes:
-        values: by key, as `decode` returns them; a row is a block.
+        values: by key, as `decode` returns them; each row is a block.
         rows: the number of rows of each block, int64 `[n]`.
     """
 
@@ -159,8 +159,9 @@ class StoredBlocks:
     def of(
         cls, buffer: Bytes, starts: Ints, stops: Ints, keys: Collection[str] | None = None
     ) -> StoredBlocks:
-        """The blocks in a buffer, of which only these keys are decoded. Raises RecordError, with its number,
-        for one that is none."""
+        """Decodes the blocks in a buffer, only the given keys. Raises RecordError, with its number, for a
+        record that is no block.
+        """
         decoded = decode(buffer, starts, stops, keys=keys)
         for block, problems in decoded.problems:
             raise RecordError(problems, block)
@@ -177,12 +178,12 @@ class StoredBlocks:
 
     @classmethod
     def of_record(cls, record: bytes | memoryview) -> StoredBlocks:
-        """The block of a record. Raises RecordError if it is none."""
+        """Decodes the block of a record. Raises RecordError if it is no block."""
         data = np.frombuffer(record, np.uint8)
         return cls.of(data, np.zeros(1, np.int64), np.array([len(data)]))
 
     def flat(self, key: str, storage: Storage, path: Path, expected: str = "") -> tuple[Any, Ints]:
-        """The values under a key, end to end, and how many each block has.
+        """The values of a key, concatenated, and their number in each block.
 
         Raises RecordError for a block with values of another type.
         """
@@ -201,8 +202,9 @@ class StoredBlocks:
         return dense, counts
 
     def lengths(self, key: str, column: str, section: Section, wanted: Ints, expected: str) -> Ints:
-        """The lengths under a key of a column, which are checked to be valid, small enough to be added, and
-        as many as `wanted` in each block, of which `expected` tells the number."""
+        """The lengths under a key of a column. Checks that they are valid, small enough to be added, and
+        `wanted` in number in each block; `expected` describes that number in messages.
+        """
         path = (section, key)
         lengths, counts = self.flat(block_key(key, section), "int64", path, "lengths, int64")
         bad = np.flatnonzero((lengths < 0) | (lengths >= _MOST))
@@ -217,20 +219,20 @@ class StoredBlocks:
         return np.asarray(lengths)
 
     def check_keys(self, columns: Mapping[Section, Iterable[Column]]) -> None:
-        """Raises RecordError for a block that has something under a key that no column has."""
+        """Raises RecordError for a block with values under a key that no column has."""
         check_known(self.values, keys_with(columns), "keys of the schema in a block")
 
 
 def keys_with(columns: Mapping[Section, Iterable[Column]]) -> set[str]:
-    """The keys of blocks that have these columns."""
+    """The keys of blocks with the given columns."""
     keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
     return {ROWS, *keys, *map(lengths_key, keys), *map(steps_key, keys)}
 
 
 def check_known(by_key: Mapping[str, tuple[ArrowArray, ...]], known: Collection[str], expected: str) -> None:
-    """Raises RecordError for the first row with a key that is not known: its values would be lost."""
+    """Raises RecordError for the first row with an unknown key, since its values would be lost."""
     first: tuple[int, str] | None = None
-    for key in by_key.keys() - known:  # one after the other: there may be as many as rows
+    for key in by_key.keys() - known:  # one key at a time: there may be as many as rows
         row = min(int(np.argmax(present_in(array))) for array in by_key[key])
         first = min(first or (row, key), (row, key))
     if first is not None:
@@ -239,7 +241,7 @@ def check_known(by_key: Mapping[str, tuple[ArrowArray, ...]], known: Collection[
 
 
 def _no_block(arrays: tuple[ArrowArray, ...], block: int) -> Problem:
-    """The problem of a record that does not state its rows."""
+    """The problem of a record that does not state its number of rows."""
     for array in arrays:
         here = part(array, block, block + 1)
         number, kind = int(counts_of(here)[0]), storage_of(array)
@@ -253,10 +255,10 @@ def _no_block(arrays: tuple[ArrowArray, ...], block: int) -> Problem:
 
 
 def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) -> Table:
-    """The columns of the rows of all blocks, the inverse of `columns_of_blocks`.
+    """The columns of the rows of all blocks: the inverse of `columns_of_blocks`.
 
-    Raises RecordError, with the number of the block, for values of another type, or of another number, than
-    those of its rows.
+    Raises RecordError, with the number of the block, for values of another type, or if their number differs
+    from that of the block's rows.
     """
     columns = tuple(columns)
     cells_of = dict.fromkeys((column.key for column in columns), blocks.rows)
@@ -322,7 +324,7 @@ def _lengths_by_key(
 def _lengths_of_ragged(
     column: Column, layout: Ragged, section: Section, blocks: StoredBlocks, cells: Ints
 ) -> dict[str, Ints]:
-    """The number of values of each row under a key of ragged lists, and under those of its row lengths."""
+    """The number of values of each row under a key of ragged lists, and under the keys of its row lengths."""
     key, lengths_of = column.key, {}
     said = lengths_key((layout.row_lengths or (key,))[0])
     counts = blocks.lengths(said, key, section, cells, "lengths of {} rows")

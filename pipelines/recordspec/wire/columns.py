@@ -1,7 +1,8 @@
-"""A column: what one key of an Example holds. From columns come the parse dictionary and the bytes.
+"""A column: the values under one key of an Example. Columns determine the parse dictionary and the stored
+bytes.
 
-The layouts are tf.io's own. `parse_call` turns a column into the tf.io call that parses it, as a value
-that can be made (with TensorFlow) or printed (without).
+The layouts are tf.io's own. `parse_call` converts a column to the tf.io call that parses it, as a value that
+can be called (with TensorFlow) or printed (without).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from recordspec._tf import tf
 
 Storage = Literal["int64", "float32", "bytes"]
-# The list of a Feature, if any.
+# The list in a Feature, if any.
 Kind = Literal["none", "bytes", "float32", "int64"]
-# In the order of their fields in a Feature.
+# In the order of the fields of Feature.
 LIST_KINDS: tuple[Kind, ...] = ("bytes", "float32", "int64")
 Section = Literal["features", "context", "sequence"]
 
@@ -29,8 +30,8 @@ class Fixed:
     """Exactly `shape` values in every record; `default` if the key is absent.
 
     Attributes:
-        ragged: whether it is decoded from a ragged tensor, in which a row without the key is empty, and not
-            from the dense one with defaults of the parse dictionary.
+        ragged: whether it is decoded from a ragged tensor, in which a row without the key is empty, instead
+            of the parse dictionary's dense tensor with defaults.
     """
 
     shape: tuple[int, ...] = ()
@@ -43,8 +44,8 @@ class VarLen:
     """Any number of values.
 
     Attributes:
-        ragged: whether it is decoded from a ragged tensor, which TensorFlow parses faster, and not from the
-            sparse one of the parse dictionary. For a single record that is a dense one, `[k]`.
+        ragged: whether it is decoded from a ragged tensor, which TensorFlow parses faster, instead of the
+            parse dictionary's sparse tensor. For a single record, the tensor is dense, `[k]`.
     """
 
     ragged: bool = False
@@ -55,7 +56,7 @@ class Sequence:
     """Any number of steps of `shape`, parsed as a dense tensor padded with `pad`.
 
     Attributes:
-        may_be_missing: whether a SequenceExample may lack the feature list, which then has no steps.
+        may_be_missing: whether a SequenceExample may lack the feature list, and then has no steps.
     """
 
     shape: tuple[int, ...] = ()
@@ -68,7 +69,8 @@ class Ragged:
     """Rows of cells of `shape`, with their lengths under the keys `row_lengths`, outermost first.
 
     Attributes:
-        aligned_with: the key of another column, whose rows have as many items, which correspond one by one.
+        aligned_with: the key of another column whose rows have the same number of items, in corresponding
+            order.
     """
 
     row_lengths: tuple[str, ...] = ()
@@ -86,7 +88,7 @@ class Sparse:
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Belongs to another column, which parses it: row lengths, indices."""
+    """The layout of a column that another column parses: row lengths, indices."""
 
 
 # The messages that a record may be, as `record` of a schema has them.
@@ -105,7 +107,7 @@ class Column:
 
     @property
     def cell(self) -> tuple[int, ...]:
-        """The shape of a cell: of a row's values, or of one item of a list; `()` for a single value."""
+        """The shape of a cell: the values of a row, or one item of a list; `()` for a single value."""
         return getattr(self.layout, "shape", ())
 
     @property
@@ -114,7 +116,7 @@ class Column:
         return isinstance(self.layout, Fixed) and self.layout.default is not None
 
     def is_whole(self, section: Section) -> bool:
-        """Whether every row, or every step, has one cell."""
+        """Whether every row, or every step, has exactly one cell."""
         if section == "sequence":
             return isinstance(self.layout, Fixed | Sequence)
         return isinstance(self.layout, Fixed) and not self.has_default
@@ -122,7 +124,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Name:
-    """A name of TensorFlow, such as `int64`, as the argument of a call."""
+    """A TensorFlow name, such as `int64`, as the argument of a call."""
 
     name: str
 
@@ -175,8 +177,11 @@ def parse_call(column: Column, section: Section) -> Call | None:
 
 
 def _step_call(key: str, dtype: Name, layout: Layout) -> Call:
-    """In a FeatureList, VarLen would drop empty steps at the end, and a default is not allowed. Only
-    FixedLenSequence requires the list."""
+    """The call for a column of a FeatureList.
+
+    VarLen would drop empty steps at the end, and a default is not allowed. Only FixedLenSequence requires the
+    list.
+    """
     if isinstance(layout, Sequence) and layout.pad is None and not layout.may_be_missing:
         return Call("FixedLenSequenceFeature", (("shape", list(layout.shape)), ("dtype", dtype)))
     shape = () if isinstance(layout, VarLen | Sparse | Component) else layout.shape
@@ -189,8 +194,8 @@ def _ragged_call(key: str, dtype: Name, layout: Ragged) -> Call:
 
 
 def ragged_call(key: str, dtype: Name, partitions: list[Call]) -> Call:
-    """The tf.io.RaggedFeature of the values under a key."""
-    # Without `validate`, row lengths that do not add up give wrong rows in silence.
+    """The tf.io.RaggedFeature for the values under a key."""
+    # Without `validate`, row lengths that do not add up silently give wrong rows.
     checked: tuple[tuple[str, Any], ...] = (("partitions", partitions), ("validate", True))
     return Call(
         "RaggedFeature",
@@ -204,23 +209,23 @@ def ragged_call(key: str, dtype: Name, partitions: list[Call]) -> Call:
 
 
 def row_lengths_call(key: str) -> Call:
-    """The partition of a RaggedFeature with row lengths under a key."""
+    """The partition of a RaggedFeature by the row lengths under a key."""
     return Call("RaggedFeature.RowLengths", (("key", key),))
 
 
 def uniform_call(size: int) -> Call:
-    """The partition of a RaggedFeature into rows of one size."""
+    """The partition of a RaggedFeature into rows of equal size."""
     return Call("RaggedFeature.UniformRowLength", (("length", size),))
 
 
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
-    """The parse dictionary of these columns, by key, as calls."""
+    """The parse dictionary of the columns, by key, as calls."""
     calls = ((column.key, parse_call(column, section)) for column in columns)
     return {key: call for key, call in calls if call is not None}
 
 
 def as_decoded(column: Column) -> Column:
-    """The column as the decoder parses it, which for some differs from the parse dictionary."""
+    """The column as the decoder parses it, which may differ from the parse dictionary."""
     layout = column.layout
     if isinstance(layout, VarLen | Fixed) and layout.ragged:
         return replace(column, layout=Ragged(shape=column.cell))
@@ -234,7 +239,7 @@ def _make(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """A value of an option, or a call of `tf.io`, as Python."""
+    """An option's value, or a call of `tf.io`, as Python source."""
     if isinstance(value, Name | Call):
         return value.source()
     if isinstance(value, (list, tuple)):

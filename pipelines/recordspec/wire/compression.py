@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 Compression = Literal["none", "gzip", "zlib"]
 
-# zlib's own default level is 6; TensorFlow's writer takes the same.
+# zlib's own default level is 6; TensorFlow's writer uses the same.
 _LEVEL = 6
 
 
@@ -34,10 +34,10 @@ class Codec:
 
     Attributes:
         suffix: the suffix of a file's name, after `.tfrecord`.
-        tensorflow: its name in `tf.data.TFRecordDataset`.
-        wbits: zlib's parameter, which selects the container; 0 where nothing is compressed.
-        begins: whether a file with these first bytes, which are no frame, may be compressed so.
-        concatenated: whether streams that follow each other count as one, as in TensorFlow.
+        tensorflow: the name in `tf.data.TFRecordDataset`.
+        wbits: zlib's parameter that selects the container; 0 without compression.
+        begins: whether a file with the given first bytes, which are no frame, may be compressed this way.
+        concatenated: whether consecutive streams count as one, as in TensorFlow.
     """
 
     suffix: str
@@ -47,7 +47,9 @@ class Codec:
     concatenated: bool = False
 
     def compressor(self) -> Compressor:
-        """Compresses a file piece by piece. Equal input gives equal bytes: no time, no name."""
+        """Compresses a file piece by piece. Equal input gives equal bytes: there is no time and no name
+        in them.
+        """
         return zlib.compressobj(_LEVEL, zlib.DEFLATED, self.wbits) if self.wbits else _Store()
 
     def decompressor(self) -> zlib._Decompress:
@@ -56,7 +58,7 @@ class Codec:
 
 
 def _begins_zlib(start: bytes) -> bool:
-    """Whether these bytes begin with a header of RFC 1950 for a window of 32 KiB."""
+    """Whether bytes begin with a header of RFC 1950 for a window of 32 KiB."""
     return len(start) > 1 and start[0] == 0x78 and (start[0] << 8 | start[1]) % 31 == 0
 
 

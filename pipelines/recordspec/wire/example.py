@@ -52,14 +52,14 @@ from recordspec.wire.framing import AT_MOST, LARGEST_RECORD, frames
 from recordspec.wire.proto import Listed
 from recordspec.wire.varints import read_varint, varint_bytes
 
-# Values by key, as `wire.arrays` has them.
+# Values by key, in the form of `wire.arrays`.
 Table = Mapping[str, ArrowArray]
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 _UINT64 = (1 << 64) - 1
-# What `rs_fill` may write after the records.
+# Bytes that `rs_fill` may write beyond the records.
 _SLACK = 16
-# Field 1 of a stated length, up to 127 bytes.
+# The tag of field 1 with its length, up to 127 bytes.
 _SHORT_FIELDS = [bytes([0x0A, size]) for size in range(0x80)]
 # The number of sizes per column for which headers are cached.
 _MOST_STARTS = 1024
@@ -72,10 +72,10 @@ def encode(features: Table, sequence: Table | None, rows: int, *, framed: bool =
         features: the values of Examples by key, or of the context of SequenceExamples.
         sequence: the feature lists by key; None for Examples.
         rows: the number of records.
-        framed: whether each is in its frame.
+        framed: whether each record is framed.
 
     Returns the records, `large_binary`. Raises RecordError for a record that would be larger than
-    LARGEST_RECORD, before it is encoded if its values alone are larger.
+    LARGEST_RECORD; before encoding, if its values alone are larger.
     """
     check_sizes((features, sequence or {}), rows)
     features = _in_order(features)
@@ -86,7 +86,7 @@ def encode(features: Table, sequence: Table | None, rows: int, *, framed: bool =
 
 
 def sizes(features: Table, sequence: Table | None, rows: int) -> Ints:
-    """The bytes of each of a batch of records in its frame, int64 `[rows]`. Raises what `encode` raises."""
+    """The size of each framed record of a batch in bytes, int64 `[rows]`. Raises the errors of `encode`."""
     if (library := native.library()) is None:
         return sizes_of(encode(features, sequence, rows, framed=True))
     check_sizes((features, sequence or {}), rows)
@@ -101,9 +101,10 @@ def _in_order(table: Table) -> Table:
 
 
 def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *, framed: bool) -> ArrowArray:
-    """The records of tables in the order of their keys, framed or not. Raises MemoryError, and RecordError
-    for the first that is larger than LARGEST_RECORD."""
-    kept: list[Any] = []  # what the library reads
+    """Encodes tables in the order of their keys, framed or not. Raises MemoryError, and RecordError for
+    the first record that is larger than LARGEST_RECORD.
+    """
+    kept: list[Any] = []  # the arrays that the library reads
     measured, places = _measured(library, features, sequence, rows, kept, framed=framed)
     size = int(places[rows])
     buffer = np.empty(size + _SLACK, np.uint8)
@@ -115,8 +116,9 @@ def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *,
 def _measured(
     library: Any, features: Table, sequence: Table | None, rows: int, kept: list[Any], *, framed: bool
 ) -> tuple[Any, Ints]:
-    """What `rs_fill` takes, while `kept` has what it reads, and where records begin and end, int64
-    `[rows + 1]`."""
+    """The argument of `rs_fill`, which is valid while `kept` holds the arrays that it reads, and the
+    offsets of the records, int64 `[rows + 1]`.
+    """
     columns = [_column(key, array, kept) for key, array in features.items()]
     columns += [_column_of_steps(key, array, kept) for key, array in (sequence or {}).items()]
     numbers = np.array(columns, np.int64)
@@ -135,14 +137,14 @@ def _measured(
 
 
 def _column_of_steps(key: str, array: ArrowArray, kept: list[Any]) -> tuple[int, ...]:
-    """The numbers of a column of feature lists."""
+    """The numbers that describe a column of feature lists."""
     steps = offsets(counts_of(array))
     kept.append(steps)
     return (*_column(key, items_of(array), kept)[:-1], native.at(steps))
 
 
 def _column(key: str, array: ArrowArray, kept: list[Any]) -> tuple[int, ...]:
-    """The ten numbers of a column, of which the arrays are added to `kept`."""
+    """The ten numbers that describe a column. Adds its arrays to `kept`."""
 
     def at(values: Any) -> int:
         kept.append(values)
@@ -174,7 +176,7 @@ def _column(key: str, array: ArrowArray, kept: list[Any]) -> tuple[int, ...]:
 
 
 def _by_protobuf(features: Table, sequence: Table | None, rows: int, *, framed: bool) -> ArrowArray:
-    """The same without the library, record by record."""
+    """`_encode` without the library, record by record."""
     columns = [(key, list(_lists(array))) for key, array in features.items()]
     steps = None if sequence is None else [(key, _steps(array)) for key, array in sequence.items()]
     records = []
@@ -189,7 +191,7 @@ def _by_protobuf(features: Table, sequence: Table | None, rows: int, *, framed: 
 
 
 def _lists(array: ArrowArray) -> Iterable[Any]:
-    """The `Listed` of each row; None where the key is absent."""
+    """The `Listed` of each row; None if the key is absent."""
     kind = storage_of(array)
     return (None if values is None else Listed(kind, values) for values in lists_in(array))
 
@@ -201,9 +203,10 @@ def _steps(array: ArrowArray) -> list[list[Any]]:
 
 
 def entry_encoder(column: Column) -> Callable[[Sequence[Any]], bytes]:
-    """A function from the values of one record, int, float or bytes, of which there are some, to its entry.
+    """Returns a function that encodes the values of one record, a non-empty sequence of int, float or bytes,
+    to its entry.
 
-    Encodes a row like `encode`, without NumPy, which takes ten times as long for a single row.
+    Encodes a row like `encode`, but without NumPy, which takes ten times as long for a single row.
     """
     starts: dict[int, bytes] = {}
     as_bytes = _AS_BYTES[column.storage]
@@ -249,13 +252,15 @@ _AS_BYTES: dict[Storage, Callable[[Sequence[Any]], bytes]] = {
 
 
 def encode_entry(key: str, array: ArrowArray) -> bytes:
-    """An entry of one record."""
+    """Encodes an entry of one record."""
     (record,) = bytes_in(encode({key: array}, None, 1))
     return record[read_varint(record, 1)[1] :]
 
 
 def encode_record(features: Iterable[bytes], sequence: Table | None) -> bytes | None:
-    """Encodes a record like `encode`, from encoded features in the order of their keys; None if too large."""
+    """Encodes a record like `encode`, from encoded features in the order of their keys. Returns None if
+    it is too large.
+    """
     data = b"".join(features)
     record = b"\x0a" + varint_bytes(len(data)) + data
     if sequence is not None:
@@ -272,11 +277,12 @@ def check_sizes(tables: Iterable[Table], rows: int) -> None:
 
 
 def oversized(tables: Iterable[Table], rows: int) -> tuple[int, int, str] | None:
-    """The first record whose values alone have more bytes than LARGEST_RECORD: its number, the least bytes
-    that its values take, and the key that has most of them. Nothing is encoded."""
+    """The first record whose values alone have more bytes than LARGEST_RECORD: its number, the minimum
+    size of its values in bytes, and a hint with its largest key. Nothing is encoded.
+    """
     columns = [(key, array) for table in tables for key, array in table.items()]
     if sum(least_bytes(array) for _, array in columns) <= LARGEST_RECORD:
-        return None  # all the records together
+        return None  # even all the records together are small enough
     each = np.array([_least_sizes(array) for _, array in columns])
     sizes = each.sum(axis=0)
     if not (sizes > LARGEST_RECORD).any():
@@ -287,7 +293,7 @@ def oversized(tables: Iterable[Table], rows: int) -> tuple[int, int, str] | None
 
 
 def least_bytes(array: ArrowArray) -> int:
-    """Bytes that the values of a column take at least: a varint has one or more."""
+    """The minimum number of bytes for the values of a column: a varint has one or more."""
     while is_list(array):
         array = items_of(array)
     if storage_of(array) == "bytes":
@@ -296,7 +302,7 @@ def least_bytes(array: ArrowArray) -> int:
 
 
 def _least_sizes(array: ArrowArray) -> Ints:
-    """Bytes that the values of each record take at least, int64 `[rows]`."""
+    """The minimum number of bytes for the values of each record, int64 `[rows]`."""
     if not is_list(array):
         if storage_of(array) == "bytes":
             return sizes_of(array)
@@ -307,7 +313,7 @@ def _least_sizes(array: ArrowArray) -> Ints:
 
 @lru_cache(maxsize=4096)
 def _start_of_size(key: str, storage: Storage, size: int) -> bytes:
-    """The bytes before a list of this size in its map entry."""
+    """The bytes before a list of `size` bytes in its map entry."""
     name = key.encode()
     list_header = bytes([_LIST_FIELD[storage] << 3 | 2]) + varint_bytes(size)
     value = b"\x12" + varint_bytes(len(list_header) + size) + list_header
@@ -322,6 +328,6 @@ def sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:
     if isinstance(lengths, int):
         return sizes.reshape(-1, lengths).sum(axis=1, dtype=np.int64) if lengths else 0
     sums = np.zeros(len(lengths), np.int64)
-    some = lengths > 0  # reduceat knows no empty groups
+    some = lengths > 0  # reduceat does not support empty groups
     sums[some] = np.add.reduceat(sizes, offsets(lengths)[:-1][some], dtype=np.int64)
     return sums

@@ -1,12 +1,13 @@
-"""The values that TensorFlow's own parser takes from a record.
+"""Finds the values that TensorFlow's own parser reads from a record.
 
 `tf.io.parse_example` does not use protobuf (tensorflow/core/util/example_proto_fast_parsing.cc). It compares
-tags byte by byte, refuses unknown fields almost everywhere, and takes the first list of a Feature and the
-first packed values of a list, where protobuf merges all of them. `tf.io.parse_sequence_example` is stricter
-still. Both agree with protobuf on every record that a protobuf library writes; this module is for the others.
+tags byte by byte, and refuses unknown fields almost everywhere. Of several lists in a Feature, and of several
+packed fields in a list, it reads the first, while protobuf merges all of them. `tf.io.parse_sequence_example`
+is stricter still. Both agree with protobuf on every record that a protobuf library writes; this module is for
+all other records.
 
-All bytes given here must be those of a message that protobuf parses: lengths and varints are not validated.
-Every function raises RecordError where TensorFlow refuses the record, or takes other steps from it.
+The given bytes must be a message that protobuf parses: lengths and varints are not validated. Every function
+raises RecordError if TensorFlow refuses the record, or reads other steps from it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from recordspec.wire.varints import read_varint, varint_bytes
 
 REFUSED = "TensorFlow refuses the record"
 
-_FIRST, _SECOND = 0x0A, 0x12  # fields 1 and 2 of a stated length
+_FIRST, _SECOND = 0x0A, 0x12  # fields 1 and 2, length-delimited
 _LISTS = {0x0A: "a bytes list", 0x12: "a float list", 0x1A: "an int64 list"}
-_SINGLE = {0x0A: 0x0A, 0x12: 0x0D, 0x1A: 0x08}  # the tag of a value that is not packed, by that of its list
+_SINGLE = {0x0A: 0x0A, 0x12: 0x0D, 0x1A: 0x08}  # the tag of an unpacked value, by the tag of its list
 _FIXED = {1: 8, 5: 4}
 
 
@@ -32,7 +33,7 @@ class MapEntries(NamedTuple):
 
 
 def entries(record: bytes, *, sequence: bool) -> MapEntries:
-    """The map entries of a record, in its order; `sequence` says whether it is a SequenceExample."""
+    """The map entries of a record, in their order. With `sequence`, the record is a SequenceExample."""
     parsed = MapEntries([], [])
     at = 0
     while at < len(record):
@@ -48,7 +49,7 @@ def entries(record: bytes, *, sequence: bool) -> MapEntries:
 
 
 def feature(value: bytes) -> bytes:
-    """A Feature whose values in protobuf are those that TensorFlow takes from this one."""
+    """A Feature that protobuf reads as TensorFlow reads the given one."""
     if not value:
         return value
     tag = list_tag(value)
@@ -58,14 +59,14 @@ def feature(value: bytes) -> bytes:
 
 
 def list_tag(value: bytes) -> int:
-    """The first byte of a Feature that has one: the tag of its list."""
+    """The first byte of a non-empty Feature: the tag of its list."""
     if value[0] not in _LISTS:
         _refuse(value, 0, "a bytes, float or int64 list in a Feature")
     return value[0]
 
 
 def check_steps(feature_list: bytes) -> None:
-    """Raises RecordError unless TensorFlow takes the same steps from a FeatureList as protobuf."""
+    """Raises RecordError unless TensorFlow reads the same steps from a FeatureList as protobuf."""
     at = 0
     while at < len(feature_list):
         if feature_list[at] != _FIRST:
@@ -77,7 +78,7 @@ def check_steps(feature_list: bytes) -> None:
         values, stop = _payload(step, 1)
         read = _read(tag, values)
         if read < len(values) or stop < len(step):
-            # TensorFlow continues after the part of a step that it read, and parses the rest as steps
+            # TensorFlow continues after the part of a step that it has read, and parses the rest as steps
             got = _describe(values, read) if read < len(values) else _describe(step, stop)
             expected, hint = f"{_LISTS[tag]} and no more in a step", f"{REFUSED}, or reads other steps"
             raise RecordError(Problem(expected=expected, got=got, hint=hint))
@@ -94,7 +95,9 @@ def _map(payload: bytes, name: str, *, strict: bool) -> list[tuple[bytes, bytes]
 
 
 def _entry(entry: bytes, *, strict: bool) -> tuple[bytes, bytes]:
-    """The key and the value of a map entry: in this order and with tags of one byte, if `strict`."""
+    """The key and the value of a map entry; with `strict`, they must be in this order and have tags of
+    one byte.
+    """
     parts = {_FIRST: b"", _SECOND: b""}
     at = 0
     for place in parts:
@@ -108,9 +111,9 @@ def _entry(entry: bytes, *, strict: bool) -> tuple[bytes, bytes]:
 
 
 def _read(tag: int, values: bytes) -> int:
-    """The number of bytes that TensorFlow reads of a list."""
+    """The number of bytes of a list that TensorFlow reads."""
     if tag != _FIRST and values[:1] == bytes([_FIRST]):
-        return _payload(values, 1)[1]  # the first packed ones
+        return _payload(values, 1)[1]  # the first packed field
     at = 0
     while at < len(values):
         if values[at] != _SINGLE[tag]:
@@ -121,7 +124,7 @@ def _read(tag: int, values: bytes) -> int:
 
 
 def _skip(data: bytes, at: int) -> int:
-    """The byte after a field."""
+    """The offset after a field."""
     tag, behind = read_varint(data, at)
     wire = tag & 7
     if wire == 0:
@@ -134,7 +137,7 @@ def _skip(data: bytes, at: int) -> int:
 
 
 def _payload(data: bytes, at: int) -> tuple[bytes, int]:
-    """The payload after a length, and the byte after it."""
+    """The payload after a length, and the offset after it."""
     size, start = read_varint(data, at)
     return data[start : start + size], start + size
 
@@ -144,7 +147,7 @@ def _refuse(data: bytes, at: int, expected: str) -> NoReturn:
 
 
 def _describe(data: bytes, at: int) -> str:
-    """Describes the field at a byte."""
+    """Describes the field at an offset."""
     if at >= len(data):
         return "no more fields"
     tag, behind = read_varint(data, at)

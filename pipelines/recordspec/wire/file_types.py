@@ -1,4 +1,4 @@
-"""Identifies files by their first bytes: a TFRecord file, compressed or not, or one of thirty other types."""
+"""Identifies files by their first bytes: TFRecord files, compressed or not, and thirty other types."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _STARTS = {
     b"version https://git-lfs": "a Git LFS pointer (run git lfs pull)",
 }
 # Without ID3 metadata, an MP3 file begins with a frame of MPEG audio, layer III. Its header has few constant
-# bits, so the tag of LAME is required, too: in the first frame, after 9 to 32 bytes of side information.
+# bits, so that LAME's tag is required as well: in the first frame, after 9 to 32 bytes of side information.
 _MP3_FRAMES = (b"\xff\xe2", b"\xff\xe3", b"\xff\xf2", b"\xff\xf3", b"\xff\xfa", b"\xff\xfb")
 _MP3_TAGS = (b"Xing", b"Info")
-# The four bytes after the size, of a RIFF file or of an ISO base media file.
+# The four bytes after the size, in a RIFF file or an ISO base media file.
 _RIFFS = {b"WEBP": "a WebP image", b"WAVE": "a WAV file", b"AVI ": "an AVI video"}
 _BRANDS = {b"heic": "a HEIC image", b"mif1": "a HEIF image", b"avif": "an AVIF image"}
 _MARKUP = {b"<!doctype html": "an HTML page", b"<html": "an HTML page"} | {
     b"<svg": "an SVG drawing",
     b"<?xml": "an XML document",
 }
-# Files of text, which their first bytes do not tell apart.
+# Text files, which are not distinguished by their first bytes.
 _SUFFIXES = {".csv": "a CSV file", ".tsv": "a file of tab-separated values", ".pbtxt": "a text proto"} | {
     ".jsonl": "a JSON Lines file",
     ".ndjson": "a JSON Lines file",
@@ -59,11 +59,12 @@ _SHOWN = 24
 
 
 class FileStart:
-    """The first bytes of a file that should hold records: they tell its compression (names lie).
+    """The first bytes of a file that should hold records. They tell its compression, since names may be
+    wrong.
 
     Args:
         path: the file.
-        file: the same, opened, and at its beginning, where it is left. By default, it is opened.
+        file: the opened file, at its start, where it is left. By default, the file is opened.
 
     Raises StoreError if it cannot be read.
     """
@@ -78,7 +79,7 @@ class FileStart:
 
     @property
     def compression(self) -> Compression:
-        """The compression; that of an empty file is `none`. Raises RecordError for another type of file."""
+        """The compression; `none` for an empty file. Raises RecordError for another type of file."""
         compression = _compression(self._bytes)
         if compression is None or (self._bytes and self.problem is not None):
             raise RecordError(self._other_type)
@@ -86,16 +87,16 @@ class FileStart:
 
     @property
     def likely_compression(self) -> Compression:
-        """The same, for a file that may be corrupt: `none` for an unknown type."""
+        """The compression of a file that may be corrupt; `none` for an unknown type."""
         compression = _compression(self._bytes) or "none"
-        # The two magic bytes may be those of a length.
+        # The two magic bytes may belong to a length.
         uncompressed = compression == "none" or not may_inflate(self._bytes, CODECS[compression])
         return "none" if uncompressed else compression
 
     @property
     def problem(self) -> Problem | None:
         """The problem of a file of another known type; None for a TFRecord file, which may be corrupt."""
-        first = _uncompressed(self._bytes)  # of a compressed file without records there are none
+        first = _uncompressed(self._bytes)  # a compressed file without records has none
         known = first and not _begins_with_record(first) and identify(first) is not None
         return self._other_type if known else None
 
@@ -112,10 +113,10 @@ def compression_of(path: Location) -> Compression:
 
 
 def file_type(path: Location) -> str | None:
-    """The type of a file, by its first bytes, and of text by its name: `a TFRecord file`, `a PNG image`,
-    `a CSV file`; None for other text and for unknown bytes.
+    """The type of a file, by its first bytes, or by its name if they are text: `a TFRecord file`,
+    `a PNG image`, `a CSV file`. None for other text and for unknown bytes.
 
-    Raises StoreError if it cannot be read.
+    Raises StoreError if the file cannot be read.
     """
     start = location(path).read_start(_START)
     if _begins_with_record(_uncompressed(start)):
@@ -126,9 +127,9 @@ def file_type(path: Location) -> str | None:
 
 
 def begins_with_record(path: Location) -> bool:
-    """Whether the first bytes of a file, which may be compressed, are a length with a valid CRC.
+    """Whether a file, which may be compressed, begins with a length with a valid CRC.
 
-    Raises StoreError if it cannot be read.
+    Raises StoreError if the file cannot be read.
     """
     return _begins_with_record(_uncompressed(location(path).read_start(_START)))
 
@@ -150,7 +151,7 @@ def _uncompressed(start: bytes) -> bytes:
 
 def _got(start: bytes) -> str:
     compression, first = _compression(start), _uncompressed(start)
-    zeros = first and not first.strip(b"\0")  # their number is unknown
+    zeros = first and not first.strip(b"\0")  # the number of zeros is unknown
     described = "bytes that begin with zeros" if zeros else describe_type(first)
     return described if compression is None else f"{compression} data of {described}"
 
@@ -161,7 +162,7 @@ def describe_type(data: bytes) -> str:
 
 
 def identify(data: bytes) -> str | None:
-    """The same, or None for bytes of an unknown type."""
+    """Describes bytes like `describe_type`; None for bytes of an unknown type."""
     if not data:
         return "no bytes at all"
     if not data.strip(b"\0"):
@@ -172,8 +173,8 @@ def identify(data: bytes) -> str | None:
 
 
 def type_name(data: bytes) -> str | None:
-    """The type without an article: `PNG image`, `WAV file`, `gzip data`; None for text, zeros, and an unknown
-    type.
+    """The type without an article: `PNG image`, `WAV file`, `gzip data`; None for text, zeros, and
+    unknown types.
     """
     described = _by_start(data)
     return None if described is None else described.removeprefix("a ").removeprefix("an ")
@@ -182,7 +183,7 @@ def type_name(data: bytes) -> str | None:
 def printable(data: bytes) -> str | None:
     """Decodes printable UTF-8; None for other bytes."""
     try:
-        # most bytes that are not text show it here, before memory is taken for all of them
+        # detects most bytes that are not text, before all of them take memory
         codecs.getincrementaldecoder("utf-8")().decode(data[:_START])
         text = data.decode()
     except UnicodeDecodeError:
@@ -226,5 +227,5 @@ def _text(data: bytes) -> str | None:
 
 
 def first_bytes() -> frozenset[bytes]:
-    """The first two bytes of all known types but text: to pass over other bytes quickly."""
+    """The first two bytes of all known types except text, to skip other bytes quickly."""
     return frozenset(start[:2] for start in (*_STARTS, *_MP3_FRAMES, b"RIFF", b"\0\0"))

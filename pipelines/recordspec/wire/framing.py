@@ -1,7 +1,7 @@
-"""A record's frame, its length and two CRCs around its data; and the problems of corrupt frames.
+"""A record's frame: its length and two CRCs around its data. Also the problems of corrupt frames.
 
 A record is `length (u64) | masked crc32c(length) | data | masked crc32c(data)`, little-endian
-(tensorflow/core/lib/io/record_writer.h). There is no header and no footer.
+(tensorflow/core/lib/io/record_writer.h). There is no header and no footer of the file.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Crcs = npt.NDArray[np.uint32]
 HEADER_BYTES, FOOTER_BYTES = 12, 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 # protobuf holds the size of a message in an int32. TensorFlow (2.16 and 2.21) parses an Example of 2**31 - 1
-# bytes; of one byte more its parser takes the size for a negative one, and the process dies (SIGSEGV).
+# bytes. With one byte more, its parser takes the size for a negative number, and the process dies (SIGSEGV).
 LARGEST_RECORD = (1 << 31) - 1
 AT_MOST = f"a record of at most {LARGEST_RECORD:,} bytes, the most that TensorFlow reads"
 
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
-# Frames that are looked for at once.
+# Frames searched at a time.
 _AT_ONCE = 1 << 16
-# Headers that are remembered: records of one size, or of a few thousand sizes, have few.
+# Cached headers: records of one size, or of a few thousand sizes, have few different headers.
 _REMEMBERED = 1 << 13
 
 
@@ -64,7 +64,7 @@ def framed(data: bytes) -> bytes:
 
 
 def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
-    """The masked CRCs of data in a buffer."""
+    """The masked CRCs of ranges of a buffer."""
     if (library := native.library()) is not None:
         crcs = np.empty(len(starts), np.uint32)
         starts, stops = native.ints(starts), native.ints(stops)
@@ -77,13 +77,13 @@ def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
 
 
 def footers(buffer: Bytes, stops: Ints) -> Crcs:
-    """The masked CRCs that records carry after their data."""
+    """The masked CRCs stored after the data of records."""
     carried: Crcs = sliding_windows(buffer, FOOTER_BYTES)[stops].view("<u4")
     return carried
 
 
 def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
-    """The masked CRC of these parts together."""
+    """The masked CRC of the concatenated parts."""
     crc = 0
     for part in parts:
         crc = crc32c.crc32c(part, crc)
@@ -91,7 +91,7 @@ def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
 
 
 def is_whole(frame: memoryview) -> bool:
-    """Whether the data of a frame with a valid header match their CRC."""
+    """Whether the data of a frame with a valid header matches its CRC."""
     return masked_crc([frame[HEADER_BYTES:-FOOTER_BYTES]]) == int.from_bytes(frame[-FOOTER_BYTES:], "little")
 
 
@@ -105,7 +105,7 @@ def length_in(header: bytes) -> int | None:
 
 
 def first_record(start: bytes) -> memoryview | None:
-    """The data of the first record of a file that begins with these bytes, if they hold all of it, intact."""
+    """The data of a file's first record, if `start` contains all of it, intact."""
     length = length_in(start[:HEADER_BYTES])
     if length is None or len(start) < FRAME_BYTES + length:
         return None
@@ -114,10 +114,10 @@ def first_record(start: bytes) -> memoryview | None:
 
 
 def frames_in(buffer: Bytes, at: int = 0) -> Ints:
-    """The places where whole frames begin in a buffer, from byte `at` on, and where the last one ends, int64
-    `[n + 1]`. Their data are not checked.
+    """The offsets of whole frames in a buffer, from byte `at` on, and the end of the last one, int64
+    `[n + 1]`. Their data is not checked.
 
-    Each header gives the place of the next.
+    Each header gives the offset of the next one.
     """
     library = native.library()
     if library is None:
@@ -142,14 +142,15 @@ def _stepped_over(buffer: Bytes, at: int) -> Ints:
 
 
 def headers_in(buffer: Bytes, longest: int) -> Ints:
-    """The places of headers of lengths up to `longest` in a buffer, int64 `[n]`. By chance, one of 2**32
-    places with such a length is one."""
+    """The offsets of headers with lengths up to `longest` in a buffer, int64 `[n]`. By chance, 1 in 2**32
+    offsets with a valid length looks like a header.
+    """
     library = native.library()
     count = max(0, len(buffer) - HEADER_BYTES + 1)
     if library is None:
         lengths = np.ndarray((count,), "<u8", buffer, 0, (1,)) if count else np.zeros(0, np.uint64)
         carried = np.ndarray((count,), "<u4", buffer, 8, (1,)) if count else np.zeros(0, np.uint32)
-        # zeros, of which a crash leaves gigabytes, are no header
+        # zeros, of which a crash may leave gigabytes, are no header
         may_be = np.flatnonzero((lengths <= longest) & (lengths | carried != 0)).tolist()
         view = buffer.data
         headers = [at for at in may_be if length_in(bytes(view[at : at + HEADER_BYTES])) is not None]
@@ -160,14 +161,14 @@ def headers_in(buffer: Bytes, longest: int) -> Ints:
 
 
 class LengthError(RecordError):
-    """A length with a valid CRC that must not be trusted: the file has fewer bytes, or TensorFlow reads no
-    record of that size. TensorFlow allocates that size, or its parser reads it as a negative number: the
-    process dies.
+    """A length with a valid CRC that must not be trusted: the file has fewer bytes, or TensorFlow reads
+    no record of that size. TensorFlow would allocate that size, or its parser would read it as a negative
+    number, and the process would die.
     """
 
 
 def checked_length(path: Location, number: int, offset: int, header: bytes, size: int | None) -> int:
-    """The length in a record's header, whose CRC is checked, and that it does not exceed the file.
+    """The length in a record's header. Checks its CRC, and that the record does not exceed the file.
 
     Raises RecordError.
     """
@@ -188,12 +189,12 @@ def too_large(path: Location, number: int, offset: int, length: int) -> Problem:
 
 
 def data_of(length: int) -> str:
-    """Describes what should follow a header."""
+    """Describes the data that should follow a header."""
     return f"{length:,} bytes of data and its CRC"
 
 
 def truncated(path: Location, number: int, offset: int, expected: str) -> RecordError:
-    """The error of a record that the file ends in."""
+    """The error of a record that is cut off by the end of the file."""
     return RecordError(problem_at(path, number, offset, expected, "the end of the file"), number)
 
 

@@ -1,7 +1,7 @@
-"""Hashes: the SHA-256 of files, and 64-bit hashes of many values at once.
+"""Hashes: the SHA-256 of files, and 64-bit hashes of many values at a time.
 
-The latter are equal in every process and on every machine. They are not cryptographic: they distinguish
-values that nobody made to collide.
+The 64-bit hashes are equal in every process and on every machine. They are not cryptographic: they only
+distinguish values that were not made to collide.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.streams import Readable
 
 _CHUNK = 1 << 20
-# Chunks that may wait to be hashed: each is in memory until then.
+# Chunks that may wait to be hashed; each is kept in memory until then.
 _WAITING = 1
-# Up to so many bytes, a thread takes longer to start than to be done with them.
+# Up to this many bytes, starting a thread takes longer than hashing them.
 FEW_BYTES = 1 << 20
 
 Words = npt.NDArray[np.uint64]
@@ -44,13 +44,15 @@ Words = npt.NDArray[np.uint64]
 _WORD = 8
 # Masks of the first 0, 1, ... 8 bytes of a word.
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
-# Of which SplitMix64 adds multiples, and words that are hashed at once, which memory holds several times.
+# SplitMix64 adds multiples of this number. Words hashed at a time; memory holds several copies of them.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _AT_ONCE = 1 << 18
 
 
 def splitmix64(words: Words) -> Words:
-    """A bijection in which every bit depends on all (the finalizer of SplitMix64, Steele et al. 2014)."""
+    """A bijection in which every output bit depends on every input bit (the finalizer of SplitMix64,
+    Steele et al. 2014).
+    """
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Words = words ^ (words >> np.uint64(31))
@@ -64,10 +66,10 @@ def of_strings(strings: ArrowArray) -> Words:
 
 
 def of_parts(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
-    """The hash of each of some parts of a buffer, uint64 `[n]`.
+    """The hash of each of the given ranges of a buffer, uint64 `[n]`.
 
-    It is SplitMix64 of a sum, of those of the size and of each word with its place: words may be hashed in
-    any order.
+    It is the SplitMix64 of a sum of SplitMix64 hashes: of the size, and of each word combined with its
+    position. Hence words may be hashed in any order.
     """
     if (library := native.library()) is not None:
         hashed = np.empty(len(starts), np.uint64)
@@ -76,7 +78,7 @@ def of_parts(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
         return hashed
     sizes = stops - starts
     hashed = splitmix64(sizes.astype(np.uint64) + np.uint64(1))
-    firsts = offsets(-(-sizes // _WORD))  # the number of the first word of each
+    firsts = offsets(-(-sizes // _WORD))  # the number of the first word of each range
     windows = sliding_windows(np.concatenate([buffer, np.zeros(_WORD, np.uint8)]), _WORD)
     for first in range(0, int(firsts[-1]), _AT_ONCE):
         numbers = np.arange(first, min(first + _AT_ONCE, int(firsts[-1])))
@@ -91,14 +93,14 @@ def of_parts(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
 
 
 def of_values(array: ArrowArray) -> Words:
-    """The hash of each item of an array: of a number, a string, or a list of these, uint64 `[n]`."""
+    """The hash of each item of an array, a number, a string, or a list of these, uint64 `[n]`."""
     if is_list(array):
         counts, values = counts_of(array), items_of(array)
         items = of_values(values)
-        if is_list(values):  # a product of factors does not tell the place of a list from that in it
+        if is_list(values):  # a product of factors confuses a position in a list with that of the list
             items = splitmix64(items)
-        # an odd factor for each place in a list, so that lists of other orders differ: with 1, 3, 5 and so on
-        # many lists of few different values would have the same sum
+        # each position in a list has an odd factor, so that a different order gives a different hash; with 1,
+        # 3, 5 and so on, many lists with few different values would have equal sums
         if not (counts == 1).all():
             starts = offsets(counts)
             place = np.arange(len(items)) - np.repeat(starts[:-1], counts)
@@ -118,7 +120,9 @@ def of_values(array: ArrowArray) -> Words:
 
 
 class Sha256:
-    """A SHA-256 that is computed in a thread, since hashing releases the GIL; of few bytes it is not."""
+    """A SHA-256 that is computed in a thread, since hashing releases the GIL; a few bytes are hashed
+    without a thread.
+    """
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -127,7 +131,7 @@ class Sha256:
         self._waiting: deque[Future[None]] = deque()
 
     def update(self, data: memoryview) -> None:
-        """Hashes the next bytes, which must not change. Waits if too many others are not hashed yet."""
+        """Hashes the next bytes, which must not change. Waits if too many bytes are still to be hashed."""
         self._left -= len(data)
         if self._left >= 0:
             self._hash.update(data)
@@ -152,12 +156,12 @@ class Sha256:
 class HashedFile:
     """An open file whose bytes are hashed as they are read. The buffers that it fills must not change.
 
-    A context manager, which stops the thread of the hash; it does not close the file.
+    It is a context manager that stops the hashing thread, but does not close the file.
     """
 
     def __init__(self, file: Readable) -> None:
         self._file, self._hash = file, Sha256()
-        self._at = self._hashed = 0  # the byte that is read next, and the one that is hashed next
+        self._at = self._hashed = 0  # the offset of the next read, and the next byte to be hashed
 
     def __enter__(self) -> HashedFile:
         return self
@@ -176,7 +180,7 @@ class HashedFile:
         return count
 
     def seek(self, place: int, whence: int = 0, /) -> int:
-        """Back only, before the next read: what is read again is not hashed again."""
+        """Moves backwards only, before the next read. Bytes that are read again are not hashed again."""
         self._at = self._file.seek(place, whence)
         return self._at
 
@@ -184,7 +188,7 @@ class HashedFile:
         return self._at
 
     def sha256(self) -> str:
-        """The hash of the whole file; reads what was not read yet."""
+        """The hash of the whole file; reads the rest of it."""
         while self.read(_CHUNK):
             pass
         return self._hash.hexdigest()
@@ -197,16 +201,16 @@ class HashedFile:
 
 
 class FrameHash:
-    """The SHA-256 of the frames of records without their data: of each record its length and both CRCs.
+    """The SHA-256 of the frames of records without their data: the length and both CRCs of each record.
 
-    Other data has another CRC, but by a chance of 1 in 2**32 a record; the data is not read.
+    Changed data has another CRC, except by a chance of 1 in 2**32 per record; the data is not read.
     """
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
 
     def add(self, buffer: Bytes, starts: Ints, stops: Ints) -> None:
-        """Adds records; `starts` and `stops` are those of their data in the buffer, int64 `[n]`."""
+        """Adds records; `starts` and `stops` are the offsets of their data in the buffer, int64 `[n]`."""
         frames = np.empty(len(starts), f"V{HEADER_BYTES}, V{FOOTER_BYTES}")
         frames["f0"] = sliding_windows(buffer, HEADER_BYTES)[starts - HEADER_BYTES]
         frames["f1"] = sliding_windows(buffer, FOOTER_BYTES)[stops]

@@ -1,7 +1,8 @@
 """The native codec: `codec.cpp`, compiled when the package is installed, and loaded with ctypes.
 
-Where it is missing, the reference codec, plain Python over protobuf, makes and reads the same bytes, 30 to
-500 times more slowly. `RECORDSPEC_NATIVE=required` makes that an error, and `off` chooses it.
+If it is missing, the reference codec, plain Python over protobuf, writes and reads the same bytes, 30 to 500
+times more slowly. `RECORDSPEC_NATIVE=required` makes a missing library an error, and `off` selects the
+reference codec.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 def source_hash() -> str:
-    """The hash of the source, which the library carries."""
+    """The hash of the source, which is compiled into the library."""
     return hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
 
 
 @cache
 def _loaded() -> tuple[Any, str]:
-    """The library, or None and the reason."""
+    """The library, or None and the reason why there is none."""
     if os.environ.get("RECORDSPEC_NATIVE") == "off":
         return None, "RECORDSPEC_NATIVE is off"
     try:
@@ -66,14 +67,14 @@ def _loaded() -> tuple[Any, str]:
     except (OSError, AttributeError) as error:
         reason = "it was not compiled" if not LIBRARY.exists() else str(error).splitlines()[0]
         return None, reason
-    # a checkout has both, of which one may be older
+    # a checkout has two, and one may be outdated
     if _SOURCE.exists() and library.rs_source_hash().decode() != source_hash():
         return None, "codec.cpp was edited after it was compiled"
     return library, ""
 
 
 def library() -> Any:
-    """The library; None where it is missing. Raises StoreError then if RECORDSPEC_NATIVE is `required`."""
+    """The library; None if it is missing. Raises StoreError instead if RECORDSPEC_NATIVE is `required`."""
     loaded, reason = _loaded()
     if loaded is None and os.environ.get("RECORDSPEC_NATIVE") == "required":
         hint = "a C++ compiler, and `pip install` from the source again"
@@ -83,7 +84,7 @@ def library() -> Any:
 
 
 def missing() -> str:
-    """The reason why the library is not used; empty where it is."""
+    """The reason why the library is not used; empty if it is used."""
     return _loaded()[1]
 
 
@@ -93,7 +94,7 @@ def describe() -> str:
 
 
 class Memory:
-    """What the library has allocated, as long as a buffer of it is in use."""
+    """Memory allocated by the library, freed when no buffer of it is in use."""
 
     def __init__(self, library: Any, address: int) -> None:
         self.library, self.address = library, address
@@ -102,12 +103,12 @@ class Memory:
         self.library.rs_free(self.address)
 
     def buffer(self, address: int, size: int) -> Any:
-        """The bytes at an address as a buffer of Arrow, without a copy; empty without an address."""
+        """The bytes at an address as an Arrow buffer, without a copy; empty for address 0."""
         return arrow().foreign_buffer(address, size, self) if address else arrow().py_buffer(b"")
 
 
 def ints(values: Ints) -> Ints:
-    """The numbers as the library reads them."""
+    """The numbers in the form that the library reads."""
     return np.ascontiguousarray(values, np.int64)
 
 

@@ -1,11 +1,12 @@
-"""Permutations of the numbers below n, of which any place is computed without the others.
+"""Permutations of the numbers below n, in which each position is computed independently.
 
-A number is a pair (x, y) with x < a and y < b, where a is the root of n rounded up, and a * b is n or a bit
-more. Each round moves x by a hash of y, modulo a, or y by one of x, modulo b, in turns: a Feistel network, so
-a bijection of the pairs, whatever the hash. A number that leaves those below n is moved again until it is one
-of them, as its cycle must come back. The hash is SplitMix64's finalizer of the number and a key of the round.
+A number is a pair (x, y) with x < a and y < b, where a is the root of n rounded up, and a * b is n or
+slightly more. Rounds alternate: one moves x by a hash of y, modulo a, the next moves y by a hash of x, modulo
+b. This is a Feistel network, and hence a bijection of the pairs, whatever the hash. A number that leaves the
+range below n is moved again until it is back, which its cycle guarantees. The hash is SplitMix64's finalizer
+of the number and a key for the round.
 
-A dataset and a training outlive a release: the order of an epoch is part of the format, and tests pin it.
+Datasets and trainings outlive a release: the order of an epoch is part of the format, and tests pin it.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from recordspec.wire import native
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words, splitmix64
 
-# Luby and Rackoff (1988) need four rounds, of a good hash on long numbers. With 8 some of the 120 orders of
-# five rows came more often than others (chi-square over 20,000 keys 4.9 of its mean); with 32 none does.
+# Luby and Rackoff (1988) need four rounds, with a good hash on long numbers. With 8 rounds, some of the 120
+# orders of five rows were more frequent than others (chi-square over 20,000 keys 4.9 times its mean); with
+# 32, none is.
 ROUNDS, SMALL_ROUNDS, _SMALL = 8, 32, 1 << 12
-# The fractional part of the golden ratio, of which SplitMix64 adds multiples: it keeps zero from zero.
+# The fractional part of the golden ratio. SplitMix64 adds multiples of it, which keeps zero from mapping to
+# zero.
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
 
 
 def mixed(*words: int) -> int:
-    """A hash of integers, in their order, from 0 to 2**64 - 1; of each the lowest 64 bits count."""
+    """A hash of integers, which depends on their order, from 0 to 2**64 - 1. The lowest 64 bits of each
+    count.
+    """
     state = 0
     for word in words:
         state = int(splitmix64(np.array([(state + word + _GOLDEN) & _WORD], np.uint64))[0])
@@ -35,10 +40,10 @@ def mixed(*words: int) -> int:
 
 
 def permuted(places: Ints, count: int, key: int) -> Ints:
-    """The numbers at some places of a permutation of `0 .. count - 1`, int64 `[n]`.
+    """The numbers at the given positions of a permutation of `0 .. count - 1`, int64 `[n]`.
 
     Args:
-        places: int64 `[n]`, each from 0 to `count - 1`.
+        places: the positions, int64 `[n]`, each from 0 to `count - 1`.
         count: at most 2**62.
         key: selects the permutation; 64 bits.
     """

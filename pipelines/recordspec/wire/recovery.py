@@ -12,22 +12,22 @@ from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, headers_in, is_wh
 from recordspec.wire.streams import Readable, ReadBuffer
 from recordspec.wire.tfrecord import BELIEVED, CHUNK_BYTES, Chunk, Damage, FrameReader, matches_crc
 
-# Larger records are not looked for.
+# Larger records are not searched for.
 LONGEST = (1 << 28) - 1
-# Bytes of data whose CRC is computed in vain: so many for each byte of the file up to there, and at least so
-# many. Without a bound, headers that lie would make the search quadratic; damaged records need one for each.
+# The limit of bytes whose CRC is computed in vain: per byte of the file so far, and the minimum of the limit.
+# Without a limit, false headers would make the search quadratic; corrupt records need one computation each.
 _IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
-# Bytes that are searched together: they fit into a processor's cache.
+# Bytes searched at a time, which fit into a processor's cache.
 _PIECE = 1 << 18
 
 
 def rescue(
     path: Location, file: Readable, start: FileStart, size: int = CHUNK_BYTES
 ) -> Iterator[Chunk | Damage]:
-    """Reads the records of an open file as `tfrecord.salvage` does, and after damage that ends these, the
-    records from the next whole one on that has at most LONGEST bytes.
+    """Reads the records of an open file as `tfrecord.salvage` does. After damage that ends them, goes on with
+    the next whole record of at most LONGEST bytes.
 
-    Those are numbered as if one were lost before them: how many are lost is unknown.
+    Its number assumes that one record was lost before it, since the true number of lost records is unknown.
     """
     frames = FrameReader(path, file, start.likely_compression, None, size)
     search = RecordSearch(frames.buffer, frames.limit)
@@ -36,13 +36,13 @@ def rescue(
             frames.buffer.rewind(frames.doubt)
             frames.doubt = None
         if frames.buffer.go_on():
-            yield last[-1]  # no byte is lost, but no reader comes here
+            yield last[-1]  # no byte is lost, but no other reader comes here
             continue
         following = search.after(last[0].offset + 1)
         if start.problem is not None and last[0].offset == 0:
             last = [replace(last[0], problem=start.problem)]
         if following is not None and following < last[-1].offset:
-            last = [replace(last[0], stop=None)]  # its length is invalid, too
+            last = [replace(last[0], stop=None)]  # the length of the doubtful record is invalid, too
         yield from last
         if following is None:
             return
@@ -50,8 +50,11 @@ def rescue(
 
 
 def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Damage]]:
-    """Yields what comes before damage that nothing follows. Returns that damage, and before it the record
-    with corrupt data, if any, whose length may be invalid too; at the end of the file, nothing."""
+    """Yields the items before damage that ends the stream of records.
+
+    Returns that damage, and before it the record with corrupt data, if any, whose length may be invalid as
+    well. At the end of the file, returns nothing.
+    """
     doubtful: list[Damage] = []
     for item in frames:
         if isinstance(item, Damage) and item.stop is None:
@@ -65,10 +68,10 @@ def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Dam
 
 
 class RecordSearch:
-    """Searches for intact records in a buffer, and in the bytes after it."""
+    """Searches for intact records in a buffer and in the bytes after it."""
 
     def __init__(self, buffer: ReadBuffer, limit: int | None) -> None:
-        """`limit` is the size of the file, if it is known."""
+        """`limit` is the size of the file, if known."""
         self._buffer, self._limit = buffer, limit
         # Headers in the searched bytes: no byte is searched twice, however often the search is resumed.
         self._headers: deque[int] = deque()
@@ -76,7 +79,7 @@ class RecordSearch:
         self._in_vain = 0
 
     def after(self, start: int) -> int | None:
-        """The first byte from `start` on where an intact record begins. `start` does not go back."""
+        """The first byte from `start` on where an intact record begins. `start` must not decrease."""
         while True:
             while not self._headers:
                 if not self._look(max(start, self._looked)):
@@ -86,7 +89,7 @@ class RecordSearch:
                 return offset
 
     def _look(self, start: int) -> bool:
-        """Searches the next bytes for headers; False at the end of the file."""
+        """Searches the next bytes for headers. Returns False at the end of the file."""
         self._buffer.load(start, start + _PIECE)
         at = start - self._buffer.offset
         piece = self._buffer.buffer[at : at + _PIECE]
@@ -97,7 +100,7 @@ class RecordSearch:
         return True
 
     def _is_whole(self, offset: int) -> bool:
-        """Whether the record of a header is complete, and its data match their CRC."""
+        """Whether the record of a header is complete and its data matches its CRC."""
         length = length_in(bytes(self._buffer.view(offset, offset + HEADER_BYTES))) or 0
         stop = offset + FRAME_BYTES + length
         in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)

@@ -1,4 +1,4 @@
-"""The byte streams of plain and compressed files, and a buffer that holds a part of one in memory."""
+"""Byte streams of plain and compressed files, and a buffer that holds a part of a stream in memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from recordspec.wire.arrays import Bytes
 from recordspec.wire.compression import CODECS, Codec, Compression
 
-# Bytes of input and of output of zlib at once. It copies the input that it leaves each time: for a file of
-# empty streams, or one that inflates to a thousand times its size, that is most of the work.
+# Bytes of input and of output of zlib at a time. zlib copies the input that it has not consumed each time:
+# for a file of empty streams, or one that inflates to a thousand times its size, that is most of the work.
 _GIVEN, _TAKEN = 64 << 10, 1 << 20
 _EMPTY_BEFORE_ANOTHER = bytes(8) + b"\x1f\x8b\x08"
-# Bytes that are passed over at once: what fits into a processor's cache.
+# Bytes skipped at a time, which fit into a processor's cache.
 _PIECE = 1 << 20
 
 
@@ -34,26 +34,26 @@ class ByteStream(Protocol):
     """A stream of bytes.
 
     Attributes:
-        fault: the reason why it ends before the end of the file, or empty.
+        fault: the reason why it ends before the end of the file; otherwise empty.
     """
 
     fault: str
 
     def fill(self, view: memoryview, /) -> int:
-        """Fills a view; returns the number of bytes, which is less only at the end."""
+        """Fills a view. Returns the number of bytes, which is smaller only at the end."""
 
     def position(self) -> Any:
-        """A place to rewind to."""
+        """The current position, for `rewind`."""
 
     def rewind(self, position: Any, /) -> None:
-        """Reads on from a position."""
+        """Continues reading at a position."""
 
     def go_on(self) -> bool:
-        """Reads on after a fault of JOINED, and passes over those that follow; False for another fault."""
+        """Continues after a fault of JOINED, ignoring further ones. Returns False for any other fault."""
 
 
-# Why a stream ends before the file, where TensorFlow's reader (2.16 and 2.21) ends without a word: after a
-# stream of ZLIB, and after an empty one of GZIP, unless what is before fills its buffers.
+# Reasons why a stream ends before the file, at points where TensorFlow's reader (2.16 and 2.21) ends
+# silently: after a ZLIB stream, and after an empty GZIP stream, unless the data before fills its buffers.
 _AFTER_EMPTY = "more after an empty stream, where TensorFlow may end"
 JOINED = ("bytes after the end of the stream", _AFTER_EMPTY)
 
@@ -64,8 +64,9 @@ def open_stream(file: Readable, compression: Compression) -> ByteStream:
 
 
 def may_be_joined(file: Readable, compression: Compression) -> bool:
-    """Whether an open file may have bytes that TensorFlow's reader does not reach: of GZIP, whether the end
-    of an empty stream, its CRC and size of 0, is before the beginning of another."""
+    """Whether an open file may contain bytes that TensorFlow's reader does not reach. For GZIP: whether
+    the end of an empty stream, with a CRC and size of 0, is followed by the start of another stream.
+    """
     if compression == "none":
         return False
     before = b""
@@ -102,7 +103,7 @@ class PlainStream:
 
 @dataclass(frozen=True)
 class InflatedPosition:
-    """A place in an inflated stream: its attributes, and the byte of its file."""
+    """A position in an inflated stream: its attributes, and the offset in its file."""
 
     state: dict[str, Any]
     place: int
@@ -114,10 +115,10 @@ class InflatedStream:
     def __init__(self, file: Readable, codec: Codec) -> None:
         self._file, self._codec = file, codec
         self._decompressor = codec.decompressor()
-        self._ready = memoryview(b"")  # inflated, and not yet read
-        self._is_empty, self._after_empty = True, False  # this one of the streams, and one before it
+        self._ready = memoryview(b"")  # inflated, but not yet read
+        self._is_empty, self._after_empty = True, False  # the current stream, and any stream before
         self._passes_over = False
-        self._held = b""  # input or output, taken before a fault of JOINED
+        self._held = b""  # input or output taken before a fault of JOINED
         self.fault = ""
 
     def fill(self, view: memoryview) -> int:
@@ -152,7 +153,7 @@ class InflatedStream:
         return len(self._ready) > 0
 
     def _next_input(self) -> bytes | None:
-        """The next input to decompress; None at the end."""
+        """The next input to be decompressed; None at the end."""
         if not self._decompressor.eof:
             return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
         data, self._held = self._held or self._decompressor.unused_data or self._file.read(_GIVEN), b""
@@ -181,7 +182,7 @@ class InflatedStream:
 
 
 def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Inflates byte by byte up to a fault: of many bytes at once zlib then returns nothing."""
+    """Inflates byte by byte up to a fault: with more bytes at a time, zlib would return nothing."""
     with suppress(zlib.error):
         for place in range(len(data)):
             if part := decompressor.decompress(data[place : place + 1]):
@@ -189,7 +190,7 @@ def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def inflate_start(start: bytes, codec: Codec) -> bytes:
-    """Inflates the beginning of a compressed stream, as far as it is valid."""
+    """Inflates the start of a compressed stream, as far as it is valid."""
     return b"".join(_bytewise(codec.decompressor(), start))
 
 
@@ -213,12 +214,12 @@ class BufferPosition:
 
 
 class ReadBuffer:
-    """Holds some bytes of a stream, and moves forward by a copy: views of it stay valid.
+    """Holds a part of a stream. It moves forward by copying, so that views of it stay valid.
 
     Attributes:
-        offset: the byte of the stream where it begins.
+        offset: the offset of the buffer in the stream.
         buffer: uint8 `[bytes]`.
-        ended: whether the stream ends after it.
+        ended: whether the stream ends after the buffer.
     """
 
     def __init__(self, stream: ByteStream, offset: int) -> None:
@@ -226,27 +227,27 @@ class ReadBuffer:
         self.offset = offset
         self.buffer: Bytes = np.empty(0, np.uint8)
         self.ended = False
-        self._position: BufferPosition | None = None  # of what it holds now
+        self._position: BufferPosition | None = None  # the position of the current contents
 
     @property
     def stop(self) -> int:
-        """The byte after it."""
+        """The offset after the buffer."""
         return self.offset + len(self.buffer)
 
     @property
     def fault(self) -> str:
-        """The reason why the stream ends before the end of the file, or empty."""
+        """The reason why the stream ends before the end of the file; otherwise empty."""
         return self._stream.fault
 
     def go_on(self) -> bool:
-        """Reads on after a fault of JOINED; False for another."""
+        """Continues after a fault of JOINED. Returns False for any other fault."""
         if not self._stream.go_on():
             return False
         self._hold(self.offset, self.buffer, ended=False)
         return True
 
     def load(self, start: int, stop: int) -> None:
-        """Loads the bytes from `start`, which is in it, to `stop`, or to the end of the stream."""
+        """Loads the bytes from `start`, which must be in the buffer, to `stop` or the end of the stream."""
         if self.stop >= stop or self.ended:
             return
         kept = self.buffer[start - self.offset :]
@@ -256,8 +257,9 @@ class ReadBuffer:
         self._hold(start, fresh[:filled], ended=filled < len(fresh))
 
     def pass_over(self, start: int, stop: int) -> Iterator[memoryview]:
-        """Yields the bytes from `start`, which is in it, to `stop`, or to the end of the stream, in pieces
-        that are not kept; then the buffer begins after them."""
+        """Yields the bytes from `start`, which must be in the buffer, to `stop` or the end of the stream,
+        in pieces that are not kept. Afterwards the buffer begins behind them.
+        """
         yield self.view(start, stop)
         while self.stop < stop and not self.ended:
             piece = np.empty(min(_PIECE, stop - self.stop), np.uint8)
@@ -268,17 +270,17 @@ class ReadBuffer:
         self._hold(behind, self.buffer[behind - self.offset :], ended=self.ended)
 
     def view(self, start: int, stop: int) -> memoryview:
-        """The bytes from `start` to `stop`, as far as it holds them."""
+        """The bytes from `start` to `stop`, as far as they are in the buffer."""
         return self.buffer.data[start - self.offset : stop - self.offset]
 
     def position(self) -> BufferPosition:
-        """A place to rewind to, at no cost if it did not move since the last."""
+        """A position for `rewind`; free of cost if the buffer has not moved since the last call."""
         if self._position is None:
             self._position = BufferPosition(self.offset, self.buffer, self.ended, self._stream.position())
         return self._position
 
     def rewind(self, position: BufferPosition) -> None:
-        """Restores the contents at a position, and reads on from there."""
+        """Restores the contents at a position, and continues from there."""
         if position is not self._position:
             self._stream.rewind(position.stream)
             self._hold(position.offset, position.buffer, ended=position.ended)

@@ -1,12 +1,12 @@
-"""The records of TFRecord files, which may be compressed as a whole. There are three ways to walk a file:
+"""The records of TFRecord files, which may be compressed as a whole. There are three ways to read a file:
 
 - `scan_chunks`, and `scan` record by record, for a file that should be whole: they raise RecordError at the
   first record that cannot be read;
-- `salvage`, for a file that may be corrupt: it yields Damage for a record that cannot be read, and
-  ends where TensorFlow's reader does, at an invalid length; `recovery.rescue` searches after it;
-- `record_ends`, for the places of the records of an uncompressed file: it reads the lengths alone.
+- `salvage`, for a file that may be corrupt: it yields Damage for a record that cannot be read, and ends where
+  TensorFlow's reader ends, at an invalid length; `recovery.rescue` searches after it;
+- `record_ends`, for the offsets of records in an uncompressed file: it reads only the lengths.
 
-The first two check every CRC, and read many records at a time, without a copy of each.
+The first two check every CRC, and read many records at a time, without copying each.
 """
 
 from __future__ import annotations
@@ -45,23 +45,22 @@ from recordspec.wire.framing import (
 from recordspec.wire.streams import JOINED, BufferPosition, Readable, ReadBuffer, may_be_joined, open_stream
 
 CHUNK_BYTES = 4 << 20
-# A larger record is held only when its CRC is known to be right, for which it is read twice: what a few
-# megabytes inflate to may be gigabytes.
+# A larger record is loaded only after its CRC is verified, for which it is read twice: a few megabytes may
+# inflate to gigabytes.
 BELIEVED = 64 << 20
-# Bytes that are read first: some callers want a few records only.
+# Bytes of the first read, since some callers need only a few records.
 _FIRST = 64 << 10
-# Bytes that are read at once where only lengths are wanted: what fits into a processor's cache is copied
-# fastest.
+# Bytes read at a time if only lengths are needed: copies are fastest if they fit into a processor's cache.
 _HEADERS_AT_ONCE = 1 << 20
-# Records of more bytes than this are stepped over one by one.
+# Larger records are skipped one by one.
 _LARGE = 16 << 10
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record of a file: its number, the byte where its frame begins, its data.
+    """A record of a file: its number, the offset of its frame, and its data.
 
-    In a compressed file `offset` counts uncompressed bytes.
+    In a compressed file, `offset` counts uncompressed bytes.
     """
 
     number: int
@@ -70,7 +69,7 @@ class Record:
 
     @property
     def stop(self) -> int:
-        """The byte after it."""
+        """The offset after the record."""
         return self.offset + FRAME_BYTES + len(self.data)
 
 
@@ -79,9 +78,9 @@ class Damage:
     """A record that cannot be read.
 
     Attributes:
-        number, offset: its number, and the byte where its frame begins.
-        problem: why it cannot be read.
-        stop: the byte after it; None if no record after it can be found.
+        number, offset: the number of the record, and the offset of its frame.
+        problem: the reason why it cannot be read.
+        stop: the offset after it; None if no record after it can be found.
     """
 
     number: int
@@ -96,9 +95,9 @@ class Chunk:
 
     Attributes:
         buffer: uint8 `[bytes]`; it does not change.
-        starts, stops: where the data of each record begin and end in it, int64 `[n]`.
+        starts, stops: the offsets in the buffer where the data of each record begins and ends, int64 `[n]`.
         number: the number of the first record.
-        offset: the byte of the file where the buffer begins; in a compressed file, of uncompressed bytes.
+        offset: the offset of the buffer in the file; in a compressed file, in uncompressed bytes.
     """
 
     buffer: Bytes
@@ -118,29 +117,29 @@ class Chunk:
 
     @property
     def offsets(self) -> Ints:
-        """The byte of the file where each record begins, int64 `[n]`."""
+        """The offset in the file of each record, int64 `[n]`."""
         return self.starts - HEADER_BYTES + self.offset
 
     def place(self, index: int) -> str:
-        """Names one of the records in messages."""
+        """Names a record of the chunk in messages."""
         return place(self.number + index, self.offset_of(index))
 
     def offset_of(self, index: int) -> int:
-        """The byte of the file where one of the records begins."""
+        """The offset in the file of a record of the chunk."""
         return int(self.starts[index]) - HEADER_BYTES + self.offset
 
     def data(self, index: int) -> memoryview:
-        """The data of one of the records, which are not copied."""
+        """The data of a record of the chunk, without a copy."""
         return self.buffer.data[int(self.starts[index]) : int(self.stops[index])]
 
     @property
     def sizes(self) -> Ints:
-        """The bytes of each framed record, int64 `[n]`."""
+        """The size in bytes of each framed record, int64 `[n]`."""
         return self.stops - self.starts + FRAME_BYTES
 
     @property
     def frames(self) -> memoryview:
-        """The framed records, as the file has them."""
+        """The framed records, as stored in the file."""
         return self.buffer.data[int(self.starts[0]) - HEADER_BYTES : int(self.stops[-1]) + FOOTER_BYTES]
 
 
@@ -149,9 +148,9 @@ class RecordRange:
     """Consecutive records of an uncompressed file.
 
     Attributes:
-        number: the number of the first.
-        start: the byte where it begins.
-        stop: the byte after the last.
+        number: the number of the first record.
+        start: the offset of the first record.
+        stop: the offset after the last record.
     """
 
     number: int
@@ -160,17 +159,18 @@ class RecordRange:
 
 
 def scan(path: Location, within: RecordRange | None = None) -> Iterator[Record]:
-    """Reads the records of a file, or of a range of it. Raises RecordError at the first that cannot be
-    read."""
+    """Reads the records of a file, or of a range of it. Raises RecordError at the first record that
+    cannot be read.
+    """
     return chain.from_iterable(scan_chunks(path, within))
 
 
 def scan_chunks(path: Location, within: RecordRange | None = None) -> Iterator[Chunk]:
-    """The same, many records at a time."""
+    """Reads records like `scan`, many at a time."""
     with open_file(path) as file:
         start = FileStart(path, file) if within is None else None
         if start is not None:
-            _ = start.compression  # raises where it is no TFRecord file
+            _ = start.compression  # raises if it is no TFRecord file
         compression = "none" if start is None else start.likely_compression
         for item in FrameReader(path, file, compression, within, CHUNK_BYTES):
             if isinstance(item, Damage):
@@ -181,12 +181,12 @@ def scan_chunks(path: Location, within: RecordRange | None = None) -> Iterator[C
 def salvage(
     path: Location, within: RecordRange | None = None, size: int = CHUNK_BYTES
 ) -> Iterator[Chunk | Damage]:
-    """Reads the records of a file, or of a range of it, and yields Damage for those that cannot be read.
+    """Reads the records of a file, or of a range of it. Yields Damage for records that cannot be read.
 
     Uses a few times as much memory as `size`, or as the largest record. The length of a record is trusted
-    only if its CRC matches and it fits into the file; it is at most LARGEST_RECORD, and in a compressed
-    file more than BELIEVED only if the CRC of the data matches. A larger record is Damage that is stepped
-    over; in a compressed file nothing is found after it.
+    only if its CRC matches and it fits into the file. It is at most LARGEST_RECORD; in a compressed file, a
+    length over BELIEVED is trusted only if the CRC of the data matches. A larger record is Damage: it is
+    skipped, except in a compressed file, where nothing is found after it.
     """
     with open_file(path) as file:
         start = FileStart(path, file) if within is None else None
@@ -198,7 +198,7 @@ def salvage(
 
 
 def one_by_one(items: Iterable[Chunk | Damage]) -> Iterator[Record | Damage]:
-    """The output of `salvage`, record by record."""
+    """The items of `salvage`, record by record."""
     for item in items:
         if isinstance(item, Damage):
             yield item
@@ -210,7 +210,7 @@ _Found = TypeVar("_Found", bound=Record | Damage)
 
 
 def batched(items: Iterable[_Found], size: int, most: int | None = None) -> Iterator[list[_Found]]:
-    """Groups records, and damage, in lists of at most `most`, and of about `size` bytes."""
+    """Groups records and damage into lists of at most `most` items and about `size` bytes."""
     some: list[_Found] = []
     size_of_some = 0
     for item in items:
@@ -224,7 +224,7 @@ def batched(items: Iterable[_Found], size: int, most: int | None = None) -> Iter
 
 
 def count(path: Location) -> int:
-    """Counts the records of a file. Reads the lengths only, unless the file is compressed.
+    """Counts the records of a file. Reads only the lengths, unless the file is compressed.
 
     Raises RecordError if it is corrupt.
     """
@@ -232,17 +232,17 @@ def count(path: Location) -> int:
 
 
 def counts(path: Location) -> Iterator[int]:
-    """The same, some records at a time."""
+    """Yields numbers of records that add up to `count`."""
     if compression_of(path) == "none":
         return (len(places) for _, places in record_ends(path))
     return map(len, scan_chunks(path))
 
 
 def record_ends(path: Location, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
-    """The ends of the records of an uncompressed file, from record `number` at byte `offset` on.
+    """The ends of the records of an uncompressed file, from record `number` at offset `offset` on.
 
-    Yields, many records at a time, the number of the first, and the byte after each, int64 `[n]`. Raises
-    RecordError at the first invalid length.
+    Yields, for many records at a time, the number of the first, and the offset after each, int64 `[n]`.
+    Raises RecordError at the first invalid length.
     """
     size = path.stat().st_size
     buffer = np.empty(_HEADERS_AT_ONCE, np.uint8)
@@ -263,9 +263,9 @@ def record_ends(path: Location, number: int = 0, offset: int = 0) -> Iterator[tu
 
 
 def record_ranges(path: Location, size: int) -> Iterator[RecordRange]:
-    """Splits an uncompressed file into ranges of at least `size` bytes each, but for the last.
+    """Divides an uncompressed file into ranges of at least `size` bytes each, except the last.
 
-    Reads the lengths only. Raises RecordError at the first invalid length.
+    Reads only the lengths. Raises RecordError at the first invalid length.
     """
     first, start, stop = 0, 0, 0
     for number, places in record_ends(path):
@@ -280,7 +280,7 @@ def record_ranges(path: Location, size: int) -> Iterator[RecordRange]:
 
 def check_lengths(path: Location) -> None:
     """Compares each length of an uncompressed file with the file's size, up to the first header that is
-    invalid in another way: there TensorFlow raises an error.
+    invalid in another way: there, TensorFlow raises an error.
 
     Raises LengthError.
     """
@@ -294,7 +294,7 @@ def check_lengths(path: Location) -> None:
 
 
 def check_joined(path: Location, compression: Compression) -> None:
-    """Raises RecordError for a compressed file in whose middle TensorFlow's reader ends without a word."""
+    """Raises RecordError for a compressed file if TensorFlow's reader silently ends in the middle of it."""
     with open_file(path) as file:
         if not may_be_joined(file, compression):
             return
@@ -308,7 +308,7 @@ def check_joined(path: Location, compression: Compression) -> None:
 
 
 def _unreadable(where: str, fault: str) -> Problem:
-    """The problem of compressed data that end before the file does."""
+    """The problem of compressed data that ends before the file does."""
     hint = "`recordspec repair` reads on" if fault in JOINED else ""
     return Problem(where=where, expected="whole compressed data", got=fault, hint=hint)
 
@@ -319,32 +319,32 @@ class FrameReader:
     Attributes:
         buffer: the bytes of the file that are in memory.
         limit: the size of the file; None if it is compressed.
-        number, offset: the number of the next record, and the byte where it begins.
-        doubt: the position of the buffer where it held the last record, if its data are corrupt or missing;
-            None if the last one is whole.
+        number, offset: the number of the next record, and the offset of its frame.
+        doubt: the position of the buffer when it held the last record, if the record's data is corrupt or
+            missing; None if the last record is whole.
     """
 
     def __init__(
         self, path: Location, file: Readable, compression: Compression, within: RecordRange | None, size: int
     ) -> None:
         self._path, self._size = path, size
-        # of the open file: to ask for the path is a request, where it is an object
+        # the size of the open file: asking for the path would be a request to a store
         self.limit = file.seek(0, os.SEEK_END) if compression == "none" else None
         file.seek(0 if within is None else within.start)
         self._end = self.limit if within is None else within.stop
         self.number, self.offset = (0, 0) if within is None else (within.number, within.start)
         self._ahead = min(size, _FIRST)
-        # the size of a plain file limits its lengths, unless it is sparse
+        # the size of an uncompressed file limits its lengths, unless it is sparse
         self._believed = LARGEST_RECORD if compression == "none" else BELIEVED
         self.buffer = ReadBuffer(open_stream(file, compression), self.offset)
         self.doubt: BufferPosition | None = None
 
     def __iter__(self) -> Iterator[Chunk | Damage]:
-        """Reads from the next record on. Damage without a stop is the last."""
+        """Reads from the next record on. Damage without a stop comes last."""
         try:
             while stop := self._stop():
                 length = stop - self.offset - FRAME_BYTES
-                if length > LARGEST_RECORD:  # TensorFlow cannot read it, and the buffer does not hold it
+                if length > LARGEST_RECORD:  # TensorFlow cannot read it, and the buffer cannot hold it
                     position = self.buffer.position()
                     self.doubt = None if matches_crc(self.buffer, self.offset, stop) else position
                     yield self._passed(too_large(self._path, self.number, self.offset, length), stop)
@@ -359,8 +359,9 @@ class FrameReader:
             yield Damage(self.number, self.offset, error.problems[0])
 
     def _stop(self) -> int:
-        """The byte after the next record, by its header; 0 at the end. Raises RecordError for an invalid
-        header."""
+        """The offset after the next record, by its header; 0 at the end. Raises RecordError for an
+        invalid header.
+        """
         if self._end is not None and self.offset >= self._end:
             return 0
         header = self._header()
@@ -385,7 +386,7 @@ class FrameReader:
         return bytes(self.buffer.view(self.offset, self.offset + HEADER_BYTES))
 
     def _is_right(self, stop: int) -> bool:
-        """Whether the data of the next record match their CRC; if not, the buffer moves after it."""
+        """Whether the data of the next record matches its CRC; if not, the buffer moves behind the record."""
         position = self.buffer.position()
         if matches_crc(self.buffer, self.offset, stop):
             self.buffer.rewind(position)
@@ -400,7 +401,9 @@ class FrameReader:
         return self._truncated(data_of(stop - FRAME_BYTES - self.offset))
 
     def _checked(self) -> Iterator[Chunk | Damage]:
-        """The whole frames in the buffer: chunks of those whose data match their CRCs, and damage."""
+        """Yields the whole frames in the buffer: chunks of frames whose data matches their CRCs, and
+        damage.
+        """
         buffer, origin = self.buffer.buffer, self.buffer.offset
         places = frames_in(buffer, self.offset - origin)
         starts, stops = places[:-1] + HEADER_BYTES, places[1:] - FOOTER_BYTES
@@ -420,7 +423,7 @@ class FrameReader:
             first = bad + 1
 
     def _wrong(self, stop: int) -> Damage:
-        """Steps over the next record, whose data are corrupt."""
+        """Skips the next record, whose data is corrupt."""
         return self._passed(self._problem("data that matches its CRC", "other bytes"), stop)
 
     def _passed(self, problem: Problem, stop: int) -> Damage:
@@ -439,9 +442,9 @@ class FrameReader:
 
 
 def matches_crc(buffer: ReadBuffer, offset: int, stop: int) -> bool:
-    """Whether the record whose header the buffer holds is complete, and its data match their CRC.
+    """Whether the record whose header is in the buffer is complete, and its data matches its CRC.
 
-    They are not kept: the buffer moves after them, or to the end of the file.
+    The data is not kept: the buffer moves behind it, or to the end of the file.
     """
     crc = masked_crc(buffer.pass_over(offset + HEADER_BYTES, stop - FOOTER_BYTES))
     buffer.load(stop - FOOTER_BYTES, stop)

@@ -1,10 +1,12 @@
-"""Varints: whole numbers in groups of 7 bits, least first, each in a byte; its top bit says: more follow."""
+"""Varints: whole numbers in groups of 7 bits, least significant first, one group per byte. The top bit of
+a byte is set if more follow.
+"""
 
 from __future__ import annotations
 
 
 def varint_bytes(value: int) -> bytes:
-    """One varint."""
+    """Encodes a varint."""
     data = bytearray()
     while value > 0x7F:
         data.append(value & 0x7F | 0x80)
@@ -14,7 +16,7 @@ def varint_bytes(value: int) -> bytes:
 
 
 def read_varint(data: bytes | memoryview, place: int) -> tuple[int, int]:
-    """The varint that begins at a place, and the byte after it."""
+    """Decodes the varint at an offset. Returns it and the offset after it."""
     value = shift = 0
     while True:
         byte = data[place]

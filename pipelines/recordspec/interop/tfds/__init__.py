@@ -1,5 +1,5 @@
-"""Schemas of TensorFlow Datasets, `features.json`, imported and exported without its package; and datasets
-that `tfds.builder_from_directory` opens.
+"""Imports and exports schemas of TensorFlow Datasets, `features.json`, without its package. Prepares
+datasets for `tfds.builder_from_directory`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from recordspec.store.sidecars import add_sidecars
 
 
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema of a features.json, or of the folder that holds it, and notes on what has no counterpart.
+    """Reads the schema of a features.json, or of its folder. Also returns notes on parts without a
+    counterpart.
 
-    The names of labels are read from files in its folder, its own name from dataset_info.json. Raises
-    SpecError with all problems, StoreError if a file cannot be read.
+    The names of labels are read from files in the folder, the name of the schema from dataset_info.json.
+    Raises SpecError with all problems, StoreError if a file cannot be read.
     """
     path = local(path)
     file = path / TFDS_FEATURES if path.is_dir() else path
@@ -47,12 +48,12 @@ def _name(file: Path) -> str:
     try:
         name = json.loads(_read(info))["name"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return file.stem  # dataset_info.json need not be valid for its schema to be read
+        return file.stem  # a schema can be read even if its dataset_info.json is invalid
     return name if isinstance(name, str) and name else file.stem
 
 
 def _names(folder: Path, stem: str) -> tuple[str, ...] | None:
-    """The names of classes, as TFDS reads them."""
+    """The names of classes, read like TFDS reads them."""
     file = folder / f"{stem}{LABELS_SUFFIX}"
     if not file.exists():
         return None
@@ -62,7 +63,7 @@ def _names(folder: Path, stem: str) -> tuple[str, ...] | None:
 def loads(
     text: str, *, name: str = "features", names: ClassNames = lambda stem: None, source: str = "<text>"
 ) -> tuple[Schema, tuple[Note, ...]]:
-    """Returns the schema in text, with the name `name`, and notes on what has no counterpart.
+    """Returns the schema in a text, with the name `name`, and notes on parts without a counterpart.
 
     Raises SpecError.
 
@@ -73,7 +74,7 @@ def loads(
 
 
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
-    """Returns a schema as features.json, and notes on what it cannot express. Raises SpecError.
+    """Returns a schema as features.json, and notes on parts that it cannot express. Raises SpecError.
 
     The names of labels are stored in other files of the folder; see `describe`.
     """
@@ -88,8 +89,9 @@ def describe(
 ) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     """Writes the files that `tfds.builder_from_directory(folder)` needs to open a dataset, beside its shards.
 
-    Returns the names of these files, and notes on what they cannot express; `kinds` are those of the
-    dataset's schema. Raises StoreError if TFDS cannot read the dataset, or if other such files exist.
+    Returns the names of the files, and notes on parts that they cannot express; `kinds` are the kinds of the
+    dataset's schema. Raises StoreError if TFDS cannot read the dataset, or if different files have these
+    names.
     """
     folder = local(folder)
     manifest = Manifest.load(folder)
@@ -114,7 +116,7 @@ def describe(
 
 
 def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
-    """Notes on differences, with what follows from them for readers with TFDS."""
+    """Notes on differences, with their consequences for readers with TFDS."""
     defaults = {(section, feature.name, "default") for section, feature in schema.placed}
     for note in losses(schema, back):
         more = ": TFDS fails at a record without the feature" * (note.path in defaults)

@@ -1,4 +1,4 @@
-"""dataset_info.json, by which TFDS opens a dataset: made from its manifest, and read for its splits."""
+"""dataset_info.json, which TFDS needs to open a dataset: written from a manifest, and read for its splits."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shard_names import parse_name
 
 _DEFAULT_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-# The names of the shards of a build; one that has replaced a dataset has `-v2`, `-v3`, ... after the split.
+# The shard names of a build; a build that has replaced a dataset has `-v2`, `-v3`, ... after the split.
 _TEMPLATE = "{{SPLIT}}{version}-{{SHARD_X_OF_Y}}.tfrecord"
 _VERSION = re.compile(r"(-v\d+)?")
 
 
 def unreadable(manifest: Manifest) -> Iterator[Problem]:
-    """Reasons why TFDS cannot read a dataset, regardless of its features."""
+    """Yields the reasons why TFDS cannot read a dataset, regardless of its features."""
     if manifest.record != "example":
         yield Problem(path=("record",), expected="example", got=manifest.record, hint="TFDS parses Examples")
     if manifest.compression != "none":
@@ -46,7 +46,7 @@ def unreadable(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _version(split: str, shards: tuple[Shard, ...]) -> str:
-    """The part of the names of a split's shards after the split, such as `-v2`; empty for any other part."""
+    """The version after the split in the names of its shards, such as `-v2`; empty if there is none."""
     name = parse_name(shards[0].file) if shards else None
     version = "" if name is None else name.split.removeprefix(split)
     return version if _VERSION.fullmatch(version) else ""
@@ -73,7 +73,7 @@ def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
 
 
 def given_splits(folder: LocalPath) -> dict[str, dict[LocalPath, int]]:
-    """The shards of each split of a dataset of TFDS, and the number of records that each should have.
+    """The shards of each split of a TFDS dataset, with the number of records that each should have.
 
     Raises SpecError if dataset_info.json does not contain them, StoreError if it cannot be read.
     """

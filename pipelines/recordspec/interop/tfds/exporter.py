@@ -1,4 +1,4 @@
-"""A schema, exported as features.json of TFDS, and the names of its labels."""
+"""Exports a schema as features.json of TFDS, and the names of its labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 _MODULE = "tensorflow_datasets.core.features"
 # The formats of BBoxFeature.
 _BOX_FORMATS = ("xyxy", "yxyx", "xywh", "rel_xyxy", "rel_yxyx")
-# Images that TFDS and recordspec decode equally.
+# Image encodings that TFDS and recordspec decode equally.
 _IMAGE_ENCODINGS = ("png", "jpeg")
 
 
@@ -34,7 +34,7 @@ class UnsupportedFeatureError(Exception):
 
 
 def export_features(schema: Schema) -> tuple[Json, list[Note]]:
-    """The JSON of features.json, and notes on features that are left out: TFDS ignores their keys.
+    """The JSON of features.json, and notes on omitted features, whose keys TFDS ignores.
 
     Raises SpecError if no feature is left.
     """
@@ -62,7 +62,7 @@ def export_features(schema: Schema) -> tuple[Json, list[Note]]:
 def label_files(schema: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The stem of the file in which TFDS expects the class names of a label, and the names.
 
-    Labels whose names TFDS would change are left out: it strips lines, and ignores empty ones.
+    Labels whose names TFDS would change are omitted: it strips lines, and ignores empty ones.
     """
     for _, feature in schema.placed:
         names = feature.class_names
@@ -92,7 +92,7 @@ def _sequence(feature: Json, length: int | None = None) -> Json:
 
 
 def to_nodes(feature: Feature) -> Json:
-    """The nodes of a feature, by the key that TFDS reads each from. Raises UnsupportedFeatureError."""
+    """The nodes of a feature, by the key from which TFDS reads each. Raises UnsupportedFeatureError."""
     node = _meaning(feature)
     if node is not None:
         return {feature.columns()[0].key: node}
@@ -138,7 +138,8 @@ def _class_label(feature: Feature, layout: Fixed | VarLen | Ragged) -> Json:
 
 @singledispatch
 def _meaning(feature: Feature) -> Json | None:
-    """The node of a kind that TFDS has a class or a dtype for. None for any other: its columns are exported.
+    """The node of a kind for which TFDS has a class or a dtype. None for any other kind, whose columns are
+    exported.
 
     Raises UnsupportedFeatureError.
     """

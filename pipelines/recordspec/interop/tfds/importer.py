@@ -1,4 +1,4 @@
-"""features.json of TFDS, imported as a schema.
+"""Imports features.json of TFDS as a schema.
 
 A Sequence adds a dimension to every feature in it: TFDS stores one list per feature, not one per step.
 """
@@ -36,7 +36,7 @@ PartialShape = tuple[int | None, ...]
 # Returns the class names of a ClassLabel, by the stem of its file; None if there is no such file.
 ClassNames = Callable[[str], "tuple[str, ...] | None"]
 
-# A ClassLabel without names gets the numbers of its classes as names, up to this many.
+# The largest number of classes for which a ClassLabel without names gets numbers as names.
 _MAX_CLASSES = 1 << 20
 _MAX_LEVELS = 16
 _SAMPLE_DTYPES = ("int16", "float32")
@@ -44,12 +44,12 @@ _SAMPLE_DTYPES = ("int16", "float32")
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The surroundings of a feature.
+    """The context of a feature.
 
     Attributes:
-        key: its key: the names on the path to it, joined by slashes.
-        lengths: of the sequences around it, outermost first; None for one that varies.
-        file: the stem of the file with its class names.
+        key: the key of the feature: the names on the path to it, joined by slashes.
+        lengths: the lengths of the enclosing sequences, outermost first; None if a length varies.
+        file: the stem of the file with the class names.
     """
 
     key: str = ""
@@ -57,7 +57,7 @@ class Scope:
     file: str = ""
 
     def child(self, name: str) -> Scope:
-        """The scope of a feature in this one."""
+        """The scope of a feature nested in this one."""
         stem = file_stem(name)
         return Scope(
             key=f"{self.key}/{name}" if self.key else name,
@@ -71,11 +71,11 @@ class Scope:
 
 
 class _NoCounterpartError(SpecError):
-    """A feature that no kind expresses: it is left out, with a note."""
+    """A feature that no kind can express: it is omitted, with a note."""
 
 
 class _FeatureImporter:
-    """Converts nodes to features, and collects notes on what has no counterpart."""
+    """Converts nodes to features, and collects notes on parts without a counterpart."""
 
     def __init__(self, class_names: ClassNames) -> None:
         self.notes: list[Note] = []
@@ -122,7 +122,7 @@ class _FeatureImporter:
     def _convert(self, node: FeatureNode, scope: Scope) -> Feature:
         try:
             return _CONVERTERS[node.kind](self, node, scope)
-        except SpecError as error:  # raised by a feature kind, its path is that of an option
+        except SpecError as error:  # raised by a feature kind, with the path of an option
             own = len(node.path)
             raise type(error)(
                 [
@@ -138,12 +138,14 @@ class _FeatureImporter:
     def _stored(
         self, node: FeatureNode, scope: Scope, dtype: str, shape: PartialShape = (), default: Any = None
     ) -> Feature:
-        """A list of numbers or bytes, of the shape that the sequences around it and its own give together."""
+        """A list of numbers or bytes. Its shape combines the enclosing sequences and the shape of the
+        node.
+        """
         whole = (*scope.lengths, *shape)
         key, row_lengths = scope.key, tuple[str, ...]()
         if len(scope.lengths) > 1:
             if scope.lengths != (None,) * len(scope.lengths) or None in shape:
-                # TFDS 4.9 writes such features as ragged, and looks for them as if they were not
+                # TFDS 4.9 writes such features as ragged, and reads them as if they were not
                 raise _no_counterpart(
                     node, "nested sequences that all vary in length", "one of a fixed length"
                 )
@@ -187,7 +189,7 @@ class _FeatureImporter:
                 self._note(node, "a record without it cannot be read", "optional")
             else:
                 default = full_default(OPTIONAL_DEFAULTS[dtype], shape)
-        if dtype in ("float64", "uint64"):  # TFDS keeps 24 bits of the one, and the sign bit of the other
+        if dtype in ("float64", "uint64"):  # TFDS keeps 24 bits of float64, and the sign bit of uint64
             dtype = self._widened(node, dtype)
         return self._stored(node, scope, dtype, shape, default)
 
@@ -212,7 +214,7 @@ class _FeatureImporter:
 
     def _label(self, node: FeatureNode, scope: Scope) -> Feature:
         names = self._class_names(scope.file)
-        if not names:  # TFDS names such classes by their numbers
+        if not names:  # TFDS names classes without names by their numbers
             count = node.number("num_classes") or 0
             names = tuple(map(str, range(count))) if count <= _MAX_CLASSES else ()
         if not names or len(scope.lengths) > 1:
@@ -238,7 +240,7 @@ class _FeatureImporter:
             yield self._text(node, inner.child(name))
 
     def _image(self, node: FeatureNode, scope: Scope) -> Feature:
-        """An Image or LabeledImage; in a sequence a video, which TFDS stores in the same way."""
+        """An Image or LabeledImage; in a sequence it is a video, which TFDS stores in the same way."""
         if node.kind == "LabeledImage":
             self._note(node, "the names of its classes have no counterpart", "label")
         return self._pixels(node, scope, node.shape() or (None, None, 3))
@@ -267,7 +269,7 @@ class _FeatureImporter:
         return self._stored(node, scope, "string")
 
     def _audio(self, node: FeatureNode, scope: Scope) -> Feature:
-        """Samples as a list or as bytes, or an encoded file that is decoded when it is read."""
+        """Samples as a list or as bytes, or an encoded file that is decoded at read."""
         dtype = self._dtype(node)
         if node.option("lazy_decode"):
             return self._encoded_audio(node, scope, node.text("file_format"))
@@ -283,7 +285,7 @@ class _FeatureImporter:
             return self._stored(node, scope, "string")
         if len(shape) < 2:
             self._note(node, "read as [samples, 1]", "shape")
-        # TFDS casts the samples of a file to any dtype; int16 alone is what such a file holds
+        # TFDS casts the samples of a file to any dtype, but a file contains only int16
         if encoding != "raw" and (dtype != "int16" or encoding in ("mp3", "ogg")):
             self._note(node, f"{dtype} is read as float32, with 1.0 as full scale", "dtype")
             dtype = "float32"
@@ -292,7 +294,7 @@ class _FeatureImporter:
         return Audio(**_named(node, scope), sample_rate=rate, **options)
 
     def _boxes(self, node: FeatureNode, scope: Scope) -> Feature:
-        """BBoxFeatures of a sequence; one alone is four floats."""
+        """The BBoxFeatures of a sequence; a single one is four floats."""
         form: Any = node.text("bbox_format").lower()
         if scope.lengths == (None,) and form in get_args(BoxFormat):
             return Box(**_named(node, scope), format=form)
@@ -319,14 +321,16 @@ def _no_counterpart(node: FeatureNode, expected: str, got: str, *option: str) ->
 
 
 def _named(node: FeatureNode, scope: Scope) -> dict[str, Any]:
-    """The options that every kind has."""
+    """The options common to every kind."""
     return {"name": scope.key, "description": node.description}
 
 
 def import_schema(
     root: FeatureNode, name: str, class_names: ClassNames, source: str
 ) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema, and notes on what has no counterpart. Raises SpecError, placed at `source`."""
+    """Imports a schema. Also returns notes on parts without a counterpart. Raises SpecError, located at
+    `source`.
+    """
     importer = _FeatureImporter(class_names)
     try:
         schema = importer.schema(root, name)

@@ -1,8 +1,8 @@
 """The format of TFDS: features.json, parsed to nodes, and its names for dtypes, keys and files.
 
-A node is a class of TFDS and its content, in any of three formats: since release 4.4, TFDS writes the
-JSON of a protobuf message; before, a type and a content, which may be such a message, as JSON or as a string
-of JSON.
+A node is a class of TFDS and its content, in any of three formats. Since release 4.4, TFDS writes the JSON of
+a protobuf message. Before, it wrote a type and a content; the content may be such a message, as JSON or as a
+string of JSON.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from recordspec.schema.values import DTYPES, is_integer
 
 # The dtypes, by their names in all versions of features.json.
 TFDS_DTYPES = {name: name for name in DTYPES} | {"string": "string", "object": "string", "str": "string"}
-# The dtype that tf.io parses, in which TFDS stores each when no encoding is given.
+# The dtype, one that tf.io parses, in which TFDS stores each dtype without an encoding.
 STORED_DTYPES: dict[str, str] = {
     **{name: "int64" for name in DTYPES if is_integer(name)},
     "bool": "int64",
     **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float32"),
     "string": "string",
 }
-# What TFDS reads for a missing optional value: the smallest one, which of float64 is infinite as float32.
+# The value that TFDS reads for a missing optional value: the smallest one, which for float64 becomes infinite
+# as float32.
 OPTIONAL_DEFAULTS: dict[str, Any] = {
     "string": "",
     "int64": int(np.iinfo(np.int64).min),
@@ -34,11 +35,11 @@ OPTIONAL_DEFAULTS: dict[str, Any] = {
     "float32": float(np.finfo(np.float32).min),
     "float64": float("-inf"),
 }
-# TFDS appends these to the key of nested sequences.
+# TFDS appends these suffixes to the key of nested sequences.
 FLAT, ROW_LENGTHS = "ragged_flat_values", "ragged_row_lengths_"
 LABELS_SUFFIX = ".labels.txt"
 
-# The deepest nesting of features that is accepted.
+# The deepest accepted nesting of features.
 _MAX_DEPTH = 32
 _CONTENTS = (
     *("featuresDict", "tensor", "classLabel", "image", "video", "audio", "boundingBox", "text"),
@@ -51,9 +52,9 @@ class FeatureNode:
     """A feature of TFDS.
 
     Attributes:
-        kind: its class, without the module.
-        path: its place in the file.
-        content: its options.
+        kind: the class, without the module.
+        path: the place in the file.
+        content: the options.
         description: a text for readers.
     """
 
@@ -63,11 +64,11 @@ class FeatureNode:
     description: str = ""
 
     def wrong(self, expected: str, got: str, *option: str) -> SpecError:
-        """The error for an option, or for the node as a whole."""
+        """The error for an option, or for the whole node."""
         return SpecError(Problem(path=(*self.path, *option), expected=expected, got=got))
 
     def option(self, name: str) -> Any:
-        """An option's value, which protobuf's JSON has in camel case; None if it is not given."""
+        """An option's value, in camel case in protobuf's JSON; None if it is not given."""
         first, *words = name.split("_")
         camel = "".join([first, *map(str.capitalize, words)])
         return self.content.get(camel, self.content.get(name))
@@ -80,7 +81,7 @@ class FeatureNode:
         return value or ""
 
     def number(self, name: str) -> int | None:
-        """A whole number, which protobuf's JSON writes as text; None if it is not given."""
+        """A whole number, which is text in protobuf's JSON; None if it is not given."""
         value = self.option(name)
         return None if value is None else self._whole(value, name)
 
@@ -92,7 +93,7 @@ class FeatureNode:
         raise self.wrong("a whole number", describe(value), name)
 
     def shape(self) -> tuple[int | None, ...]:
-        """The sizes; None for an unknown one."""
+        """The sizes; None for an unknown size."""
         value = self.option("shape")
         if isinstance(value, Mapping):
             value = value.get("dimensions", [])
@@ -104,7 +105,7 @@ class FeatureNode:
         return tuple(None if size is None or size < 0 else size for size in sizes)
 
     def child(self, value: Any, *name: str) -> FeatureNode:
-        """The node of a feature in this one."""
+        """The node of a nested feature."""
         return _node(value, (*self.path, *name))
 
     def children(self) -> dict[str, FeatureNode]:
@@ -116,7 +117,7 @@ class FeatureNode:
 
 
 def parse_features(text: str, source: str) -> FeatureNode:
-    """The root node of a file's text. Raises SpecError, placed at `source`."""
+    """The root node of a file's text. Raises SpecError, located at `source`."""
     try:
         return _node(json.loads(text), ())
     except SpecError as error:
@@ -133,7 +134,7 @@ def _node(value: Any, path: Path) -> FeatureNode:
         raise SpecError(Problem(path=path[:1], expected=f"at most {_MAX_DEPTH} levels", got="more"))
     name = value.get("pythonClassName", value.get("type"))
     content = value.get("content")
-    if "type" not in value:  # a message, whose content may be absent where it is empty
+    if "type" not in value:  # a message; its content may be absent if it is empty
         content = next((value[one] for one in _CONTENTS if one in value), {})
         if "jsonFeature" in value and isinstance(content, Mapping):
             content = content.get("json", "{}")

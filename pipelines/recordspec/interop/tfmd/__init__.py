@@ -1,4 +1,4 @@
-"""Schemas of TensorFlow Metadata, `schema.pbtxt`, imported and exported without its package."""
+"""Imports and exports schemas of TensorFlow Metadata, `schema.pbtxt`, without its package."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BINARY_SUFFIXES = (".pb", ".binpb")
 
 
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema in a file, named after the file, and notes on what has no counterpart.
+    """Reads the schema in a file, named after the file. Also returns notes on parts without a counterpart.
 
-    A file that ends in .pb or .binpb is binary, any other is text. Raises SpecError with all problems,
+    A file that ends in .pb or .binpb is binary; any other file is text. Raises SpecError with all problems,
     StoreError if the file cannot be read.
     """
     path = local(path)
@@ -32,7 +32,7 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
 
 
 def loads(text: str, *, name: str = "schema", source: str = "<text>") -> tuple[Schema, tuple[Note, ...]]:
-    """Returns the schema in text, with the name `name`, and notes on what has no counterpart.
+    """Returns the schema in a text, with the name `name`, and notes on parts without a counterpart.
 
     Raises SpecError.
 

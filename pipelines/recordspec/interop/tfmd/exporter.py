@@ -1,7 +1,7 @@
-"""A schema, exported as a message of TensorFlow Metadata.
+"""Exports a schema as a message of TensorFlow Metadata.
 
-Features are exported by their columns, and so are custom kinds; what a kind means beyond its columns becomes
-a domain, if there is one for it.
+Features, including custom kinds, are exported by their columns. The meaning of a kind beyond its columns
+becomes a domain, if there is a suitable one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TYPES = {"bytes": BYTES, "int64": INT, "float32": FLOAT}
 
 
 def export_schema(schema: Schema) -> Any:
-    """The message, without what it cannot express. Raises SpecError if features share a key."""
+    """The message, without parts that it cannot express. Raises SpecError if features share a key."""
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
     message = classes()["Schema"]()
@@ -75,7 +75,7 @@ class _FeatureExporter:
         self._path = (STEPS,) if section == "sequence" else ()
 
     def add(self, feature: Feature) -> None:
-        """Adds a message for each column, and a tensor representation where the columns need one."""
+        """Adds a message for each column, and a tensor representation if the columns need one."""
         columns = feature.columns()
         for column in columns:
             message = self._features.add(name=column.key, type=_TYPES[column.storage])
@@ -93,7 +93,7 @@ class _FeatureExporter:
             self._represent(name, column, feature)
 
     def _fixed(self, column: Column, feature: Feature) -> tuple[int, ...] | None:
-        """The shape of a column that has one in every record, or in every step."""
+        """The shape of a column if it is the same in every record, or in every step."""
         layout = column.layout
         whole_steps = self._section == "sequence" and feature.spans_steps
         if isinstance(layout, Fixed) or (whole_steps and isinstance(layout, Sequence | Ragged)):
@@ -111,7 +111,7 @@ class _FeatureExporter:
             add_sizes(message.shape, shape)
             if self._section != "sequence":
                 message.presence.min_fraction, message.presence.min_count = 1, 1
-        else:  # a `shape` would require it in every record
+        else:  # a `shape` would require the feature in every record
             size = math.prod(shape)
             message.value_count.min = message.value_count.max = size
 
@@ -135,7 +135,8 @@ class _FeatureExporter:
             tensor.index_column_names.extend(layout.index_keys)
             add_sizes(tensor.dense_shape, layout.size)
         else:
-            # a DefaultValue fills the whole tensor: a feature with several values is exported as a list
+            # a DefaultValue fills the whole tensor, so that a feature with several values is exported as a
+            # list
             cell = () if shape is not None else column.cell
             if renamed or cell or _row_lengths(column):
                 tensor = self._tensor(name).ragged_tensor
@@ -181,7 +182,9 @@ def _set_domain_of_tensor(feature: AnyTensor, message: Any) -> None:
 
 @_set_domain.register
 def _set_domain_of_label(feature: Label, message: Any) -> None:
-    """The names; of indices, their range, the names being in a domain of the schema: see `names_domain`."""
+    """Sets the domain of a label: for stored names, the names; for indices, their range, while the names
+    are in a domain of the schema: see `names_domain`.
+    """
     if message.type == INT:
         domain = message.int_domain
         domain.min, domain.max, domain.is_categorical = 0, feature.classes - 1, True
@@ -199,7 +202,7 @@ def _set_domain_of_text(feature: Text, message: Any) -> None:
 @_set_domain.register(Image)
 @_set_domain.register(Video)
 def _set_domain_of_image(feature: Image | Video, message: Any) -> None:
-    if feature.encoding != "raw":  # of a video, each value is an image
+    if feature.encoding != "raw":  # each value of a video is an image
         message.image_domain.SetInParent()
 
 

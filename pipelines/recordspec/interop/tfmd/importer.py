@@ -1,7 +1,7 @@
-"""A schema of TensorFlow Metadata, imported.
+"""Imports a schema of TensorFlow Metadata.
 
-What is supported is taken out of a copy of the message; what is left in it at the end becomes the notes.
-So nothing is dropped silently.
+The importer removes supported fields from a copy of the message. The fields that are left at the end become
+notes, so that nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ from recordspec.schema.values import dtype_range
 
 _BY_RANGE = {dtype_range(dtype): dtype for dtype in NARROW_DTYPES}
 _SHARED_DOMAINS = ("int_domain", "float_domain", "string_domain")
-# The values that TFX reads for missing ones under `generate_legacy_feature_spec`.
+# The values that TFX substitutes for missing ones under `generate_legacy_feature_spec`.
 _LEGACY_DEFAULTS: dict[str, Any] = {"string": "", "int64": -1, "float32": -1.0}
 
 
 def import_schema(message: Any, name: str, source: str) -> tuple[Schema, list[Note]]:
-    """The schema, and notes on what has no counterpart. Raises SpecError if no feature can be read."""
+    """Imports a schema. Also returns notes on parts without a counterpart. Raises SpecError if no feature
+    can be read.
+    """
     try:
         importer = _SchemaImporter(message)
         sections = importer.sections()
@@ -67,8 +69,8 @@ class _SchemaImporter:
     """Imports a message, from a copy.
 
     Attributes:
-        description: of the schema.
-        notes: on tensor representations and sparse features.
+        description: the description of the schema.
+        notes: the notes on tensor representations and sparse features.
     """
 
     def __init__(self, message: Any) -> None:
@@ -78,7 +80,7 @@ class _SchemaImporter:
         _check_unique(message.feature)
         self.description = _take_comment(self._rest)
         self._legacy = self._rest.generate_legacy_feature_spec
-        # The domains that features share, by name.
+        # The domains shared by features, by name.
         self._shared = {one: {each.name: each for each in getattr(message, one)} for one in _SHARED_DOMAINS}
         self._used: set[str] = set()
         _take(self._rest, *_SHARED_DOMAINS)
@@ -107,7 +109,7 @@ class _SchemaImporter:
             section = context if len(path) == 1 else steps
             try:
                 converted = [self._represented(one) for one in tensors.get(path, [])]
-                if not converted:  # no representation defines it: its shape follows from its counts
+                if not converted:  # without a representation, its shape follows from its counts
                     stored = self._counted(self._stored(path, feature, path[-1]), feature)
                     converted = [self._of_domain(stored, feature)]
                 section.extend(converted)
@@ -118,7 +120,7 @@ class _SchemaImporter:
         return {"features": tuple(context)}
 
     def _tensors(self) -> Iterator[TensorRepresentation]:
-        """The tensors whose features all exist; the others become notes."""
+        """The tensors whose features all exist. Adds a note for each of the other tensors."""
         for entry in self._rest.tensor_representation_group:
             for representation in entry.value.tensor_representation:
                 tensor = represented(representation.key, representation.value) if entry.key == "" else None
@@ -147,7 +149,7 @@ class _SchemaImporter:
         return all(part is not None and part.type in DTYPES for part in parts)
 
     def _represented(self, tensor: TensorRepresentation) -> Feature:
-        """The feature that a tensor representation defines."""
+        """The feature defined by a tensor representation."""
         field = self._features[tensor.values]
         stored = self._stored(tensor.values, field, tensor.name)
         shape = tensor.shape or ()
@@ -190,8 +192,9 @@ class _SchemaImporter:
         ).shortest
 
     def _of_domain(self, stored: StoredTensor, field: Any) -> Feature:
-        """The feature that stores a tensor. Takes from `field` the domain, text or the range of a dtype, that
-        it expresses."""
+        """The feature that stores a tensor. Removes from `field` the parts that it expresses: the domain,
+        a text, or the range of a dtype.
+        """
         self._used.add(field.domain)
         label = self._label(stored, field)
         if label is not None:
@@ -210,7 +213,7 @@ class _SchemaImporter:
         return replace(stored, dtype=dtype).feature()
 
     def _label(self, stored: StoredTensor, field: Any) -> Feature | None:
-        """The label whose names a string domain has: of values that are names, or indices of names."""
+        """The label whose names are in a string domain; its values are the names or their indices."""
         path = (STEPS,) if stored.per_step else ()
         shared, domain = self._shared["string_domain"], field.string_domain
         if not field.HasField("string_domain"):
@@ -239,7 +242,7 @@ class _SchemaImporter:
                 oov="index" if is_open else "error",
                 encoding="index" if field.type == INT else "name",
             )
-        except SpecError:  # two names are equal, or there is none
+        except SpecError:  # two names are equal, or there are no names
             return None
         self._used.add(domain.name)
         _take(field, "domain", "int_domain")
@@ -271,7 +274,7 @@ class _SchemaImporter:
         )
 
     def _counted(self, stored: StoredTensor, field: Any) -> StoredTensor:
-        """With the shape that follows from the counts of a feature."""
+        """The tensor with the shape that follows from the counts of a feature."""
         required = stored.per_step or _is_required(field)
         count = field.value_count
         if field.HasField("shape") and required and None not in sizes(field.shape):
@@ -292,7 +295,7 @@ class _SchemaImporter:
         return replace(stored, shape=shape, default=full_default(_LEGACY_DEFAULTS[stored.dtype], shape))
 
     def unsupported(self) -> Iterator[Note]:
-        """Notes on what is left, and on shared domains that no feature uses."""
+        """Notes on the remaining fields, and on shared domains that no feature uses."""
         for field, domains in self._shared.items():
             for name in sorted(domains.keys() - self._used):
                 yield Note(path=(field, name), text="not used by any feature")
@@ -300,13 +303,13 @@ class _SchemaImporter:
 
 
 def _take(message: Any, *fields: str) -> None:
-    """Takes fields out of a message: they are supported, and need no note."""
+    """Removes fields from a message: they are supported, and need no note."""
     for field in fields:
         message.ClearField(field)
 
 
 def _take_shape(message: Any) -> None:
-    """Imports a shape; names of dimensions remain, and become notes."""
+    """Removes the sizes of a shape from a message; names of dimensions remain, and become notes."""
     for dim in message.shape.dim:
         _take(dim, "size")
     if not any(dim.HasField("name") for dim in message.shape.dim):
@@ -314,12 +317,12 @@ def _take_shape(message: Any) -> None:
 
 
 def _is_required(feature: Any) -> bool:
-    """Whether every record has it."""
+    """Whether every record has the feature."""
     return bool(feature.presence.min_fraction == 1)
 
 
 def _take_presence(feature: Any) -> None:
-    """Takes the presence of a required feature; a minimum count of more than one record stays."""
+    """Removes the presence of a required feature; a minimum count of more than one record stays."""
     if feature.presence.min_count <= 1:
         _take(feature, "presence")
     else:
@@ -327,7 +330,7 @@ def _take_presence(feature: Any) -> None:
 
 
 def _take_comment(message: Any) -> str:
-    """Takes the description out of an annotation; empty unless it is a single comment."""
+    """Removes the description from an annotation, and returns it; empty unless it is a single comment."""
     if len(message.annotation.comment) != 1:
         return ""
     (comment,) = message.annotation.comment
@@ -338,7 +341,7 @@ def _take_comment(message: Any) -> str:
 
 
 def _default(value: Any, dtype: str) -> Any:
-    """A DefaultValue as a value of the dtype; None for one of another dtype, and for invalid UTF-8."""
+    """A DefaultValue as a value of the dtype; None if it has another dtype, or invalid UTF-8."""
     field = DEFAULT_FIELDS[dtype]
     if not value.HasField(field):
         return None
@@ -350,7 +353,7 @@ def _default(value: Any, dtype: str) -> Any:
 
 
 def _check_unique(features: Any) -> None:
-    """Raises SpecError if two features have one name; those of steps are separate."""
+    """Raises SpecError if two features have the same name; features of steps are separate."""
     names: set[str] = set()
     for feature in features:
         if feature.name in names:

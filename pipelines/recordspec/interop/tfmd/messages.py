@@ -15,8 +15,8 @@ from recordspec.wire.proto import declare, unknown_fields_of
 
 _PACKAGE = "recordspec.interop.tfmd"
 _MESSAGES = {
-    # generate_legacy_feature_spec is not in the released proto, but public files have it, by name; the number
-    # is our own
+    # generate_legacy_feature_spec is not in the released proto, but public files contain it, by name; the
+    # number is our own
     "Schema": "feature=1:Feature* sparse_feature=6:SparseFeature* weighted_feature=12:WeightedFeature*"
     " string_domain=4:StringDomain* float_domain=9:FloatDomain* int_domain=10:IntDomain*"
     " default_environment=5:string* represent_variable_length_as_ragged=14:bool annotation=8:Annotation"
@@ -113,11 +113,12 @@ _ENUMS = {
 # The values of FeatureType.
 TYPE_UNKNOWN, BYTES, INT, FLOAT, STRUCT = range(5)
 DTYPES = {BYTES: "string", INT: "int64", FLOAT: "float32"}
-# The integers that an Int64List holds, except int64 itself, whose range is no restriction.
+# The integer dtypes that an Int64List holds, except int64, whose range is no restriction.
 NARROW_DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 # The fields of DefaultValue, by dtype.
 DEFAULT_FIELDS = {"string": "bytes_value", "int64": "int_value", "float32": "float_value"}
-# TensorFlow Metadata gives the feature lists of a SequenceExample as a feature of type STRUCT, named so.
+# TensorFlow Metadata describes the feature lists of a SequenceExample as a feature of type STRUCT with this
+# name.
 STEPS = "##SEQUENCE##"
 
 
@@ -141,12 +142,12 @@ def ignored_stages() -> Mapping[int, str]:
     return {int(known[name]): name for name in ignored}
 
 
-# A string, a comment, or the name of a field, which a colon or a brace follows.
+# A string, a comment, or the name of a field followed by a colon or a brace.
 _TOKEN = re.compile(
     r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*)|(\[?[A-Za-z_][\w./]*\]?)\s*(?=[:{<])"""
 )
 
-# protobuf quotes the line before it says what is wrong there.
+# protobuf quotes the line before it states the error.
 _PREAMBLE = re.compile(r"^'.*?': ", re.DOTALL)
 
 _UNKNOWN_FIELD = "unknown field: ignored"
@@ -178,7 +179,7 @@ def parse_binary(data: bytes, source: str) -> tuple[Any, list[Note]]:
 
 
 def dump_text(schema: Any) -> str:
-    """The text of a message; text_format reads the escaped bytes of a character."""
+    """The message as text. Unprintable characters are escaped byte by byte, as text_format reads them."""
     text = text_format.MessageToString(schema, as_utf8=True)
     return escape_unseen(text, lambda char: "".join(f"\\{byte:03o}" for byte in char.encode()))
 
@@ -203,25 +204,25 @@ def _unknown(part: Any, path: Path) -> Iterator[Note]:
 
 
 def sizes(shape: Any) -> tuple[int | None, ...]:
-    """The sizes of a FixedShape; None for an unknown one."""
+    """The sizes of a FixedShape; None for an unknown size."""
     return tuple(dim.size if dim.HasField("size") and dim.size >= 0 else None for dim in shape.dim)
 
 
 def add_sizes(shape: Any, dims: tuple[int, ...]) -> None:
-    """Sets a FixedShape; that of a scalar is present, and empty."""
+    """Sets a FixedShape; for a scalar it is present and empty."""
     shape.SetInParent()
     for size in dims:
         shape.dim.add(size=size)
 
 
 def names_domain(path: tuple[str, ...], key: str) -> str:
-    """The name of the string domain of a schema that has the names of a label's indices.
+    """The name of the schema's string domain with the names for a label's indices.
 
-    A feature of type INT has an `int_domain`, and can have no second domain.
+    A feature of type INT has an `int_domain`, and cannot have a second domain.
     """
     return "/".join((*path, key))
 
 
 def is_live(feature: Any) -> bool:
-    """Whether TensorFlow Metadata does not ignore a feature."""
+    """Whether TensorFlow Metadata uses a feature: it ignores deprecated ones and some lifecycle stages."""
     return not feature.deprecated and feature.lifecycle_stage not in ignored_stages()

@@ -1,4 +1,4 @@
-"""Tensor representations: which tensors TensorFlow Metadata makes of which features."""
+"""Tensor representations: which tensors TensorFlow Metadata creates from which features."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _INT32 = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TensorRepresentation:
-    """A tensor, and the features that it is made of.
+    """A tensor, and the features from which it is created.
 
     Attributes:
         name: the name of the tensor.
         values: the path of the feature that stores its values.
         parts: the keys of the features that store its row lengths or indices.
-        kind: which of the representations it is.
-        shape: of a dense tensor; of a sparse one the dense shape; of a ragged one the inner uniform shape.
+        kind: the type of the representation.
+        shape: the shape of a dense tensor, the dense shape of a sparse one, or the inner uniform shape of a
+            ragged one.
         default: the DefaultValue of a dense tensor, if any.
     """
 
@@ -41,7 +42,7 @@ class TensorRepresentation:
 
 
 def represented(name: str, message: Any) -> TensorRepresentation | None:
-    """The tensor of a TensorRepresentation message; None for one that is not supported."""
+    """The tensor of a TensorRepresentation message; None if it is not supported."""
     if message.HasField("dense_tensor"):
         dense = message.dense_tensor
         shape = sizes(dense.shape) if dense.HasField("shape") else None
@@ -60,7 +61,7 @@ def represented(name: str, message: Any) -> TensorRepresentation | None:
 
 
 def unsupported_options(message: Any) -> Iterator[str]:
-    """Notes on the options of a supported TensorRepresentation that are not."""
+    """Notes on the unsupported options of a supported TensorRepresentation."""
     if message.sparse_tensor.already_sorted:
         yield "already_sorted: has no counterpart"
     if message.ragged_tensor.row_partition_dtype == _INT32:
@@ -68,7 +69,7 @@ def unsupported_options(message: Any) -> Iterator[str]:
 
 
 def from_sparse_feature(message: Any, features: dict[FeaturePath, Any]) -> TensorRepresentation | None:
-    """The tensor of a SparseFeature, whose shape may follow from the domains of its indices."""
+    """The tensor of a SparseFeature; its shape may follow from the domains of its indices."""
     keys = [index.name for index in message.index_feature]
     shape = sizes(message.dense_shape)
     if not shape:
@@ -86,7 +87,9 @@ def _sparse(name: str, values: str, keys: Any, shape: tuple[int | None, ...]) ->
 
 
 def _ragged(name: str, message: Any) -> TensorRepresentation | None:
-    """Row lengths first, then uniform sizes: no kind stores them in another order."""
+    """The tensor of a ragged representation: row lengths first, then uniform sizes; no kind stores them
+    in another order.
+    """
     kinds = [partition.HasField("row_length") for partition in message.partition]
     lengths = tuple(
         partition.row_length for partition in message.partition if partition.HasField("row_length")

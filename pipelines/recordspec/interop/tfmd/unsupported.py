@@ -1,4 +1,4 @@
-"""Notes on what a schema of TensorFlow Metadata expresses and the importer does not support."""
+"""Notes on parts of a TensorFlow Metadata schema that the importer does not support."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_COUNTERPART = "has no counterpart"
 
 
 def unsupported(message: Any) -> Iterator[Note]:
-    """Notes on the fields that are left in a schema when the importer has taken out what it supports."""
+    """Notes on the fields that remain in a schema after the importer has removed the supported ones."""
     for descriptor, value in message.ListFields():
         if descriptor.name == "feature":
             yield from _in_features(value, ("feature",))

@@ -1,4 +1,4 @@
-"""`audio`: sound, encoded or raw."""
+"""`audio`: audio samples, encoded or raw."""
 
 from __future__ import annotations
 
@@ -28,28 +28,27 @@ _FULL_SCALE = 1 << 15
 
 @dataclass(frozen=True, kw_only=True)
 class Audio(Feature):
-    """A sound.
+    """Audio.
 
-    Given as a path, as the bytes of a file, or as an array of samples `[n, channels]` (or `[n]` of one
-    channel). A file that TensorFlow can decode is stored unchanged; others are encoded again, and with
-    `encoding: raw` decoded. Bytes are always those of a file: samples without a header are given as an array.
-    Decodes to samples `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
+    Given as a path, as the bytes of a file, or as an array of samples `[n, channels]` (or `[n]` for one
+    channel). A file that TensorFlow can decode is stored unchanged; any other file is encoded again, or
+    decoded with `encoding: raw`. Bytes are always the bytes of a file: samples without a header are given as
+    an array. Decodes to samples `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
 
-    TensorFlow decodes wav and raw, tensorflow-io the others: without it, reading them
+    TensorFlow decodes wav and raw; tensorflow-io decodes the other encodings, and without it, reading them
     raises MissingExtra.
 
     Attributes:
-        sample_rate: the sample rate in Hz; other rates are errors without `convert`.
-        channels: 1 is mono.
+        sample_rate: the sample rate in Hz; without `convert`, other rates are errors.
+        channels: the number of channels; 1 is mono.
         encoding: wav and flac have 16 bits per sample; mp3 and ogg (Vorbis) are lossy; raw has `dtype`.
         dtype: the decoded dtype: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
-        convert: whether sounds of other rates, channels and widths are converted at write: resampled, mixed
-            to the mean of their channels (or one channel repeated), and rounded to 16 bits. By default they
-            are errors, as are files whose names have the suffix of another format.
-        max_seconds: the longest duration; longer sounds are errors at write.
+        convert: whether audio with another rate, number of channels or sample width is converted at write:
+            resampled, mixed to the mean of its channels (or one channel repeated), and rounded to 16 bits. By
+            default it is an error, as is a file with the suffix of another format.
+        max_seconds: the longest duration in seconds; longer audio is an error at write.
         pad: the padding value if `fit` makes a batch dense; 0, which is silence, by default.
-        resample: the rate in Hz to which sounds are resampled when they are read; the stored samples do not
-            change.
+        resample: the rate in Hz to which audio is resampled at read; the stored samples do not change.
     """
 
     kind: ClassVar[str] = "audio"
@@ -159,8 +158,10 @@ class Audio(Feature):
 
 
 def decode_wav(data: Tensor, rate: int) -> Tensor:
-    """A WAV file, string `[]`, as float32 `[n, channels]`. Another sample rate is an InvalidArgumentError."""
-    # all channels: for another number, it would pad or drop channels
+    """Decodes a WAV file, string `[]`, to float32 `[n, channels]`. Another sample rate raises
+    InvalidArgumentError.
+    """
+    # decodes all channels: given a number of channels, the op would pad or drop some
     samples, rates = tf.audio.decode_wav(data)
     same = tf.debugging.assert_equal(rates, rate, f"expected a sample rate of {rate} Hz")
     with tf.control_dependencies([same]):
@@ -168,14 +169,14 @@ def decode_wav(data: Tensor, rate: int) -> Tensor:
 
 
 def converted_samples(samples: Tensor, channels: int, dtype: str) -> Tensor:
-    """Samples `[n, channels]`, at least one, as float32 or int16."""
+    """Converts samples `[n, channels]`, at least one, to float32 or int16."""
     full_scale = 1 << 15
     samples = tf.ensure_shape(samples, [None, channels])
-    # decoders of sound fail without an error, and return no samples
+    # audio decoders fail without an error and return no samples
     some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
     with tf.control_dependencies([some]):
         if samples.dtype == dtype:
             return tf.identity(samples)
-        if dtype == "int16":  # exact: the floats are these integers divided by full scale
+        if dtype == "int16":  # exact: the floats are the int16 samples divided by full scale
             return tf.cast(samples * full_scale, tf.int16)
         return tf.cast(samples, tf.float32) / full_scale

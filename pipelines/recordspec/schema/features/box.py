@@ -40,19 +40,20 @@ BoxFormat = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
-    """Which boxes are dropped when `resize` with `aspect: crop` cuts their image.
+    """Rules for dropping boxes when `resize` with `aspect: crop` crops their image.
 
     Attributes:
-        with_: the features of the same section that have an item for each box, such as its label, and lose
-            those of dropped boxes; `[]` if there are none.
-        below: the share of its area, 0 to 1. A box that keeps less is dropped, and one that keeps nothing.
+        with_: the features of the same section with one item per box, such as its label, which lose the items
+            of dropped boxes; `[]` if there are none.
+        below: the fraction of a box's area, 0 to 1. A box is dropped if a smaller fraction, or no area at
+            all, is left.
     """
 
     with_: tuple[str, ...]
     below: float = 0.0
 
     def option_problems(self) -> Iterator[Problem]:
-        """Yields the problem of a share."""
+        """Yields the problem of an invalid fraction."""
         if not 0 <= self.below <= 1:
             yield Problem(path=("drop", "below"), expected="0 to 1", got=f"{self.below:g}")
 
@@ -62,9 +63,9 @@ class Box(Coordinates):
     """Any number of boxes.
 
     Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor
-    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write. Boxes are given as they
-    are in the stored pixels of the image, whatever its EXIF orientation; they follow it when `orientation:
-    upright` turns it, and when `resize` changes it.
+    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write. Boxes are given in the
+    coordinates of the image's stored pixels, whatever its EXIF orientation. They follow the image if
+    `orientation: upright` turns it, and if `resize` changes it.
 
     Attributes:
         format: the order and the units, with the names of Keras: `xyxy` (left, top, right, bottom),
@@ -74,10 +75,11 @@ class Box(Coordinates):
             against it.
         keys: the keys of four lists of numbers, in the order of `format`, instead of one list under `key`, as
             in the TensorFlow Object Detection API. In a record, the four lists have the same length.
-        pad: the padding value if `fit` makes a batch dense; 0 by default. A box of four zeros has no area,
-            so it cannot be data. A box of which `resize` leaves nothing has it, too, unless it is dropped.
-        drop: which boxes are dropped when `resize` with `aspect: crop` cuts their image, such as
-            `{with: [labels], below: 0.25}`. By default all stay, clipped.
+        pad: the padding value if `fit` makes a batch dense; 0 by default. A box of four zeros has no area, so
+            it cannot be data. A box of which `resize` leaves nothing also takes this value, unless it is
+            dropped.
+        drop: the boxes to drop when `resize` with `aspect: crop` crops their image, such as
+            `{with: [labels], below: 0.25}`. By default all boxes stay, clipped.
     """
 
     kind: ClassVar[str] = "box"
@@ -124,7 +126,7 @@ class Box(Coordinates):
         return ValueType("float32", (None, 4))
 
     def stored_options(self) -> dict[str, Any]:
-        """The same with four keys in place of one."""
+        """The options, with `key` replaced by the four keys, if given."""
         options = super().stored_options()
         keys = options.pop("keys")
         return options | ({"key": keys} if keys else {})
@@ -247,10 +249,10 @@ class Box(Coordinates):
         return self._stay([resized_points(corner, sides, resize.size, resize.aspect) for corner in corners])
 
     def _stay(self, moved: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-        """Which boxes keep as much of their area as `drop` says, bool `[k]`.
+        """A mask of the boxes that keep as much of their area as `drop` requires, bool `[k]`.
 
         Args:
-            moved: of each of the two corners, the point in pixels, which may lie outside of the image, and
+            moved: for each of the two corners, the point in pixels, which may lie outside of the image, and
                 the first and the last corner of the image.
         """
 
@@ -258,7 +260,7 @@ class Box(Coordinates):
             low, high = (_clipped(*one, slack) for one in moved)
             return tf.reduce_prod(tf.maximum(high - low, 0), 1)
 
-        # a box that ends where the image does may end a bit after it once both are scaled
+        # a box that ends at the image's border may end slightly after it once both are scaled
         whole = tf.reduce_prod(moved[1][0] - moved[0][0], 1)
         return (area(0) > 0) & (area(_SLACK) >= whole * (self.drop.below if self.drop else 0))
 
@@ -269,7 +271,7 @@ class Box(Coordinates):
         corners = corners_of(value, self.format)
         unit = transform.size if self._relative else tf.ones([2])
         ends = [transform.points(corner * unit) for corner in corners]
-        # a box of which `resize` left nothing has no area, and gets none by a flip that swaps its corners
+        # a box of which `resize` left nothing has no area; a flip that swaps its corners must not give it one
         is_box = tf.reduce_all(corners[0] < corners[1], 1, keepdims=True)
         low, high = (tf.where(is_box, end, 0) for end in (tf.minimum(*ends), tf.maximum(*ends)))
         moved = [(corner, tf.zeros([2]), transform.size) for corner in (low, high)]
@@ -299,7 +301,7 @@ class Box(Coordinates):
 
 
 def _clipped(points: Tensor, start: Tensor, end: Tensor, slack: float) -> Tensor:
-    """Points clipped to an image and a margin around it, which is `slack` times its sides."""
+    """Points clipped to an image with a margin of `slack` times its sides."""
     around = slack * (end - start)
     return tf.maximum(tf.minimum(points, end + around), start - around)
 
@@ -325,7 +327,7 @@ def corners_of(boxes: Any, format_: str) -> tuple[Any, Any]:
 
 
 def halves_of(low: Any, high: Any, format_: str) -> tuple[Any, Any]:
-    """The first and the last two numbers of boxes, each `[m, 2]`, of their corners."""
+    """The first two and the last two numbers of boxes, each `[m, 2]`, from their corners."""
     order = format_.replace("rel_", "")
     if order == "yxyx":
         return low[:, ::-1], high[:, ::-1]
@@ -339,21 +341,22 @@ def halves_of(low: Any, high: Any, format_: str) -> tuple[Any, Any]:
 def resized_boxes(
     boxes: Tensor, sides: Tensor, format_: str, size: tuple[int, ...], aspect: str, pad: float
 ) -> Tensor:
-    """Boxes in resized images, clipped to them; four times `pad` in place of a box of which nothing is left.
+    """Boxes in resized images, clipped to them. A box without any area left becomes four times `pad`.
 
     Args:
-        boxes: float32 `[k, 4]`, or of several images a RaggedTensor `[n, (k), 4]`.
+        boxes: float32 `[k, 4]`, or for several images a RaggedTensor `[n, (k), 4]`.
         sides: height and width of the images before they are resized, int32 `[2]` or `[n, 2]`.
-        size, aspect: of `Resize`.
+        size, aspect: the options of `Resize`.
     """
     relative = format_.startswith("rel_")
     if relative and aspect == "stretch":
-        return boxes  # the same fractions of the image
+        return boxes  # fractions of the image do not change
     if isinstance(boxes, tf.RaggedTensor):
         each = tf.gather(sides, boxes.value_rowids())
         return boxes.with_values(resized_boxes(boxes.values, each, format_, size, aspect, pad))
     old = tf.cast(sides[..., ::-1], tf.float32)
-    # not a division: in a graph, TensorFlow replaces one by a constant, which rounds otherwise
+    # not a division: in a graph, TensorFlow replaces the division by a constant by a multiplication, which
+    # rounds differently
     new = tf.constant([1 / side for side in size[::-1]], tf.float32)
     corners = [corner * old if relative else corner for corner in corners_of(boxes, format_)]
     moved = [resized_points(corner, sides, size, aspect) for corner in corners]
@@ -363,12 +366,12 @@ def resized_boxes(
 def clipped_boxes(
     moved: list[tuple[Tensor, Tensor, Tensor]], unit: Tensor, format_: str, pad: float
 ) -> Tensor:
-    """Boxes clipped to their images, float32 `[k, 4]`; four times `pad` if nothing is left.
+    """Boxes clipped to their images, float32 `[k, 4]`. A box without any area left becomes four times `pad`.
 
     Args:
-        moved: of each of the two corners, the point in pixels, and the first and the last corner of the
+        moved: for each of the two corners, the point in pixels, and the first and the last corner of the
             image.
-        unit: what the format has for a pixel, float32 `[2]` or `[k, 2]`.
+        unit: the format's units per pixel, float32 `[2]` or `[k, 2]`.
     """
     low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
     left = tf.reduce_all(low < high, 1, keepdims=True)
@@ -377,7 +380,7 @@ def clipped_boxes(
 
 
 def stacked(sides: list[Tensor]) -> Tensor:
-    """The numbers of four lists, each `[k]` or ragged `[n, (k)]`, as boxes `[k, 4]` or `[n, (k), 4]`."""
+    """Four lists of numbers, each `[k]` or ragged `[n, (k)]`, stacked to boxes `[k, 4]` or `[n, (k), 4]`."""
     first, *others = sides
     message = "expected as many numbers under each key of a box"
     same = [tf.debugging.assert_equal(lengths_of(other), lengths_of(first), message) for other in others]

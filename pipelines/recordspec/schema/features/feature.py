@@ -1,4 +1,4 @@
-"""The base class of the kinds of features."""
+"""The base class of feature kinds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from recordspec.schema.dates import DateUnit
     from recordspec.schema.features.geometry import Coordinates, Pictures
 
-# Metadata of an option that changes how records are read, but not what is stored.
+# Metadata of an option that changes how records are read, but not the stored data.
 READING: dict[str, bool] = {"reading": True}
-# Metadata of an option that changes what is accepted or stored, but not how it is read.
+# Metadata of an option that changes the accepted or stored values, but not how they are read.
 WRITING: dict[str, bool] = {"writing": True}
-# Metadata of an option that came later: with its default, the fingerprint is that of a schema without it.
+# Metadata of an option added later: with its default, a schema keeps the fingerprint that it has without it.
 LATER: dict[str, bool] = {"later": True}
 
-# How lists of different lengths decode.
+# The decoded form of lists of different lengths.
 ListForm = Literal["ragged", "dense", "sparse"]
-# Rows that have invalid values, all for one reason, rising, int64 `[m]`; and the problem of one of them.
+# Rows with invalid values, all for one reason, ascending, int64 `[m]`; and the problem of a given row.
 Invalid = tuple[Ints, Callable[[int], Problem]]
 
 
@@ -43,8 +43,8 @@ class ValueType:
         item: a dtype for numbers; `text` for str or bytes; `class` for a class name, as str or bytes,
             or its index; `media` for a path, the bytes of a file, or an array; `pair` for a pair of indices
             and values; `any` for values that only the kind can convert.
-        shape: `()` for one item, else the sizes of the lists, where null is any size.
-        date: the unit in which a date or time is stored, of kinds that take them.
+        shape: `()` for one item, else the sizes of the lists; null stands for any size.
+        date: the unit in which dates and times are stored, for kinds that take them.
     """
 
     item: str = "any"
@@ -65,8 +65,9 @@ class Feature(abc.ABC):
     Attributes:
         name: the feature's name in Python.
         key: the stored name, if it differs.
-        missing: what a SequenceExample without the list of steps is: an `error`, or `empty`, as if it had no
-            steps. Of `var_len`, `ragged` and labels of any number, also what a row without a list is.
+        missing: how a SequenceExample without the list of steps is read: an `error`, or `empty`, as if it had
+            no steps. For `var_len`, `ragged` and labels of any number, also how a row without a list is
+            treated.
         description: a text for readers.
 
     Example:
@@ -75,13 +76,13 @@ class Feature(abc.ABC):
     """
 
     kind: ClassVar[str]
-    # Whether a value of a SequenceExample spans all the steps, not one.
+    # Whether a value of a SequenceExample spans all the steps instead of a single step.
     spans_steps: ClassVar[bool] = False
     # Whether each step of a SequenceExample may have a value.
     takes_steps: ClassVar[bool] = True
-    # Whether an option gives the value of a record without the key.
+    # Whether an option gives the value for a record without the key.
     takes_default: ClassVar[bool] = False
-    # Whether `encode` takes text, lists and dictionaries of Arrow; if not, they are lists of Python.
+    # Whether `encode` takes text, lists and dictionaries as Arrow arrays; if not, it gets Python lists.
     takes_arrow: ClassVar[bool] = False
 
     name: str
@@ -107,7 +108,7 @@ class Feature(abc.ABC):
 
     @property
     def value_type(self) -> ValueType:
-        """The type of a value for `encode`. Sources convert their cells to it, except for `any`.
+        """The type of a value for `encode`. Sources convert their cells to this type, except for `any`.
 
         Example:
             >>> schema.names["x"].value_type.item
@@ -127,7 +128,7 @@ class Feature(abc.ABC):
 
     @property
     def known_names(self) -> tuple[str, ...]:
-        """Those of them that data may have: not the one that stands for all other names.
+        """The class names that data may contain, without the name that stands for all unknown names.
 
         Example:
             >>> rs.KINDS["label"](name="a", names=("b", "c"), oov="index").known_names
@@ -137,7 +138,7 @@ class Feature(abc.ABC):
 
     @property
     def longest(self) -> int | None:
-        """The largest number of items of a value, where an option bounds it.
+        """The largest number of items of a value, if an option limits it.
 
         Example:
             >>> rs.KINDS["var_len"](name="a", dtype="int64", max_length=9).longest
@@ -147,7 +148,7 @@ class Feature(abc.ABC):
 
     @property
     def list_form(self) -> ListForm | None:
-        """How lists of different lengths decode, where an option says so.
+        """The decoded form of lists of different lengths, if an option sets it.
 
         Example:
             >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense").list_form
@@ -157,7 +158,7 @@ class Feature(abc.ABC):
 
     @property
     def has_lengths(self) -> bool:
-        """Whether a batch shows how long its values are: not if it is padded, and has no second tensor.
+        """Whether a batch has the lengths of its values: false if it is padded and has no second tensor.
 
         Example:
             >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense").has_lengths
@@ -186,7 +187,7 @@ class Feature(abc.ABC):
         return None
 
     def indicating(self, missing: bool) -> Feature:
-        """The same feature with the indicator of missing values, or without it, if it can have one.
+        """The feature with or without the indicator of missing values, if it can have one.
 
         Example:
             >>> feature = rs.KINDS["fixed_len"](name="a", dtype="int64", default=0)
@@ -209,8 +210,8 @@ class Feature(abc.ABC):
     def padding(self) -> dict[str, Any]:
         """The padding values of rows of different sizes in a dense tensor, by output.
 
-        None means zero or the empty string. By default, the option `pad` of a kind, if any, is the
-        padding of the output with the feature's name.
+        None means zero or the empty string. By default, the option `pad` of a kind, if any, is the padding of
+        the output named like the feature.
 
         Example:
             >>> schema.names["inside"].padding
@@ -220,7 +221,7 @@ class Feature(abc.ABC):
 
     @property
     def per_example(self) -> bool:
-        """Whether `decode` accepts one record at a time, as codecs do, instead of a batch.
+        """Whether `decode` takes one record at a time, as codecs do, instead of a batch.
 
         Example:
             >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).per_example
@@ -240,7 +241,7 @@ class Feature(abc.ABC):
 
     @property
     def pictures(self) -> Pictures | None:
-        """The feature itself if its values are images, in which others have coordinates.
+        """The feature itself if its values are images, to which coordinates of other features may refer.
 
         Example:
             >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).pictures is not None
@@ -259,18 +260,18 @@ class Feature(abc.ABC):
         return None
 
     def _mask_problems(self, image: Pictures) -> Iterator[Problem]:
-        """Yields the problems of a mask whose options do not agree with those of its image."""
+        """Yields the problems of a mask whose options contradict those of its image."""
         return iter(())
 
     def _moved_with(self, row: int, value: Any, image: Pictures, picture: Any) -> Any:
-        """The value of a mask in a row, turned as the image of the row is when it is encoded.
+        """A row's mask, turned in the same way as its image is turned at encoding.
 
         Raises BadValue if the mask and the image have different sizes.
         """
         return value
 
     def among(self, names: Container[str]) -> Feature:
-        """The same feature in a record that has only these features: it names no others.
+        """The feature for a record with only these features: references to other features are removed.
 
         Example:
             >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").among(["a"]).masked_image
@@ -289,7 +290,7 @@ class Feature(abc.ABC):
 
     @property
     def shortest(self) -> Feature:
-        """The same feature without options that only repeat their effective default.
+        """The feature without options that only repeat their effective default.
 
         Example:
             >>> rs.KINDS["text"](name="a", key="a").shortest.key is None
@@ -298,12 +299,12 @@ class Feature(abc.ABC):
         return replace(self, **self._spelled_out())
 
     def _spelled_out(self) -> dict[str, Any]:
-        """Options that repeat their effective default, and their shorter values."""
+        """Options that repeat their effective default, with the shorter value for each."""
         return {"key": None} if self.key == self.name else {}
 
     def stored_options(self) -> dict[str, Any]:
-        """The options that determine the stored bytes: all except those of reading, and later ones that have
-        their default.
+        """The options that determine the stored bytes: all except options of reading, and options added later
+        that have their default.
 
         Example:
             >>> schema.names["x"].stored_options()["dtype"]
@@ -319,7 +320,7 @@ class Feature(abc.ABC):
         return options | {"kind": self.kind, "key": self.stored}
 
     def read_options(self) -> dict[str, Any]:
-        """The stored options that matter to a reader: another JPEG quality, for example, does not.
+        """The stored options that matter to a reader. For example, the JPEG quality does not.
 
         Example:
             >>> "quality" in rs.KINDS["image"](name="a", shape=(8, 8, 3), encoding="jpeg").read_options()
@@ -338,7 +339,7 @@ class Feature(abc.ABC):
         return ()
 
     def resolved(self, folder: Location | None) -> Feature:
-        """Returns the feature with the contents of files that its options name, in the schema's folder.
+        """Returns the feature with the contents of the files that its options name, in the schema's folder.
 
         `Schema.load` calls it. Raises SpecError, with the option's name as the path.
 
@@ -359,11 +360,10 @@ class Feature(abc.ABC):
 
     @abc.abstractmethod
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
-        """Converts a batch of values to an array of Arrow for each of `columns()`; `to_arrow` makes it.
+        """Converts a batch of values to an Arrow array for each of `columns()`, which `to_arrow` creates.
 
         Args:
-            values: a list, or an array of NumPy `[n, ...]`; with `takes_arrow` also an array of Arrow, in
-                which nothing is null.
+            values: a list, or a NumPy array `[n, ...]`; with `takes_arrow` also an Arrow array without nulls.
 
         Raises BadValue, with the index of the first invalid value. None is never valid.
 
@@ -374,10 +374,11 @@ class Feature(abc.ABC):
         """
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
-        """Returns the int, float or bytes that `encode` would store; None if `encode` has to be called.
+        """Returns the int, float or bytes that `encode` would store, as a sequence; None if `encode` has to
+        be called.
 
-        A shortcut for kinds of one column, for common Python types that are stored unchanged.
-        NumPy takes ten times as long for a single value.
+        A shortcut for kinds with one column, and for common Python types that are stored unchanged: NumPy
+        takes ten times as long for a single value.
 
         Example:
             >>> schema.names["inside"].encode_one("yes")
@@ -386,10 +387,10 @@ class Feature(abc.ABC):
         return None
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
-        """Yields the invalid ones of stored values of the right type and number; by default none is.
+        """Yields the invalid values among stored values of the right type and number; by default none.
 
         Args:
-            array: the values of the first column of each row in Arrow, without nulls.
+            array: an Arrow array of each row's values of the first column, without nulls.
 
         Example:
             >>> import pyarrow
@@ -401,8 +402,8 @@ class Feature(abc.ABC):
 
     @property
     def restored_type(self) -> ValueType | None:
-        """The type of what `restored` returns, where that is not the list under the feature's key, or the one
-        value of it; None where it is.
+        """The type of the values of `restored`. None if `restored` returns the list under the feature's key,
+        or its single value.
 
         Example:
             >>> rs.KINDS["fixed_len"](name="a", dtype="int64", shape=(2, 2)).restored_type.shape
@@ -416,15 +417,16 @@ class Feature(abc.ABC):
         return ValueType(self.columns()[0].storage, type_.shape)
 
     def restored(self, stored: Mapping[str, Any]) -> Any:
-        """The value of a stored record, as a row gives it: `encode` makes the same record of it.
+        """The value of a stored record, in the form that a row gives it: `encode` converts it to the same
+        record.
 
-        By default, nested lists of the shape of `value_type`; for `any` value, what is stored.
+        By default, nested lists of the shape of `value_type`; for the item `any`, the stored values.
 
         Args:
-            stored: the lists of a record, by key; None, or no key, where it has none.
+            stored: the lists of a record, by key; None, or no key, for a missing list.
 
-        Returns None for a missing value. Raises ValueError, TypeError, IndexError or zlib.error for
-        what this feature does not store.
+        Returns None for a missing value. Raises ValueError, TypeError, IndexError or zlib.error for data that
+        this feature does not store.
 
         Example:
             >>> rs.KINDS["fixed_len"](name="a", dtype="int64", shape=(2, 2)).restored({"a": [1, 2, 3, 4]})
@@ -451,17 +453,17 @@ class Feature(abc.ABC):
         return columns[self.stored]
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
-        """Converts the stored columns, by key, to the values of a batch as NumPy's, without TensorFlow.
+        """Converts the stored columns, by key, to the NumPy values of a batch, without TensorFlow.
 
-        They are those of `decode`: an array `[n, ...]`; a RaggedArray or a SparseArray where rows differ; or
-        a dict of these, by name, of a feature with several tensors. By default, the first column as
-        `tf.io` parses it.
+        The values equal those of `decode`: an array `[n, ...]`; a RaggedArray or a SparseArray if rows differ
+        in size; or for a feature with several tensors, a dict of values by name. By default, the value is the
+        first column as `tf.io` parses it.
 
         Args:
-            columns: an array of Arrow for each of `columns()`, in which a row without the key is null.
+            columns: an Arrow array for each of `columns()`; a row without the key is null.
 
-        Raises BadValue, with the index of the first row that does not decode; SpecError if the kind has a
-        `decode` of its own, and none for NumPy.
+        Raises BadValue, with the index of the first row that does not decode; SpecError if the kind overrides
+        `decode`, but not `decode_numpy`.
 
         Example:
             >>> import pyarrow
@@ -473,7 +475,7 @@ class Feature(abc.ABC):
         return parsed(self.columns()[0], columns)
 
     def _needs_tensorflow(self, method: str, wanted: str) -> SpecError:
-        """The error for a kind that has a method for TensorFlow, and not the one for NumPy."""
+        """The error for a kind that implements a method for TensorFlow, but not its counterpart for NumPy."""
         hint = f"it has `{method}`, which needs TensorFlow: `rs.read` reads it"
         return SpecError(
             Problem(path=(self.name,), expected=f"a kind with `{wanted}`", got=self.kind, hint=hint)
@@ -483,8 +485,8 @@ class Feature(abc.ABC):
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         """The type of one decoded value, without the batch dimension.
 
-        A RaggedTensorSpec means that a batch of values of different sizes is ragged; a TensorSpec
-        with an unknown dimension, that it is padded.
+        A RaggedTensorSpec means that a batch of values of different sizes is ragged. A TensorSpec with an
+        unknown dimension means that the batch is padded.
 
         Example:
             >>> schema.names["x"].spec()
@@ -503,6 +505,6 @@ class Feature(abc.ABC):
 
 
 def as_taken(feature: Feature, values: Any) -> Any:
-    """Values as `encode` of a feature takes them: numbers of Arrow are NumPy's."""
+    """Values in the form that `encode` of a feature takes; Arrow numbers become NumPy arrays."""
     as_they_are = not is_arrow(values) or (feature.takes_arrow and not is_number(values))
     return values if as_they_are else unpacked(values)

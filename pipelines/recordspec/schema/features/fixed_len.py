@@ -36,17 +36,17 @@ from recordspec.wire.columns import Column, Fixed
 class FixedLen(WithDefault, Feature):
     """Exactly `shape` values in every record.
 
-    Given as a number or string, or nested lists or an array of `shape`. Decodes to a dense tensor
-    `[*shape]`, and with `with_missing` to a second one, bool `[]`.
+    Given as a number or string, or nested lists or an array of `shape`. Decodes to a dense tensor `[*shape]`,
+    and with `with_missing` also to a second tensor, bool `[]`.
 
     Attributes:
         dtype: float32, int64 or string.
         shape: a scalar by default.
-        default: the value of a record without the key; it has the full shape.
+        default: the value for a record without the key, in the full shape.
         date: the unit in which dates and times are stored, as int64, since 1970-01-01 in UTC: days, seconds,
             milliseconds, microseconds or nanoseconds. Nothing is rounded.
         with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
-            values from data. `fit.encode` then leaves them out of its statistics.
+            values from data. `fit.encode` then excludes them from its statistics.
     """
 
     kind: ClassVar[str] = "fixed_len"
@@ -110,5 +110,5 @@ class FixedLen(WithDefault, Feature):
 
     def sample(self, rng: np.random.Generator) -> Any:
         drawn = sample_of(rng, self.dtype, static(self.shape))
-        # dates of Arrow, whose days are int32, are within 5.8 million years
+        # Arrow dates, whose days are int32, lie within 5.8 million years
         return drawn >> 32 if self.date == "days" else drawn

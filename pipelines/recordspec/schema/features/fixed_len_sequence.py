@@ -44,9 +44,9 @@ class FixedLenSequence(WithLength, Feature):
         dtype: float32, int64 or string.
         shape: the shape of a step; a scalar by default.
         pad: the padding value; zero or the empty string by default.
-        max_length: the largest number of steps; more are an error at write. Every value is padded to it, so
-            that the shape is static.
-        with_length: whether the number of steps is decoded too.
+        max_length: the largest number of steps; more steps are an error at write. Every value is padded to
+            this length, so that the shape is static.
+        with_length: whether the number of steps is decoded as well.
     """
 
     kind: ClassVar[str] = "fixed_len_sequence"

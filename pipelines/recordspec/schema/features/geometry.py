@@ -1,5 +1,6 @@
-"""The geometry of images: how they are turned when they are written and resized when they are read, and how
-coordinates in them follow."""
+"""The geometry of images: how they are turned at write and resized at read, and how coordinates in them
+follow.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Aspect = Literal["stretch", "crop", "pad"]
 
 @dataclass(frozen=True, kw_only=True)
 class Resize:
-    """How images are resized when they are read, with `tf.image.resize`.
+    """How images are resized at read, with `tf.image.resize`.
 
     Attributes:
         size: height and width in pixels.
@@ -31,11 +32,11 @@ class Resize:
         aspect: how an image of another aspect ratio is resized: `stretch` changes its aspect ratio, `crop`
             keeps its centre, and `pad` pads it on both sides with the image's `pad`.
         antialias: whether an anti-aliasing filter is used when an image is made smaller.
-        scaled_decoding: whether the decoder makes a JPEG image smaller, by 2, 4 or 8, as far as no side
-            becomes smaller than in the resized image. It takes less time, and gives other pixels where an
-            image has fine detail, since it averages those that are left out: of photographs of 500x375
-            pixels, made 160, 96 and 64 wide and high, the mean difference was 2 to 4 of 255 with
-            `antialias`, and 5 to 9 without.
+        scaled_decoding: whether the decoder makes a JPEG image smaller, by 2, 4 or 8, as long as no side
+            becomes smaller than in the resized image. It takes less time, and gives different pixels where an
+            image has fine detail, since it averages pixels instead of leaving some out. For photographs of
+            500x375 pixels, resized to 160, 96 and 64 pixels wide and high, the mean difference was 2 to 4 of
+            255 with `antialias`, and 5 to 9 without.
     """
 
     size: tuple[int, ...]
@@ -45,27 +46,27 @@ class Resize:
     scaled_decoding: bool = False
 
     def option_problems(self) -> Iterator[Problem]:
-        """Yields the problem of a size."""
+        """Yields the problem of an invalid size."""
         if len(self.size) != 2 or min(self.size) < 1:
             yield problem("resize", "[height, width] of at least 1", str(list(self.size)))
 
     def points(self, points: Tensor, sides: Tensor) -> Tensor:
-        """The same points in resized images. Those in a part that `crop` removes lie outside of the image.
+        """Converts points to resized images. Points in a part that `crop` removes lie outside of the image.
 
         Args:
             points: (x, y) in pixels, float32 `[..., 2]`.
-            sides: height and width of the images before, int32 `[..., 2]`, of a shape that broadcasts.
+            sides: height and width of the images before, int32 `[..., 2]`, in a shape that broadcasts.
         """
         return resized_points(points, sides, self.size, self.aspect)[0]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """How an image is turned when it is written.
+    """How an image is turned at write.
 
     Attributes:
-        orientation: its EXIF orientation, 2 to 8 (CIPA DC-008, 4.6.5).
-        height, width: of the image that is turned, in pixels.
+        orientation: the EXIF orientation, 2 to 8 (CIPA DC-008, 4.6.5).
+        height, width: the size of the image before it is turned, in pixels.
     """
 
     orientation: int
@@ -73,7 +74,7 @@ class Turn:
     width: int
 
     def points(self, points: Array) -> Array:
-        """The same points, (x, y) in pixels, `[..., 2]`, in the turned image."""
+        """Converts points, (x, y) in pixels, `[..., 2]`, to the turned image."""
         x, y = points[..., 0], points[..., 1]
         if self.orientation in (2, 3, 7, 8):
             x = self.width - x
@@ -82,7 +83,7 @@ class Turn:
         return np.stack([y, x] if self.orientation >= 5 else [x, y], axis=-1)
 
     def pixels(self, pixels: Array) -> Array:
-        """The same pixels `[h, w, ...]` in the turned image."""
+        """Turns pixels `[h, w, ...]`."""
         if self.orientation in (2, 3, 7, 8):
             pixels = pixels[:, ::-1]
         if self.orientation in (3, 4, 6, 7):
@@ -97,12 +98,12 @@ class Turn:
 
 @dataclass(frozen=True)
 class ImageTransform:
-    """How images are cropped, resized to the size that they had, and flipped, when they are augmented.
+    """How images are cropped, resized to their original size, and flipped by augmentation.
 
     Attributes:
-        scale, offset: a point (x, y) in pixels is at `point * scale + offset` after; float32 `[2]`, or
-            `[n, 2]` of a batch. The scale is negative if the image is flipped.
-        size: width and height of the image, float32, of the same shape.
+        scale, offset: a point (x, y) in pixels moves to `point * scale + offset`; float32 `[2]`, or `[n, 2]`
+            for a batch. The scale is negative if the image is flipped.
+        size: width and height of the image, float32, in the same shape.
     """
 
     scale: Tensor
@@ -111,20 +112,20 @@ class ImageTransform:
 
     @property
     def is_batch(self) -> bool:
-        """Whether it is that of a batch of images."""
+        """Whether this is the transform of a batch of images."""
         return bool(self.scale.shape.rank > 1)
 
     def of_items(self, rows: Tensor) -> ImageTransform:
-        """The transform of each item of lists, of which `rows` are the rows, int64 `[m]`."""
+        """The transform for each item of lists; `rows` are the rows of the items, int64 `[m]`."""
         if not self.is_batch:
             return self
         return ImageTransform(*(tf.gather(one, rows) for one in (self.scale, self.offset, self.size)))
 
     def points(self, points: Tensor) -> Tensor:
-        """The same points in the images after. Those in a part that is cropped lie outside of the image.
+        """Converts points to the transformed images. Points in a cropped part lie outside of the image.
 
         Args:
-            points: (x, y) in pixels, float32 `[..., 2]`, of a batch `[n, ..., 2]`.
+            points: (x, y) in pixels, float32 `[..., 2]`, for a batch `[n, ..., 2]`.
         """
         scale, offset = self.scale, self.offset
         for _ in range(points.shape.rank - 2 if self.is_batch else 0):
@@ -134,7 +135,7 @@ class ImageTransform:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures(Feature):
-    """The base of kinds of images."""
+    """The base class of image kinds."""
 
     @property
     def pictures(self) -> Pictures:
@@ -147,40 +148,42 @@ class Pictures(Feature):
 
     @property
     def is_turned(self) -> bool:
-        """Whether `encode` turns images that have an EXIF orientation."""
+        """Whether `encode` turns images with an EXIF orientation."""
         return False
 
     @property
     def not_turned(self) -> Pictures:
-        """The same feature, whose `encode` turns no image."""
+        """The feature with an `encode` that turns no image."""
         return self
 
     def turn_of(self, value: Any) -> Turn | None:
-        """How `encode` turns the image of a row; None if it does not, or refuses it."""
+        """How `encode` turns the image of a row; None if it does not turn it, or refuses it."""
         return None
 
     def sides_given(self, value: Any) -> tuple[int, int] | None:
-        """The height and width of the image of a row before it is turned; None if they are not known."""
+        """The height and width of a row's image before it is turned; None if unknown."""
         return None
 
     @abc.abstractmethod
     def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """What `decode` returns, and the height and width before images are resized, int32 `[2]` or `[n, 2]`.
+        """The result of `decode`, and the height and width before images are resized, int32 `[2]` or
+        `[n, 2]`.
 
-        It is called if there is a `resizing`, and like `decode` for one record at a time if `per_example`.
+        Called if there is a `resizing`. Like `decode`, takes one record at a time if `per_example`.
         """
 
     def decode_numpy_with_sides(self, columns: Mapping[str, ArrowArray]) -> tuple[Any, Ints]:
-        """The same in NumPy: what `decode_numpy` returns, and the sides, int64 `[n, 2]`."""
+        """`decode_with_sides` in NumPy: the result of `decode_numpy`, and the sides, int64 `[n, 2]`."""
         raise self._needs_tensorflow("decode_with_sides", "decode_numpy_with_sides")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coordinates(Feature):
-    """The base of kinds of coordinates in an image. They follow it when it is turned, resized or augmented.
+    """The base class of kinds for coordinates in an image. They follow the image if it is turned, resized or
+    augmented.
 
     Attributes:
-        image: the image or video that the coordinates are in; by default the only one of the record.
+        image: the image or video of the coordinates; by default the only one of the record.
     """
 
     image: str | None = field(default=None, metadata=READING)
@@ -190,67 +193,70 @@ class Coordinates(Feature):
         return self
 
     def among(self, names: Container[str]) -> Coordinates:
-        """The same feature in a record that has only these features: it names no others."""
+        """The feature for a record with only these features: references to other features are removed."""
         return self if self.image is None or self.image in names else replace(self, image=None)
 
     def of_corners(self, corners: Array, width: float, height: float) -> Array:
-        """Boxes as values of this kind, float32 `[m, 4]`; by default (left, top, width, height) in pixels.
+        """Converts boxes to values of this kind, float32 `[m, 4]`; by default (left, top, width, height) in
+        pixels.
 
         Args:
             corners: (left, top, right, bottom) in pixels, float64 `[m, 4]`.
-            width, height: of the image, in pixels.
+            width, height: the size of the image, in pixels.
         """
         sides = corners[:, 2:] - corners[:, :2]
         return np.concatenate([corners[:, :2], sides], axis=1).astype(np.float32)
 
     @property
     def dropped_with(self) -> tuple[str, ...] | None:
-        """The features that lose the same items as this one when its image is resized; None if none is."""
+        """The features that lose the same items as this one if its image is resized; None if items are
+        never lost.
+        """
         return None
 
     def kept(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
-        """Which items of the value stay when its image is resized, bool `[k]` or ragged `[n, (k)]`.
+        """A mask of the items that stay if the image is resized, bool `[k]` or ragged `[n, (k)]`.
 
-        It is called, with the arguments of `resized`, unless `dropped_with` is None.
+        Called with the arguments of `resized`, unless `dropped_with` is None.
         """
         raise NotImplementedError
 
     @abc.abstractmethod
     def turned(self, value: Any, turn: Turn) -> Any:
-        """The value of a row, as it is in the turned image. Raises BadValue if it is invalid."""
+        """Converts a row's value to the turned image. Raises BadValue if the value is invalid."""
 
     @abc.abstractmethod
     def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
-        """Decoded values, as they are in the resized images, in a graph.
+        """Converts decoded values to the resized images, in a graph.
 
         Args:
-            value: what `decode` returns, of one record or of a batch.
+            value: the result of `decode`, of one record or of a batch.
             sides: height and width of the images before, int32 `[2]` or `[n, 2]`.
         """
 
     def resized_numpy(self, value: Any, sides: Ints, resize: Resize) -> tuple[Any, Mask | None]:
-        """The same in NumPy: what `resized` and `kept` return.
+        """`resized` and `kept` in NumPy.
 
         Args:
-            value: what `decode_numpy` returns.
-            sides: height and width of the image of each row, int64 `[n, 2]`.
+            value: the result of `decode_numpy`.
+            sides: height and width of each row's image before, int64 `[n, 2]`.
 
         Returns:
-            The value, and which of its items stay, bool `[m]`; None if all do.
+            The value, and a mask of the items that stay, bool `[m]`; None if all stay.
         """
         raise self._needs_tensorflow("resized", "resized_numpy")
 
     def augmented(self, value: Tensor, transform: ImageTransform) -> tuple[Tensor, Tensor | None]:
-        """Decoded values, as they are in augmented images, in a graph. Without it, `augment` refuses to flip
-        or crop the image.
+        """Converts decoded values to augmented images, in a graph. For a kind without this method, `augment`
+        refuses to flip or crop the image.
 
         Args:
-            value: what `decode` returns, of one record or of a batch.
-            transform: of the image, or of those of a batch.
+            value: the result of `decode`, of one record or of a batch.
+            transform: the transform of the image, or of a batch of images.
 
         Returns:
-            The value, and which of its items stay, bool `[k]` or ragged `[n, (k)]`: `dropped_with` lose the
-            others, too. None if all do.
+            The value, and a mask of the items that stay, bool `[k]` or ragged `[n, (k)]`: features of
+            `dropped_with` lose the same items. None if all stay.
         """
         raise NotImplementedError
 
@@ -264,11 +270,12 @@ def sides_of(pixels: Tensor, data: Tensor) -> Tensor:
 
 
 def sides_by_step(sides: Tensor, steps: Tensor) -> Tensor:
-    """The height and width of the image of each step of a batch, int32 `[m, 2]`.
+    """The height and width of the image at each step of a batch, int32 `[m, 2]`.
 
     Args:
-        sides: of the images of the records, int32 `[n, 2]`, or of the steps, ragged `[n, (steps), 2]`.
-        steps: values in these images, ragged `[n, (steps), ...]`.
+        sides: the sides of the records' images, int32 `[n, 2]`, or of the steps' images, ragged
+            `[n, (steps), 2]`.
+        steps: values in the images, ragged `[n, (steps), ...]`.
     """
     if not isinstance(sides, tf.RaggedTensor):
         return tf.gather(sides, steps.value_rowids())
@@ -283,7 +290,7 @@ def resized(pixels: Tensor, resize: Resize, pad: int | None) -> Tensor:
 
     Args:
         pixels: `[h, w, c]` or `[n, h, w, c]`.
-        pad: that of the image.
+        pad: the padding value of the image.
     """
     start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], resize.size, resize.aspect)
     if resize.aspect == "crop":
@@ -292,7 +299,7 @@ def resized(pixels: Tensor, resize: Resize, pad: int | None) -> Tensor:
 
 
 def _placed(pixels: Tensor, before: Tensor, inner: Tensor, resize: Resize, pad: int | None) -> Tensor:
-    """Resizes the part of images that is kept, to `inner`, and puts it at `before` in the resized images."""
+    """Resizes the kept part of images to `inner`, and places it at `before` in the resized images."""
     dtype, channels = pixels.dtype, pixels.shape[-1]
     pixels = tf.image.resize(pixels, inner, resize.method, antialias=resize.antialias)
     if pixels.dtype != dtype:
@@ -307,11 +314,12 @@ def _placed(pixels: Tensor, before: Tensor, inner: Tensor, resize: Resize, pad: 
 def resized_jpeg(
     data: Tensor, shape: tuple[int | None, ...], resize: Resize, pad: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Decodes a JPEG file, string `[]`, of which `shape` is expected, and resizes it, as `resized` does.
+    """Decodes a JPEG file, string `[]`, of the expected `shape`, and resizes it like `resized`.
 
-    Only the part that is kept is decoded, by the decoder's own downscaling if `scaled_decoding`. A file of
-    another type, which TensorFlow's decoder takes, too (ImageNet has a PNG), is decoded as a whole; so is one
-    that does not end as a JPEG, since the decoder of a part does not notice that data below it are missing.
+    Only the kept part is decoded, with the decoder's downscaling if `scaled_decoding`. Two kinds of files are
+    decoded as a whole: a file of another type that TensorFlow's decoder accepts (ImageNet has a PNG); and a
+    file that does not end like a JPEG, since the decoder of a part does not notice if data below it is
+    missing.
 
     Returns:
         The pixels `[*size, c]`, and the height and width before, int32 `[2]`.
@@ -334,7 +342,7 @@ def resized_jpeg(
 def _jpeg_part(
     data: Tensor, shape: tuple[int | None, ...], resize: Resize
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Decodes the part of a JPEG file that is kept.
+    """Decodes the kept part of a JPEG file.
 
     Returns:
         The pixels `[h, w, c]`, made smaller by the decoder if `scaled_decoding`; the start and the sides of
@@ -349,8 +357,9 @@ def _jpeg_part(
     def decoded(ratio: int) -> Tensor:
         if resize.aspect != "crop":
             return tf.io.decode_jpeg(data, shape[2], ratio)
-        # The decoder interpolates the colours of the first and the last column without those beside them: one
-        # more on each side is decoded, and left out. So the pixels are those of the whole image.
+        # The decoder interpolates the colours of the first and the last column without their outer
+        # neighbours. One more column on each side is decoded and cut off, so that the pixels equal those of
+        # the whole image.
         first, stop, width = start // ratio, -(-(start + part) // ratio), -(-sides[1] // ratio)
         left, right = tf.maximum(first[1] - 1, 0), tf.minimum(stop[1] + 1, width)
         window = tf.stack([first[0], left, stop[0] - first[0], right - left])
@@ -374,12 +383,12 @@ def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Te
 
     Returns:
         The start and the sides of the part, the start and the sides of its place, each int32 `[..., 2]`,
-        height first; the last are `[2]` where they are those of all images.
+        height first. The last two are `[2]` if they are the same for all images.
     """
     part, wanted = sides, tf.constant(size)
     inner = wanted
     if aspect == "crop":
-        # the largest part of the wanted ratio, in the middle
+        # the largest centred part with the wanted aspect ratio
         part = tf.minimum(sides, tf.maximum(1, sides[..., ::-1] * wanted // wanted[::-1]))
     if aspect == "pad":
         scale = tf.reduce_min(wanted / sides, -1, keepdims=True)
@@ -391,9 +400,9 @@ def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Te
 def resized_points(
     points: Tensor, sides: Tensor, size: tuple[int, ...], aspect: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Points of images, (x, y) in pixels, float32 `[..., 2]`, as points of the resized images of `size`.
+    """Converts points of images, (x, y) in pixels, float32 `[..., 2]`, to the resized images of `size`.
 
-    Also the first and the last corner of the part of the resized image that is not padding.
+    Also returns the first and the last corner of the part of the resized image that is not padding.
     """
     window = resize_window(sides, size, aspect)
     start, part, before, inner = (tf.cast(one[..., ::-1], tf.float32) for one in window)

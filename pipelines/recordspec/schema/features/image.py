@@ -23,9 +23,9 @@ from recordspec.schema.values import Array, BadValue
 from recordspec.wire.arrays import ArrowArray, Ints, bytes_in, flat_of, to_arrow
 from recordspec.wire.columns import Column, Fixed
 
-# Channels that the codecs of TensorFlow and of Pillow both support.
+# Channels supported by the codecs of both TensorFlow and Pillow.
 _CHANNELS = {"png": (1, 3, 4), "jpeg": (1, 3), "webp": (3, 4), "bmp": (1, 3), "gif": (3,)}
-_DEEP = ("png", "raw")  # can hold 16 bits a channel
+_DEEP = ("png", "raw")  # encodings that can hold 16 bits per channel
 _LOSSY = ("jpeg", "webp")
 
 
@@ -33,9 +33,9 @@ _LOSSY = ("jpeg", "webp")
 class Image(Pictures):
     """An image.
 
-    Given as a path, as the bytes of a file, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`,
-    or as a PIL image. A file in the encoding is stored unchanged, others are encoded again, and with
-    `encoding: raw` decoded. Bytes are always those of a file: pixels without a header are given as an array.
+    Given as a path, as the bytes of a file, as an array `[h, w, c]` (or `[h, w]` for one channel) of `dtype`,
+    or as a PIL image. A file in the encoding is stored unchanged; any other file is encoded again, or decoded
+    with `encoding: raw`. Bytes are always the bytes of a file: pixels without a header are given as an array.
     Decodes to a dense tensor `[h, w, c]`; if height or width is null, and without `resize`, a batch is a
     RaggedTensor `[n, (h), (w), c]`.
 
@@ -45,21 +45,22 @@ class Image(Pictures):
         dtype: uint8; uint16 for png and raw.
         quality: the quality of images encoded as JPEG or WebP, 1 to 100. By default 95 for JPEG, lossless for
             WebP.
-        convert: whether images of other modes are converted at write to the channels and the dtype: grey ones
-            and colours, palettes (to their colours), alpha channels, CMYK, 16 bits (by their upper 8). By
-            default they are errors, as are files whose names have the suffix of another format.
-        background: the value, from 0 to that of white, on which `convert` draws transparent pixels where the
-            shape has no alpha channel; by default such images are errors.
+        convert: whether images of other modes are converted at write to the channels and the dtype: grey and
+            colour images, palettes (to their colours), alpha channels, CMYK, and 16 bits (by their upper 8).
+            By default such an image is an error, as is a file with the suffix of another format.
+        background: the value, from 0 to white, on which `convert` draws transparent pixels if the shape has
+            no alpha channel; by default transparent images are errors.
         orientation: how an EXIF orientation is handled: `keep` stores the image unchanged (TensorFlow's
-            decoders ignore the orientation), `upright` rotates it, with the boxes in it, `error` raises an
-            error.
+            decoders ignore the orientation), `upright` turns the image together with its boxes, and `error`
+            raises an error.
         pad: the padding value of images of different sizes if `fit` makes a batch dense, and of steps; 0 by
             default.
-        resize: the height and width to which images are resized when they are read, or a mapping
-            such as `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
-        mask_of: the image whose pixels this mask classifies. A mask has one channel: the indices of a file
-            with a palette are stored, and 0 and 1 of a file with one bit. It is turned, resized to the
-            nearest pixel, and augmented with its image; `pad` is the class of what `aspect: pad` adds.
+        resize: the height and width to which images are resized at read, or a mapping such as
+            `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
+        mask_of: the image whose pixels this mask classifies. A mask has one channel. It stores the indices of
+            a file with a palette, and 0 and 1 for a file with one bit. It is turned, resized (with the
+            nearest pixel) and augmented together with its image; `pad` is the class of pixels added by
+            `aspect: pad`.
     """
 
     kind: ClassVar[str] = "image"
@@ -233,7 +234,7 @@ class Image(Pictures):
         return self.pixels(columns[self.stored])
 
     def pixels(self, data: Tensor) -> Tensor:
-        """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones also string `[n]`."""
+        """Decodes stored bytes, string `[]`, to pixels `[h, w, c]`; raw bytes may also be string `[n]`."""
         return self._pixels_with_sides(data)[0]
 
     def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -249,7 +250,7 @@ class Image(Pictures):
 
     @property
     def decoded_shape(self) -> tuple[int | None, ...]:
-        """Height, width and channels of what is decoded."""
+        """The height, width and channels of decoded images."""
         return self.shape if self.resizing is None else (*self.resizing.size, self.channels)
 
     def _stored_pixels(self, data: Tensor) -> Tensor:
@@ -260,7 +261,7 @@ class Image(Pictures):
         elif self.encoding == "webp":
             pixels = decode_webp(data, self.channels)
         elif self.encoding == "bmp":
-            pixels = tf.io.decode_bmp(data)  # it does not accept `channels=1`
+            pixels = tf.io.decode_bmp(data)  # the op does not accept `channels=1`
         elif self.encoding == "gif":
             pixels = tf.io.decode_gif(data)[0]
         else:
@@ -277,7 +278,9 @@ class Image(Pictures):
         return resizing.stacked(images, len(stored), self.decoded_shape, self.dtype), sides
 
     def _read(self, stored: Sequence[bytes], sides: Ints) -> Iterator[Array]:
-        """The images one after the other: with the pixels of all in memory the processor's cache is lost."""
+        """Decodes the images one after another, since the pixels of all would not fit into the
+        processor's cache.
+        """
         for row, (pixels, size) in enumerate(self._images(stored)):
             sides[row] = size
             if self.resizing is not None:
@@ -285,8 +288,9 @@ class Image(Pictures):
             yield pixels
 
     def _images(self, stored: Sequence[bytes]) -> Iterator[tuple[Array, tuple[int, ...]]]:
-        """The pixels of stored images as they are before they are resized, each `[h, w, c]`, and their height
-        and width. Raises BadValue for one that does not decode, or has another shape."""
+        """The pixels of stored images before they are resized, each `[h, w, c]`, with their height and
+        width. Raises BadValue for an image that does not decode, or has another shape.
+        """
         for row, data in enumerate(stored):
             if self.encoding == "raw":
                 size = math.prod(static(self.shape)) * np.dtype(self.dtype).itemsize

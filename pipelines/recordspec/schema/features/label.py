@@ -1,4 +1,4 @@
-"""`label`: one of a few names, stored as its index or by name."""
+"""`label`: a class out of a list of names, stored as its index or by name."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ from recordspec.wire.columns import Column, Fixed, Layout, Ragged
 
 _MOST_NAMES_SHOWN = 10
 _DIGITS = re.compile("[0-9]+")
-# The class name of the index of all unknown names.
+# The class name for the index of all unknown names.
 OOV_NAME = "<oov>"
 _HASHES = 2**63 - 1
 _UNKNOWN = -1
 _PLACEHOLDER = "<the unknown name>"
 _OOV_HINT = "`oov: index` gives all others one index"
-# In bytes. A vocabulary file is read into memory.
+# The largest vocabulary file, in bytes: it is read into memory.
 _LONGEST_VOCABULARY = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Label(Feature):
-    """A class, or several. The names are in the spec, and are copied to the manifest.
+    """A class, or several classes. The names are in the spec, and are copied to the manifest.
 
-    Given as a name or as an index, 0 to `len(names) - 1`; or as a list of these. Where names consist of
-    digits, a whole number is taken only if it is the name and the index of one class: with the names `"1"`
-    and `"2"`, the number 1 is refused, and the text `"1"` is the name. Decodes to the index, int64
-    `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
+    Given as a name or as an index, 0 to `len(names) - 1`; or as a list of names or indices. If names consist
+    of digits, a whole number is accepted only if it is both the name and the index of one class: with the
+    names `"1"` and `"2"`, the number 1 is refused, and the text `"1"` is the name. Decodes to the index,
+    int64 `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
 
     Attributes:
         names: the class names, in the order of their indices.
-        vocabulary: in place of `names`, a file of names, one per line, in the schema's folder. The names are
+        vocabulary: instead of `names`, a file of names, one per line, in the schema's folder. The names are
             read when the schema is loaded, and are then part of it.
         shape: one label by default; `[null]` for any number of labels, `[k]` for k labels.
         oov: how an unknown name is handled: `error`, or `index`, which maps all unknown names to the index
@@ -112,14 +112,14 @@ class Label(Feature):
 
     @cached_property
     def takes_indices(self) -> bool:
-        """Whether a whole number can only be an index: each name of digits is its own index."""
+        """Whether a whole number can only be an index, since each name of digits is its own index."""
         return all(
             name == str(place) for place, name in enumerate(self.names) if _DIGITS.fullmatch(name) is not None
         )
 
     @property
     def classes(self) -> int:
-        """The number of indices: one for each name, and with `oov: index` one more."""
+        """The number of indices: one for each name, and one more with `oov: index`."""
         return len(self.names) + (self.oov == "index")
 
     @property
@@ -140,10 +140,10 @@ class Label(Feature):
         return replace(self, names=_read_vocabulary(self.vocabulary, folder), vocabulary=None)
 
     def names_of(self, indices: Tensor) -> Tensor:
-        """The class names of indices of any shape, as strings, in a graph or eagerly.
+        """Converts indices of any shape to class names, as strings, in a graph or eagerly.
 
-        A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index that no
-        name has.
+        A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index without a
+        name.
         """
         known = self.class_names
         if isinstance(indices, tf.RaggedTensor):
@@ -165,7 +165,7 @@ class Label(Feature):
         return ValueType("class", self.shape)
 
     def stored_options(self) -> dict[str, Any]:
-        """An index is what is stored unless the encoding says otherwise."""
+        """The stored options; the default `encoding: index` is left out."""
         options = super().stored_options()
         return options if self._by_name else {key: one for key, one in options.items() if key != "encoding"}
 
@@ -193,12 +193,12 @@ class Label(Feature):
         return (to_arrow(self._stored(flat), counts, len(values)),)
 
     def _stored(self, indices: Ints) -> Any:
-        """The stored form of indices."""
+        """Converts indices to the stored form."""
         return take(self._arrow_names, indices) if self._by_name else indices
 
     @cached_property
     def _arrow_names(self) -> ArrowArray:
-        """The names in Arrow; that of unknown ones is the last."""
+        """The names in Arrow; the last one stands for unknown names."""
         return strings_array([name.encode() for name in self.class_names])
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
@@ -256,12 +256,12 @@ class Label(Feature):
         return indices
 
     def _in_dictionary(self, values: ArrowArray) -> Ints:
-        """The index of each value of a dictionary's, of which every entry is looked up once."""
+        """The index of each value of a dictionary array. Each entry of the dictionary is looked up once."""
         entries, places = values.dictionary, to_numpy(values.indices)
         if is_number(entries):
             return self._indices(to_numpy(entries)[places])
         positions = self._in_arrow(entries)
-        # an entry that no row has is no error
+        # an unknown entry that no row uses is not an error
         unknown = np.flatnonzero(positions[places] == _UNKNOWN)
         used, firsts = np.unique(places[unknown], return_index=True)
         for row, entry in sorted(zip(unknown[firsts].tolist(), used.tolist(), strict=True)):
@@ -270,7 +270,7 @@ class Label(Feature):
         return indices
 
     def _in_arrow(self, names: ArrowArray) -> Ints:
-        """The index of each name, -1 for one that is unknown; in a hundredth of the time of a loop."""
+        """The index of each name, -1 for an unknown name; takes a hundredth of the time of a loop."""
         known = self._arrow_names.slice(0, len(self.names))
         indices = arrow().compute.index_in(to_binary(names), value_set=known)
         return np.where(present_in(indices), to_numpy(indices), _UNKNOWN).astype(np.int64)
@@ -298,7 +298,7 @@ class Label(Feature):
         raise BadValue(row, self._expected(), describe(value))
 
     def _same_class(self, row: int, number: int) -> int:
-        """The class of which a number is the name and the index. Raises BadValue if there is none."""
+        """The class for which a number is both the name and the index. Raises BadValue if there is none."""
         named, indexed = self._places.get(str(number)), self.names[number : number + 1] if number >= 0 else ()
         if named == number:
             return number
@@ -321,7 +321,9 @@ class Label(Feature):
         return ragged(array) if self._varies else dense(array, static(self.shape))[0]
 
     def _stored_names(self, names: ArrowArray, counts: Ints) -> Ints:
-        """The indices of stored names, of which each row has so many. Raises BadValue for an unknown one."""
+        """The indices of stored names; `counts` has the number of names per row. Raises BadValue for an
+        unknown name.
+        """
         indices = self._in_arrow(names)
         unknown = np.flatnonzero(indices == _UNKNOWN)
         if len(unknown) and self.oov == "error":
@@ -342,7 +344,7 @@ class Label(Feature):
 
 
 def _integers(values: Sequence[Any]) -> Any:
-    """The values as int64 `[n]`, if all are ints; unchanged if not, or if one is too large."""
+    """The values as int64 `[n]` if all are ints; unchanged if not, or if a value is too large."""
     if set(map(type, values)) == {int}:
         with suppress(OverflowError):
             return np.fromiter(values, np.int64, len(values))
@@ -350,15 +352,15 @@ def _integers(values: Sequence[Any]) -> Any:
 
 
 def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | None) -> Tensor:
-    """The indices of names, strings of any shape or ragged, int64, in a graph or eagerly.
+    """Looks up the indices of names, strings of any shape or ragged; int64, in a graph or eagerly.
 
-    An unknown name has the index after the known ones, or with `unknown`, the message before and
-    after the name, is an InvalidArgumentError.
+    An unknown name gets the index after the known names. If `unknown` is given, the message before and after
+    the name, an unknown name raises InvalidArgumentError instead.
     """
     if isinstance(names, tf.RaggedTensor):
         return names.with_flat_values(indices_of(names.flat_values, known, unknown))
     flat, all_known = tf.reshape(names, [-1]), tf.constant(known)
-    # hashes in order, so that no table has to be made and kept outside of the graph
+    # sorted hashes, so that no table has to be created and kept outside of the graph
     hashed = tf.strings.to_hash_bucket_fast(all_known, _HASHES)
     order = tf.argsort(hashed)
     place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(flat, _HASHES))
@@ -384,7 +386,7 @@ def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
         raise SpecError(url.under("vocabulary"))
     try:
         path, root = (folder / name).resolve(), folder.resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # it contains a NUL, or a loop of links
+    except (OSError, ValueError, RuntimeError) as error:  # the path contains a NUL, or a loop of links
         raise _wrong_file("the path of a file", f"`{name}`: {error}") from None
     if not is_below(path, root):
         raise _wrong_file(f"a file in {folder}", f"`{name}`")

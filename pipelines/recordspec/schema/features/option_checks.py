@@ -1,4 +1,4 @@
-"""Checks of options that several kinds share, and random values for samples."""
+"""Checks of options shared by several kinds, and random values for samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recordspec.schema.values import DTYPES, BadValue
 from recordspec.wire.arrays import ArrowArray
 from recordspec.wire.columns import Storage
 
-# The dtypes that tf.io parses, and the list of an Example that stores each.
+# The dtypes that tf.io parses, and the list of an Example that stores each dtype.
 STORAGE: dict[str, Storage] = {"float32": "float32", "int64": "int64", "string": "bytes"}
 
 # A record is a protobuf message, which holds less than 2 GiB.
@@ -34,7 +34,7 @@ def value_item(dtype: str) -> str:
 
 
 class WithLength(ABC):
-    """A kind that decodes to padded values, and if asked also to their number, `<name>_length`."""
+    """A kind that decodes to padded values, and with `with_length` also to their number, `<name>_length`."""
 
     name: str
     pad: Any
@@ -48,7 +48,7 @@ class WithLength(ABC):
 
     @property
     def is_padded_to_batch(self) -> bool:
-        """Whether values are padded to the longest of a batch."""
+        """Whether values are padded to the longest value of a batch."""
         return self.max_length is None
 
     @abstractmethod
@@ -56,23 +56,24 @@ class WithLength(ABC):
         """The values without padding."""
 
     def padded_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
-        """The values padded to the longest, or to `max_length`."""
+        """The values padded to the longest value, or to `max_length`."""
         values = self.values_numpy(columns)
         return self._with_length(values.to_dense(self.pad, self.max_length), lambda: values.lengths)
 
     def unpadded_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
-        """The same without the padding."""
+        """The values without padding, with their lengths if `with_length`."""
         values = self.values_numpy(columns)
         return self._with_length(values, lambda: values.lengths)
 
     def _with_length(self, values: Any, length: Callable[[], Any]) -> Any:
-        """The values, or both tensors or specs, by name."""
+        """The values alone, or a dict of both tensors or specs by name."""
         return dict(zip(self.outputs, (values, length()), strict=True)) if self.with_length else values
 
 
 class WithDefault:
-    """A kind of one value a row, which has a default where it is missing, and if asked a second tensor,
-    `<name>_missing`, that says so."""
+    """A kind with one value per row and a default for a missing value. With `with_missing`, a second
+    tensor, `<name>_missing`, marks missing values.
+    """
 
     takes_default: ClassVar[bool] = True
 
@@ -101,7 +102,7 @@ class WithDefault:
             yield problem("with_missing", "false without a default", "true", "no value is ever missing")
 
     def _with_missing(self, values: Any, missing: Any) -> Any:
-        """The values, or both tensors or specs, by name."""
+        """The values alone, or a dict of both tensors or specs by name."""
         return dict(zip(self.outputs, (values, missing), strict=True)) if self.with_missing else values
 
 
@@ -111,12 +112,12 @@ def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
 
 
 def static(shape: tuple[int | None, ...]) -> tuple[int, ...]:
-    """A shape whose sizes `check_sizes` found to be fixed, with 0 in place of others."""
+    """The sizes of a shape, which are fixed according to `check_sizes`; 0 for an unknown size."""
     return tuple(size or 0 for size in shape)
 
 
 def check_dtype(dtype: str) -> Iterator[Problem]:
-    """The problem of a dtype that tf.io does not parse, with a hint what to use instead."""
+    """Yields the problem of a dtype that tf.io does not parse, with a hint what to use instead."""
     if dtype in STORAGE:
         return
     if dtype in DTYPES:
@@ -129,7 +130,7 @@ def check_dtype(dtype: str) -> Iterator[Problem]:
 
 
 def check_sizes(option: str, shape: tuple[int | None, ...], hint: str = "") -> Iterator[Problem]:
-    """The problems of a shape with unknown or too large sizes."""
+    """Yields the problems of a shape with unknown or too large sizes."""
     bad = [size for size in shape if size is None or size < 0]
     if bad:
         got = "null" if bad[0] is None else str(bad[0])
@@ -139,13 +140,15 @@ def check_sizes(option: str, shape: tuple[int | None, ...], hint: str = "") -> I
 
 
 def check_positive(option: str, value: int | None) -> Iterator[Problem]:
-    """The problem of a bound below 1."""
+    """Yields the problem of a bound below 1."""
     if value is not None and value < 1:
         yield problem(option, "at least 1", str(value))
 
 
 def check_value(option: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Iterator[Problem]:
-    """The problem of a default or a padding value of another dtype or shape, which tf.io would refuse."""
+    """Yields the problem of a default or a padding value of another dtype or shape, which tf.io would
+    refuse.
+    """
     if value is None or dtype not in (*STORAGE, *DTYPES):
         return
     refused = (bytes, complex) if dtype == "bool" else (bytes, complex, bool)
@@ -169,7 +172,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def sample_of(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
-    """Random numbers or strings of this shape; of no shape, a Python value."""
+    """Random numbers or strings of a shape; a Python value for the shape `()`."""
     if dtype == "string":
         values = np.empty(shape, object)
         for index in np.ndindex(shape):

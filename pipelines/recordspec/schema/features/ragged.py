@@ -32,8 +32,8 @@ from recordspec.wire.example import sizes_of_groups
 class RaggedLists(Feature):
     """Nested lists of different lengths, of cells of a fixed shape.
 
-    Given as nested lists. Decodes to a RaggedTensor with a ragged dimension for each `null` of
-    `shape`; the first of one record is a plain dimension.
+    Given as nested lists. Decodes to a RaggedTensor with a ragged dimension for each `null` of `shape`; in a
+    single record, the first of them is a plain dimension.
 
     Attributes:
         dtype: float32, int64 or string.
@@ -123,7 +123,7 @@ class RaggedLists(Feature):
 
 
 def _flatten(values: Any, levels: int, dtype: str, cell: tuple[int, ...]) -> Any:
-    """The concatenated cells, and the lengths of each level, int64 `[m]`, outermost first."""
+    """Flattens nested lists to their cells and the lengths of each level, int64 `[m]`, outermost first."""
     if levels == 1:
         flat, lengths = items(values, dtype, cell)
         return flat, [_each(lengths, len(values))]

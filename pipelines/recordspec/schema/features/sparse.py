@@ -24,9 +24,9 @@ from recordspec.wire.columns import Column, Component, Sparse
 class SparseValues(Feature):
     """A few values of a large tensor, and their indices.
 
-    Given as a pair `(indices, values)` or a mapping of these: indices `[k]` where `size` is one
-    number, else `[k, dimensions]`; values `[k]`. They are stored in the order of the indices. Decodes
-    to a SparseTensor of `size`.
+    Given as a pair `(indices, values)` or a mapping with these keys: indices `[k]` if `size` is one number,
+    else `[k, dimensions]`; values `[k]`. They are stored in the order of the indices. Decodes to a
+    SparseTensor of `size`.
 
     Attributes:
         dtype: float32, int64 or string.

@@ -1,4 +1,4 @@
-"""What kinds share to find invalid stored values, of which there are few."""
+"""Finds invalid stored values, which are rare; shared by several kinds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from recordspec.wire.file_types import describe_type
 
 
 def outside(array: ArrowArray, low: int, high: int, expected: str) -> Iterator[Invalid]:
-    """Yields integers below `low` or above `high`."""
+    """Yields integers below `low` or above `high`, as invalid."""
     flat = flat_of(array)
     bad = np.flatnonzero((flat < low) | (flat > high))
     if len(bad):
@@ -38,7 +38,7 @@ def outside(array: ArrowArray, low: int, high: int, expected: str) -> Iterator[I
 
 
 def each_refused(array: ArrowArray, check: Callable[[bytes], None]) -> Iterator[Invalid]:
-    """Yields the strings for which `check` raises BadValue."""
+    """Yields the strings for which `check` raises BadValue, as invalid."""
     problems: dict[int, Problem] = {}
     strings = flat_of(array)
     rows = _rows_of(array, np.arange(len(strings))).tolist()
@@ -52,7 +52,9 @@ def each_refused(array: ArrowArray, check: Callable[[bytes], None]) -> Iterator[
 
 
 def refused_by_encode(feature: Feature, array: ArrowArray) -> Iterator[Invalid]:
-    """Yields the values that the feature's encoder refuses, which accepts what it stores."""
+    """Yields the stored values that the feature's encoder refuses. The encoder must accept the values
+    that it stores.
+    """
     values, shape = values_array(flat_of(array)), feature.value_type.shape
     if shape:
         cell = static(shape[1:])
@@ -73,13 +75,13 @@ def refused_by_encode(feature: Feature, array: ArrowArray) -> Iterator[Invalid]:
 
 
 def check_bytes(size: int, cell: int, *, varies: bool) -> None:
-    """Raises BadValue for a number of bytes that is not `cell`, or no multiple of it."""
+    """Raises BadValue if a number of bytes is not `cell`, or with `varies`, not a multiple of it."""
     if (size % max(1, cell) != 0) if varies else (size != cell):
         raise BadValue(0, f"a multiple of {cell} bytes" if varies else f"{cell} bytes", str(size))
 
 
 def _rows_of(array: ArrowArray, places: Ints) -> Ints:
-    """The rows of the values at these places."""
+    """The rows of the values at the given places."""
     return np.searchsorted(offsets(counts_of(array)), places, side="right") - 1
 
 

@@ -43,17 +43,17 @@ from recordspec.wire.arrays import (
 )
 from recordspec.wire.columns import Column, Fixed, Layout, Ragged, Storage
 
-# Bytes of a compressed tensor that are inflated at once; only their number is kept.
+# Bytes of a compressed tensor that are inflated at a time; only their number is kept.
 _INFLATED_AT_ONCE = 1 << 20
 # A larger tensor would not fit into a record, which is a protobuf message.
 _MOST_INFLATED = 1 << 31
-# The list of an Example that stores every value of the dtype exactly; other dtypes are stored raw.
+# The list of an Example that stores every value of the dtype exactly; all other dtypes are stored raw.
 _LISTS: dict[str, Storage] = {
     **{name: "int64" for name in DTYPES if is_integer(name) and name != "uint64"},
     "bool": "int64",
     **dict.fromkeys(("float16", "bfloat16", "float32"), "float32"),
 }
-# tf.io.decode_raw does not support these dtypes; it reads their bits as another.
+# tf.io.decode_raw does not support these dtypes; it reads their bits as the dtype given here.
 _BIT_TWINS = {"uint32": "int32", "uint64": "int64"}
 
 
@@ -68,12 +68,12 @@ class AnyTensor(WithDefault, Feature):
         dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64
             or complex128.
         shape: a scalar by default; the first dimension may be null.
-        encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, compressed bytes.
-            By default a list if it represents the dtype exactly, else raw.
+        encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, compressed bytes. By
+            default, `list` if it represents the dtype exactly, else `raw`.
         pad: the padding value of values of different sizes, and of steps; zero by default.
-        default: the value of a record without the key; it has the full shape.
+        default: the value for a record without the key, in the full shape.
         with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
-            values from data. `fit.encode` then leaves them out of its statistics.
+            values from data. `fit.encode` then excludes them from its statistics.
     """
 
     kind: ClassVar[str] = "tensor"
@@ -124,12 +124,12 @@ class AnyTensor(WithDefault, Feature):
 
     @property
     def _stored_cell(self) -> tuple[int, ...]:
-        """The shape of what is stored of a value that does not vary: numbers of a list, or one string."""
+        """The stored shape of a value that does not vary: the numbers of a list, or one string."""
         return self._cell if self._is_list else ()
 
     @cached_property
     def _stored_default(self) -> Any:
-        """The default as it would be stored."""
+        """The default in its stored form."""
         if self.default is None:
             return None
         (stored,) = self.encode([self.default])
@@ -177,7 +177,9 @@ class AnyTensor(WithDefault, Feature):
         return ValueType(_LISTS[self.dtype], self.shape) if len(self.shape) > 1 else None
 
     def restored(self, stored: Mapping[str, Any]) -> Array | None:
-        """An array; numbers of a list have the dtype of the list, as `encode` checks whether they fit."""
+        """The value as an array. Numbers of a list have the dtype of the list, so that `encode` checks
+        whether they fit.
+        """
         flat = stored.get(self.stored)
         if flat is None:
             return None
@@ -196,7 +198,7 @@ class AnyTensor(WithDefault, Feature):
             yield from outside(array, low, high, self.dtype)
 
     def _check_size(self, data: bytes) -> None:
-        """Raises BadValue for bytes of another size than the tensor."""
+        """Raises BadValue if the number of bytes differs from the size of the tensor."""
         size = len(data) if self.encoding != "zlib" else _inflated_size(data)
         cell = math.prod(1 if one is None else one for one in self.shape) * numpy_dtype(self.dtype).itemsize
         check_bytes(size, cell, varies=None in self.shape)
@@ -237,7 +239,7 @@ class AnyTensor(WithDefault, Feature):
         return self._with_missing(made, missing)
 
     def _decoded_numpy(self, array: ArrowArray, dtype: np.dtype[Any]) -> RaggedArray:
-        """The values of a first dimension that varies."""
+        """Decodes values whose first dimension varies."""
         if not self._is_list:
             made: RaggedArray = self._of_bytes(bytes_in(flat_of(array)), dtype)
             return made
@@ -278,7 +280,7 @@ class AnyTensor(WithDefault, Feature):
 
 
 def _cast(values: Array, dtype: np.dtype[Any], lengths: Ints) -> Array:
-    """Numbers of a list as `dtype`. Raises BadValue, with the row, for an integer that overflows."""
+    """Casts numbers of a list to `dtype`. Raises BadValue, with the row, for an integer that overflows."""
     cast = values.astype(dtype)
     wrong = cast != values if dtype.kind in "iu" else np.zeros(0, bool)
     if wrong.any():
@@ -289,7 +291,9 @@ def _cast(values: Array, dtype: np.dtype[Any], lengths: Ints) -> Array:
 
 
 def narrowed(value: Tensor, dtype: str) -> Tensor:
-    """Casts the numbers of a list to `dtype`. A number of another writer that overflows is an error."""
+    """Casts the numbers of a list to `dtype`. A number that overflows, stored by another writer, is an
+    error.
+    """
     narrow = tf.cast(value, dtype)
     if narrow.dtype == value.dtype or not narrow.dtype.is_integer:
         return narrow
@@ -308,7 +312,7 @@ def _inflated(row: int, data: bytes) -> bytes:
 
 
 def _inflated_size(data: bytes) -> int:
-    """The size of inflated zlib data, which is inflated in parts."""
+    """The size of zlib data once inflated, counted piece by piece."""
     stream, size = zlib.decompressobj(), 0
     try:
         while size <= _MOST_INFLATED and (data or not size):

@@ -26,7 +26,7 @@ _ALPHABET = "aé ß\n中🙂"
 class Text(Feature):
     """A text.
 
-    Given as str, or as bytes that are UTF-8. Decodes to a string tensor `[]`, the UTF-8 bytes.
+    Given as str, or as UTF-8 bytes. Decodes to a string tensor `[]`, the UTF-8 bytes.
 
     Attributes:
         max_bytes: the largest size in bytes of UTF-8; longer texts are errors at write.
@@ -69,7 +69,7 @@ class Text(Feature):
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
         if not are_text(flat_of(array)):
-            # `max_bytes` is a rule of writing
+            # `max_bytes` applies only at write
             yield from refused_by_encode(replace(self, max_bytes=None), array)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:

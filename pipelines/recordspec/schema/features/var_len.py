@@ -32,20 +32,20 @@ from recordspec.wire.columns import Column, VarLen
 
 @dataclass(frozen=True, kw_only=True)
 class VariableLen(WithLength, Feature):
-    """Any number of values, none included. A record without the key reads as an empty list.
+    """Any number of values, including none. A record without the key reads as an empty list.
 
-    Given as a list or an array `[k]`. Decodes to `[k]`; a batch is a RaggedTensor `[n, (k)]`, a dense
-    tensor padded to the longest, or a SparseTensor, as `as` says.
+    Given as a list or an array `[k]`. Decodes to `[k]`. A batch is a RaggedTensor `[n, (k)]`, a dense tensor
+    padded to the longest value, or a SparseTensor, depending on `as`.
 
     Attributes:
         dtype: float32, int64 or string.
         as_: the type of a decoded batch.
         pad: the padding value with `as: dense`, or if `fit` makes a batch dense, and of steps;
             zero or the empty string by default.
-        max_length: the largest length; longer lists are errors at write. With `as: dense` every value is
-            padded to it, so that the shape is static.
-        with_length: with `as: dense`, whether the number of values is decoded as a second tensor,
-            int64, named `<name>_length`, which distinguishes padding from data.
+        max_length: the largest length; longer lists are errors at write. With `as: dense`, every value is
+            padded to this length, so that the shape is static.
+        with_length: with `as: dense`, whether the number of values is decoded as a second tensor, int64,
+            named `<name>_length`, to distinguish padding from data.
     """
 
     kind: ClassVar[str] = "var_len"

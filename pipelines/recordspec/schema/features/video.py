@@ -28,11 +28,11 @@ from recordspec.wire.columns import Column, Fixed, Ragged
 
 @dataclass(frozen=True, kw_only=True)
 class Video(Pictures):
-    """A list of frames, all of one size.
+    """A list of frames of equal size.
 
-    Given as a list of images, each as `image` takes it, or as an array `[frames, h, w, c]`. Decodes to
-    a dense tensor `[frames, h, w, c]`; a batch is a RaggedTensor where a size is null. Without frames, it is
-    one of 0 frames, whose height and width are 0 where they are null.
+    Given as a list of images in the forms that `image` takes, or as an array `[frames, h, w, c]`. Decodes to
+    a dense tensor `[frames, h, w, c]`; a batch is a RaggedTensor if a size is null. A video without frames
+    has height and width 0 where the shape has null.
 
     Attributes:
         shape: frames, height, width, channels; all but the channels may be null.
@@ -41,7 +41,7 @@ class Video(Pictures):
         quality: the quality of frames encoded as JPEG or WebP, 1 to 100.
         pad: the padding value of videos of different sizes if `fit` makes a batch dense, and of steps; 0 by
             default.
-        resize: the height and width to which frames are resized when they are read; see `image`.
+        resize: the height and width to which frames are resized at read; see `image`.
     """
 
     kind: ClassVar[str] = "video"
@@ -127,7 +127,7 @@ class Video(Pictures):
         return self.decode(columns), sides_of_videos(columns[self.stored], self._sides)
 
     def _sides(self, frames: Tensor) -> Tensor:
-        """Height and width of stored frames, string `[m]`."""
+        """The height and width of stored frames, string `[m]`."""
         if not self.frame.per_example:
             return self.frame.decode_with_sides({self.frame.stored: frames})[1]
         spec = tf.TensorSpec([2], tf.int32)
@@ -148,11 +148,11 @@ class Video(Pictures):
         return one_by_one(self.frame.decode, {self.frame.stored: data}, self.frame.spec())
 
     def _one(self, data: Tensor) -> Tensor:
-        """Decodes the frames of one video, string `[frames]`, which have one size."""
+        """Decodes the frames of one video, string `[frames]`, which are of equal size."""
         if not self.frame.per_example:
             return self.frame.pixels(data)
         shape = self.frame.decoded_shape
-        # tf.map_fn fails without frames where their size is unknown (TensorFlow 2.16 and 2.21)
+        # tf.map_fn fails without frames if their size is unknown (TensorFlow 2.16 and 2.21)
         pixels = tf.cond(
             tf.size(data) > 0,
             lambda: mapped(self.frame.pixels, data, tf.TensorSpec(shape, self.dtype)),
@@ -168,7 +168,7 @@ class Video(Pictures):
         counts = counts_of(array)
         with by_row(counts):
             frames, sides = self.frame.decode_numpy_with_sides({self.frame.stored: flat_of(array)})
-        first = np.ones((len(counts), 2), np.int64)  # of a video without frames
+        first = np.ones((len(counts), 2), np.int64)  # kept for a video without frames
         first[counts > 0] = sides[offsets(counts)[:-1][counts > 0]]
         if self.shape[0] is None or isinstance(frames, RaggedArray):
             return RaggedArray(frames, counts, dense_rows=True), first
@@ -182,15 +182,15 @@ class Video(Pictures):
     def sample(self, rng: np.random.Generator) -> Any:
         frames = self.shape[0] or int(rng.integers(1, 4))
         first = self.frame.sample(rng)
-        return np.stack([rng.permutation(first) for _ in range(frames)])  # all of one size
+        return np.stack([rng.permutation(first) for _ in range(frames)])  # frames of equal size
 
 
 def sides_of_videos(data: Tensor, sides: Callable[[Tensor], Tensor]) -> Tensor:
-    """The height and width of videos, int32 `[2]` or `[n, 2]`; of one without frames, `[1, 1]`.
+    """The height and width of videos, int32 `[2]` or `[n, 2]`; `[1, 1]` for a video without frames.
 
     Args:
         data: the frames of one video, string `[frames]`, or of several, `[n, frames]` or ragged.
-        sides: gives the height and width of frames, string `[m]`.
+        sides: returns the height and width of frames, string `[m]`.
     """
     if isinstance(data, tf.RaggedTensor):
         some = data.row_lengths() > 0
@@ -202,7 +202,9 @@ def sides_of_videos(data: Tensor, sides: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def decode_videos(data: Tensor, decode: Callable[[Tensor], Tensor]) -> Tensor:
-    """Decodes videos, string `[n, frames]` or ragged; `decode` takes the frames of all, string `[m]`."""
+    """Decodes videos, string `[n, frames]` or ragged. `decode` decodes the frames of all videos, string
+    `[m]`.
+    """
     if isinstance(data, tf.RaggedTensor):
         return data.with_values(decode(data.values))
     frames = decode(tf.reshape(data, [-1]))

@@ -1,6 +1,6 @@
 """Encoded media. Records are written with Pillow and soundfile, and read with the codecs of TensorFlow.
 
-This module reads the bytes of image and sound files.
+This module reads the bytes of image and audio files.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from recordspec.schema.values import BadValue
 
 
 def file_of(value: Any) -> Any:
-    """The bytes of an image or a sound, or else its path, where both are given as Hugging Face does; other
-    values do not change."""
+    """If a value has both the bytes and the path of an image or audio file, as Hugging Face's do, returns
+    the bytes, or else the path. Other values are returned unchanged.
+    """
     if isinstance(value, dict) and value.keys() == {"bytes", "path"}:
         return value["path"] if value["bytes"] is None else value["bytes"]
     return value
 
 
 def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
-    """The place of an image or a sound, as a row gives it. Raises BadValue for a URL of no store."""
+    """The location of an image or audio file given in a row. Raises BadValue for a URL of an unsupported
+    scheme.
+    """
     try:
         return location(value)
     except SpecError as error:
@@ -33,7 +36,7 @@ def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
 
 
 def read_file(row: int, path: Location, what: str) -> bytes:
-    """A file's bytes. Raises BadValue if it cannot be read."""
+    """The bytes of a file. Raises BadValue if it cannot be read."""
     try:
         return read_bytes(path, values.LONGEST_ROW)
     except StoreError as error:

@@ -11,7 +11,7 @@ from recordspec.schema.tensors import Tensor
 
 
 def decode_webp(data: Tensor, channels: int) -> Tensor:
-    """A WebP image, string `[]`, as uint8 `[h, w, channels]`. Raises MissingExtra."""
+    """Decodes a WebP image, string `[]`, to uint8 `[h, w, channels]`. Raises MissingExtra."""
     if not hasattr(tf.io, "decode_webp"):
         pixels = by_tensorflow_io(
             "decode webp", lambda tfio: tfio.image.decode_webp(data), "store it as png or jpeg"
@@ -25,7 +25,8 @@ def decode_webp(data: Tensor, channels: int) -> Tensor:
 
 
 def decode_sound(encoding: str, data: Tensor) -> Tensor:
-    """A file, string `[]`, as `[samples, channels]`: int16 of flac, float32 of mp3 and ogg (Vorbis).
+    """Decodes an audio file, string `[]`, to `[samples, channels]`: flac to int16, mp3 and ogg (Vorbis) to
+    float32.
 
     Raises MissingExtra.
     """
@@ -40,8 +41,8 @@ def decode_sound(encoding: str, data: Tensor) -> Tensor:
 def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -> Any:
     """Calls an op of tensorflow-io. Raises MissingExtra; `otherwise` is its hint.
 
-    That the package can be imported does not mean that its ops load: their library fails with another
-    TensorFlow than the one it was built for.
+    Even if the package can be imported, its ops may not load: their library fails with another version of
+    TensorFlow than it was built for.
     """
     try:
         import tensorflow_io
@@ -49,7 +50,7 @@ def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -
         return call(tensorflow_io)
     except ImportError as error:
         got = str(error).splitlines()[0]
-    except NotImplementedError:  # its text is a path and a mangled symbol
+    except NotImplementedError:  # the error's text is a path and a mangled symbol
         import importlib.metadata
 
         version = importlib.metadata.version("tensorflow-io")

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 ImageEncoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
 
-# Pillow's names. A phone's JPEG with a second picture after the first is an MPO to Pillow.
+# Pillow's names. Pillow reports a phone's JPEG with a second picture as MPO.
 _ENCODINGS = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "BMP": "bmp", "GIF": "gif"}
 _SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")} | {
     ".jpg": "jpeg",
     ".jpe": "jpeg",
     ".jfif": "jpeg",
 }
-# Suffixes of image files, including formats that are not stored, and are re-encoded.
+# Suffixes of image files, including formats that are not stored but re-encoded.
 SUFFIXES = (*_SUFFIXES, ".tif", ".tiff")
-# The Pillow modes that convert to these channels and dtype without a loss: grey to colour, colour to colour
+# The Pillow modes that convert to these channels and dtype without loss: grey to colour, colour to colour
 # with an alpha channel. `RGB;16` and `RGBA;16` are our names, for PNG files that Pillow verifies but cannot
 # represent.
 _MODES = {
@@ -50,19 +50,19 @@ _CONVERTED = {1: "L", 3: "RGB", 4: "RGBA"}
 # The colour types of PNG (ISO/IEC 15948, 11.2.2), at 16 bits.
 _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
-_GREY_WEIGHTS = (9797, 19234, 3737)  # of red, green and blue, in 2^-15
-_LUMA_WEIGHTS = (19595, 38470, 7471)  # Pillow's, of ITU-R 601-2, in 2^-16
+_GREY_WEIGHTS = (9797, 19234, 3737)  # for red, green and blue, in units of 2^-15
+_LUMA_WEIGHTS = (19595, 38470, 7471)  # Pillow's weights, of ITU-R 601-2, in units of 2^-16
 _GREYS = ("1", "L")
-# Modes of values that have no full scale, and one that Pillow does not convert.
+# Modes of values without full scale, and a mode that Pillow does not convert.
 _UNSCALED = ("F", "LAB")
-# Formats whose numbers have 16 bits where Pillow's mode, I, has 32.
+# Formats whose numbers have 16 bits although Pillow's mode, I, has 32.
 _OF_16_BITS = ("PNG", "PPM")
-# The options of Pillow's encoders without a quality.
+# The options of Pillow's encoders if no quality is given.
 _USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
-_MULTI_PICTURE = b"MPF\0"  # in a JPEG with a second picture, an MPO, of which Pillow reads no luminance
+_MULTI_PICTURE = b"MPF\0"  # marks a JPEG with a second picture, an MPO; Pillow cannot read its luminance
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 _TIFF_WIDTH, _TIFF_HEIGHT = 256, 257  # the tags
-# By orientation: Pillow's name of the transposition that turns an upright image to the stored one.
+# Pillow's name of the transposition that turns an upright image to the stored one, by orientation.
 _TURNED_BACK = {
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
@@ -72,15 +72,17 @@ _TURNED_BACK = {
     7: "TRANSVERSE",
     8: "ROTATE_270",
 }
-_MOST_COLOURS = 256  # of a GIF
+_MOST_COLOURS = 256  # the colours of a GIF
 # The last chunk of a PNG: no data, its type, and the CRC of the type (ISO/IEC 15948, 11.2.5).
 _IEND = b"\0\0\0\0IEND\xaeB`\x82"
-_EXTENSION, _IMAGE, _TRAILER = b"!,;"  # the first bytes of blocks of a GIF
-_LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
+_EXTENSION, _IMAGE, _TRAILER = b"!,;"  # the first bytes of blocks in a GIF
+_LONGEST_PNG = 1_000_000  # libpng's default limit for a side
 
 
 def encoded(target: Image, row: int, value: Any) -> bytes:
-    """The stored bytes of an image: of a path, a file's bytes, an array or a PIL image. Raises BadValue."""
+    """Encodes an image, given as a path, a file's bytes, an array or a PIL image, to stored bytes. Raises
+    BadValue.
+    """
     value = file_of(value)
     if is_path(value):
         return _from_file(target, row, path_of(row, value))
@@ -95,8 +97,10 @@ def encoded(target: Image, row: int, value: Any) -> bytes:
 
 
 def mask_pixels(target: Image, row: int, value: Any) -> Array:
-    """The class of each pixel of a mask, `[h, w, 1]` of the dtype of `target`: of an image with a palette its
-    indices, of another of one channel its values. Raises BadValue for other images, and for other classes."""
+    """The class of each pixel of a mask, `[h, w, 1]`, in the dtype of `target`: the palette indices of an
+    image, or its values if it has one channel. Raises BadValue for other images, and for classes out of
+    range.
+    """
     value, name = file_of(value), ""
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
         numbers = np.asarray(value)
@@ -125,8 +129,9 @@ def mask_pixels(target: Image, row: int, value: Any) -> Array:
 
 
 def _classes(row: int, image: Any, data: bytes, name: str) -> Array:
-    """The indices of a palette, or the values of one channel: as they are stored, where decoders scale fewer
-    than 8 bits to the full range."""
+    """The palette indices, or the values of one channel, as they are stored: decoders scale fewer than 8
+    bits to the full range.
+    """
     if _encoding(image) == "jpeg":
         hint = "its compression mixes classes: give a PNG file"
         raise BadValue(row, "a mask without a loss", f"{name}a JPEG image", hint)
@@ -139,9 +144,10 @@ def _classes(row: int, image: Any, data: bytes, name: str) -> Array:
 
 
 def decoded(target: Image, row: int, data: bytes) -> tuple[Array, tuple[int, int]]:
-    """The pixels of stored bytes, `[h, w, c]`, as TensorFlow's decoders give them; of jpeg within 2 of 255.
+    """Decodes stored bytes to pixels `[h, w, c]`, equal to those of TensorFlow's decoders; for jpeg within 2
+    of 255.
 
-    They are those of a smaller image if `target.resizing` has `scaled_decoding`, and allows it.
+    If `target.resizing` has `scaled_decoding`, they may be the pixels of a smaller image.
 
     Returns:
         The pixels, and the height and width of the whole image.
@@ -158,10 +164,10 @@ def decoded(target: Image, row: int, data: bytes) -> tuple[Array, tuple[int, int
 
 
 def _jpeg_pixels(target: Image, data: bytes) -> Array | None:
-    """The pixels of a JPEG file, those that Pillow gives; None where Pillow is to decode it.
+    """Decodes a JPEG file to the same pixels as Pillow; None if Pillow has to decode it.
 
-    simplejpeg calls libjpeg-turbo itself: Pillow, which calls it too, takes 1.4 times as long, for its own
-    reading of the header and for two copies of the pixels.
+    simplejpeg calls libjpeg-turbo directly. Pillow calls it too, but takes 1.4 times as long, since it reads
+    the header itself and copies the pixels twice.
     """
     library = _simplejpeg()
     if library is None:
@@ -175,19 +181,19 @@ def _jpeg_pixels(target: Image, data: bytes) -> Array | None:
             return None
         pixels: Array = library.decode_jpeg(data, "RGB" if target.channels == 3 else "GRAY")
         return pixels
-    except (ValueError, KeyError, RuntimeError):  # also for what Pillow passes over, and of 4:4:1 a KeyError
+    except (ValueError, KeyError, RuntimeError):  # also for files that Pillow tolerates; KeyError for 4:4:1
         return None
 
 
 def _pillow_pixels(target: Image, row: int, data: bytes) -> tuple[Array, tuple[int, int]]:
-    """What `decoded` returns, as Pillow decodes it."""
+    """`decoded` with Pillow."""
     library = pillow("images")
     try:
         image = library.open(io.BytesIO(data))
         mode, sides = _mode(data, image), (image.height, image.width)
         if _encoding(image) == "jpeg":
             ratio = 1 if target.resizing is None else decoding_ratio(sides, target.resizing)
-            # of one channel the luminance, which is stored
+            # for one channel, the stored luminance
             grey_of = "L" if target.channels == 1 and image.format == "JPEG" else None
             if ratio > 1 or grey_of is not None:
                 image.draft(grey_of, (sides[1] // ratio, sides[0] // ratio))
@@ -197,10 +203,10 @@ def _pillow_pixels(target: Image, row: int, data: bytes) -> tuple[Array, tuple[i
         else:
             grey = target.channels == 1 and image.format == "PNG" and mode not in ("1", "L", "LA")
             wanted = "RGB" if grey else _CONVERTED[target.channels]
-            # which also copies an image that has the mode
+            # np.asarray also copies an image that has the mode
             pixels = np.asarray(image if image.mode == wanted else image.convert(wanted))
             pixels = _grey(pixels) if grey else pixels
-            # 257 makes 65535 of 255, as libpng does
+            # the factor 257 maps 255 to 65535, as libpng does
             pixels = pixels.astype(np.uint16) * np.uint16(257) if target.dtype == "uint16" else pixels
     except Exception as error:  # Pillow's decoders raise many types for bad data
         reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
@@ -215,7 +221,7 @@ def _deep_pixels(data: bytes, image: Any, mode: str, channels: int) -> Array:
     colours = stored[:, :, : stored.shape[2] - (stored.shape[2] in (2, 4))]
     if colours.shape[2] == 3 and channels == 1:
         return _grey(colours)
-    transparent = image.info.get("transparency")  # one grey or colour, of which the pixels have no alpha
+    transparent = image.info.get("transparency")  # a single grey or colour; its pixels have no alpha
     alpha = np.full_like(colours[:, :, :1], 0xFFFF)
     if stored.shape[2] in (2, 4):
         alpha = stored[:, :, -1:]
@@ -226,7 +232,7 @@ def _deep_pixels(data: bytes, image: Any, mode: str, channels: int) -> Array:
 
 
 def _grey(colours: Array) -> Array:
-    """The pixels of a PNG in grey, as libpng makes them: Pillow rounds those of 8 bits."""
+    """Converts the pixels of a PNG to grey like libpng; Pillow rounds 8-bit pixels differently."""
     half = 1 << 14 if colours.dtype == np.uint16 else 0
     grey = colours.astype(np.int64) @ _GREY_WEIGHTS + half >> 15
     return np.asarray(grey.astype(colours.dtype)[:, :, None])
@@ -274,7 +280,7 @@ def _stored(target: Image, row: int, data: bytes, image: Any, name: str) -> byte
 
 def _from_image(target: Image, row: int, image: Any, name: str) -> bytes:
     try:
-        image.load()  # of an image that was opened, but not read yet
+        image.load()  # for an image that was opened, but not read yet
     except Exception as error:
         raise BadValue(row, "an image that decodes", f"{name}{error}") from None
     turned = _turned(target, row, image, name)
@@ -283,9 +289,9 @@ def _from_image(target: Image, row: int, image: Any, name: str) -> bytes:
 
 
 def _pixels(target: Image, row: int, image: Any, lossless: bool, name: str) -> Array:
-    """The pixels of an image; if it converts without a loss, in the feature's channels."""
+    """The pixels of an image; in the feature's channels if the conversion is lossless."""
     if not image.mode.startswith("I"):
-        image = image.convert("LA") if image.mode == "La" else image  # Pillow converts it to nothing else
+        image = image.convert("LA") if image.mode == "La" else image  # Pillow converts it to no other mode
         mode = "RGBA" if image.has_transparency_data else "L" if image.mode in _GREYS else "RGB"
         return np.asarray(image.convert(_CONVERTED[target.channels] if lossless else mode))
     numbers = np.asarray(image)
@@ -307,12 +313,13 @@ def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
         stream = io.BytesIO(data)
         image = library.open(stream)
         image.verify()  # checks the end of a PNG, which `load` does not need
-        # `verify` stops after the type of the last chunk, and does not compare the rest
+        # `verify` stops after the type of the last chunk, without comparing the rest
         if image.format == "PNG" and not data.startswith(_IEND, stream.tell() - 8):
             raise ValueError("its IEND chunk is not whole")
         image = library.open(io.BytesIO(data))
         if image.format == "JPEG":
-            # reads all data, but makes an eighth of the pixels: it finds the same errors in half of the time
+            # reads all data, but makes only an eighth of the pixels: finds the same errors in half of the
+            # time
             tried = library.open(io.BytesIO(data))
             tried.draft(tried.mode, (1, 1))
             tried.load()
@@ -349,8 +356,9 @@ def size_problem(data: bytes) -> Problem | None:
 
 
 def _as_stored(header: Any, image: Any) -> Any:
-    """A TIFF image with its pixels as they are stored, and its orientation: Pillow turns them upright, and
-    drops the orientation, when it loads them. `header` is the same image before."""
+    """A TIFF image with its pixels as stored, and its orientation: when Pillow loads an image, it turns
+    it upright and drops the orientation. `header` is the image before loading.
+    """
     orientation = orientation_of(header)
     if orientation == 1:
         return image
@@ -363,7 +371,7 @@ def _as_stored(header: Any, image: Any) -> Any:
 
 
 def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
-    """The channels and dtypes of features that would store the bytes of an image unchanged."""
+    """The channels and dtypes of the features that would store an image's bytes unchanged."""
     if getattr(image, "is_animated", False) and image.format != "MPO":
         return frozenset()
     mode, encoding = _mode(data, image), _encoding(image)
@@ -375,12 +383,14 @@ def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
 
 
 def encoding_named(path: str) -> str | None:
-    """The encoding that the suffix of a file names; None for another suffix."""
+    """The encoding named by a file's suffix; None for another suffix."""
     return _SUFFIXES.get(PurePath(path).suffix.lower())
 
 
 def lossless(modes: Collection[str]) -> tuple[int, str] | None:
-    """The fewest channels, and the dtype, to which images of all of Pillow's modes convert without a loss."""
+    """The fewest channels, with the dtype, to which images of all the given Pillow modes convert without
+    loss.
+    """
     return next((form for form, known in _MODES.items() if set(modes) <= set(known)), None)
 
 
@@ -389,7 +399,7 @@ def _encoding(image: Any) -> str:
 
 
 def _mode(data: bytes, image: Any) -> str:
-    """Pillow's mode; of 16-bit PNG files ours."""
+    """Pillow's mode; for 16-bit PNG files, our own."""
     if image.format == "PNG" and data[24] == 16:  # the bit depth, then the colour type
         return _PNG_MODES_16.get(data[25], str(image.mode))
     return str(image.mode)
@@ -397,17 +407,17 @@ def _mode(data: bytes, image: Any) -> str:
 
 def _decodes(encoding: str, channels: int, data: bytes, image: Any) -> bool:
     """Whether TensorFlow decodes these bytes to the same pixels as Pillow."""
-    if encoding == "png":  # with fewer bits a channel, the alpha channel that TensorFlow adds is not opaque
+    if encoding == "png":  # if channels have fewer bits, the alpha channel that TensorFlow adds is not opaque
         return channels < 4 or data[24] >= 8
     if encoding == "webp":  # an animation of one frame may be smaller than the image
         return not (data[12:16] == b"VP8X" and data[20] & 2)
-    if encoding == "gif":  # the same
+    if encoding == "gif":  # may be smaller than the image as well
         return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
     return encoding != "bmp" or _is_plain_bmp(channels, data, image)
 
 
 def _is_plain_bmp(channels: int, data: bytes, image: Any) -> bool:
-    """Whether it has 8 or 24 bits, no palette, no compression, and no bytes after the pixels."""
+    """Whether a BMP has 8 or 24 bits, no palette, no compression, and no bytes after the pixels."""
     bits, start = int.from_bytes(data[28:30], "little"), int.from_bytes(data[10:14], "little")
     end = start + (bits * image.width + 31) // 32 * 4 * image.height
     same = bool(_CONVERTED[channels] == image.mode and bits in (8, 24))
@@ -415,16 +425,16 @@ def _is_plain_bmp(channels: int, data: bytes, image: Any) -> bool:
 
 
 def orientation_of(image: Any) -> int:
-    """The EXIF orientation of an image: 2 to 8, or 1 for one that is upright, or has none."""
+    """The EXIF orientation of an image: 2 to 8, or 1 if it is upright or has none."""
     orientation = image.getexif().get(_ORIENTATION, 1)
-    return int(orientation) if orientation in range(2, 9) else 1  # others are undefined
+    return int(orientation) if orientation in range(2, 9) else 1  # other values are undefined
 
 
 def header_of(value: Any) -> tuple[int, int, int] | None:
-    """The EXIF orientation, 1 if none, and the height and width of a value of `encoded` in stored pixels.
+    """The EXIF orientation, 1 if none, and the stored height and width of an image in the forms of `encoded`.
 
-    None for a value that is no image, which `encoded` refuses. No more of a file than its header is read.
-    The pixels of a PIL image are those that Pillow gives: of a TIFF, upright ones.
+    None for a value that is no image, which `encoded` refuses. Reads only the header of a file. The size of a
+    PIL image is that of its pixels as Pillow gives them, which are upright for a TIFF.
     """
     library, value = pillow("images"), file_of(value)
     try:
@@ -445,7 +455,7 @@ def header_of(value: Any) -> tuple[int, int, int] | None:
 
 
 def is_image(value: Any) -> bool:
-    """Whether this is a PIL image; Pillow is not loaded to find out."""
+    """Whether a value is a PIL image; does not import Pillow."""
     loaded = sys.modules.get("PIL.Image")
     return loaded is not None and isinstance(value, loaded.Image)
 
@@ -453,19 +463,19 @@ def is_image(value: Any) -> bool:
 def copied(image: Any) -> Any:
     """A copy of a PIL image.
 
-    Copies of Pillow's own, and those of `copy` and `pickle`, lose an orientation that was set in memory;
-    those of the latter two also the alpha of a palette.
+    Pillow's own copies, and those of `copy` and `pickle`, lose an orientation that was set in memory. Those
+    of `copy` and `pickle` also lose the alpha of a palette.
     """
     return _restored(*_state(image))
 
 
 def reduced(image: Any) -> tuple[Any, ...]:
-    """The same for `pickle`: a function, and the arguments with which it makes the image."""
+    """A copy for `pickle`: a function, and its arguments to create the image."""
     return _restored, _state(image)
 
 
 def _state(image: Any) -> tuple[Any, ...]:
-    orientation, data = orientation_of(image), image.tobytes()  # which loads the image, and its palette
+    orientation, data = orientation_of(image), image.tobytes()  # loads the image, and its palette
     palette = (image.palette.mode, image.palette.tobytes()) if image.mode in ("P", "PA") else None
     transparency = image.info.get("transparency")
     return image.mode, image.size, data, palette, transparency, orientation
@@ -485,7 +495,7 @@ def _restored(mode: str, size: Any, data: bytes, palette: Any, transparency: Any
 
 
 def _turned(target: Image, row: int, image: Any, name: str) -> Any:
-    """The image itself, or an upright one."""
+    """The image itself, or turned upright."""
     orientation = 1 if target.orientation == "keep" else orientation_of(image)
     if orientation == 1:
         return image
@@ -498,11 +508,13 @@ def _turned(target: Image, row: int, image: Any, name: str) -> Any:
 
 
 def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> bool:
-    """Whether an image converts without a loss. Raises BadValue for one that is not to be converted, too."""
+    """Whether an image converts without loss. Raises BadValue if it would lose something and may not be
+    converted.
+    """
     loss = _mode_loss(target.channels, target.dtype, mode, image)
     if loss is None:
         return True
-    is_palette_in_grey = mode in ("P", "PA") and target.channels == 1  # indices, or how bright colours are?
+    is_palette_in_grey = mode in ("P", "PA") and target.channels == 1  # indices, or brightness?
     if target.convert and _has_scale(mode, image) and not is_palette_in_grey:
         return False
     got, hint = loss
@@ -510,7 +522,9 @@ def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> bo
 
 
 def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, str] | None:
-    """Describes what these channels and dtype would lose of an image, with a hint; None if nothing."""
+    """Describes the loss if an image is converted to these channels and dtype, with a hint; None if it is
+    lossless.
+    """
     if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
     if not _has_scale(mode, image):
@@ -525,7 +539,7 @@ def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, s
 
 
 def _has_scale(mode: str, image: Any) -> bool:
-    """Whether it is known which value is the brightest."""
+    """Whether the brightest value of the mode is known."""
     return mode not in _UNSCALED and (mode != "I" or image.format in _OF_16_BITS)
 
 
@@ -541,7 +555,7 @@ def _check_shape(target: Image, row: int, shape: tuple[int, ...], name: str) -> 
 
 
 def from_pixels(target: Image, row: int, pixels: Array, name: str = "") -> bytes:
-    """The stored bytes of an array `[h, w, c]`, or `[h, w]` with one channel. Raises BadValue."""
+    """Encodes an array `[h, w, c]`, or `[h, w]` for one channel, to stored bytes. Raises BadValue."""
     if pixels.ndim == 2 and (target.channels == 1 or target.convert):
         pixels = pixels[:, :, None]
     if target.convert and pixels.ndim == 3 and pixels.dtype.name in ("uint8", "uint16"):
@@ -558,20 +572,22 @@ def from_pixels(target: Image, row: int, pixels: Array, name: str = "") -> bytes
     try:
         options = _USUAL.get(target.encoding, {}) if target.quality is None else {"quality": target.quality}
         image.save(stream, target.encoding, **options)
-    except (OSError, ValueError, OverflowError, struct.error) as error:  # a side too large for JPEG, say
+    except (OSError, ValueError, OverflowError, struct.error) as error:  # e.g. a side too large for JPEG
         raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
     return stream.getvalue()
 
 
 def _converted(target: Image, row: int, pixels: Array, name: str) -> Array:
-    """Pixels `[h, w, c]` in the channels and the dtype of a feature; others than of 1 to 4 channels, of which
-    the last of 2 and of 4 is the alpha, do not change. Raises BadValue for transparent ones without a
-    background."""
+    """Converts pixels `[h, w, c]` to the channels and the dtype of a feature.
+
+    Takes 1 to 4 channels; the last of 2 or 4 channels is the alpha. Other pixels are returned unchanged.
+    Raises BadValue for transparent pixels without a background.
+    """
     channels, most = pixels.shape[2], np.iinfo(target.dtype).max
     same = channels == target.channels and pixels.dtype == target.dtype
     if same or channels not in (1, 2, 3, 4):
         return pixels
-    if pixels.dtype != target.dtype:  # the upper 8 bits, as decoders of PNG take them
+    if pixels.dtype != target.dtype:  # keeps the upper 8 bits, as decoders of PNG do
         pixels = (pixels >> 8).astype(np.uint8) if most == 0xFF else pixels.astype(np.uint16) * np.uint16(257)
     has_alpha = channels in (2, 4)
     alpha = pixels[:, :, -1:] if has_alpha else np.full_like(pixels[:, :, :1], most)
@@ -597,7 +613,7 @@ def _image(pixels: Array) -> Any:
 
 
 def _exact_palette(row: int, pixels: Array) -> Any:
-    """The image with an exact palette, for GIF. Raises BadValue for more colours than a palette holds."""
+    """The image with an exact palette, for GIF. Raises BadValue if it has more colours than a palette."""
     colours, places = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
     if len(colours) > _MOST_COLOURS:
         hint = "store it as png or webp"
@@ -625,7 +641,7 @@ _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 
 
 def _from_png_16(data: bytes) -> Array:
-    """The pixels of a 16-bit PNG file, uint16 `[h, w, c]`: Pillow gives only 8 bits of colours."""
+    """The pixels of a 16-bit PNG file, uint16 `[h, w, c]`: Pillow keeps only 8 bits of colours."""
     width, height, _, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", data, 16)
     channels = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
     parts, at = [], 8
@@ -652,8 +668,9 @@ def _from_png_16(data: bytes) -> Array:
 
 
 def _unfiltered(lines: Array, width: int) -> Array:
-    """The bytes of the lines of a PNG, of which each begins with its filter; `width` is that of a pixel
-    (ISO/IEC 15948, 9)."""
+    """Reverses the filters of a PNG's lines (ISO/IEC 15948, 9). Each line begins with its filter; `width`
+    is the number of bytes per pixel.
+    """
     done = np.zeros((len(lines) + 1, lines.shape[1] - 1), np.uint8)
     for number, line in enumerate(lines):
         above, own, kind = done[number], done[number + 1], line[0]
@@ -670,7 +687,7 @@ def _unfiltered(lines: Array, width: int) -> Array:
 
 
 def _add_predicted(line: Array, above: Array, *, paeth: bool) -> None:
-    """Adds to each pixel, `[w, bytes]`, what is predicted of those on the left and above."""
+    """Adds to each pixel, `[w, bytes]`, the prediction from the pixels on the left and above."""
     left, corner = np.zeros_like(above[0]), np.zeros_like(above[0])
     for place, pixel in enumerate(line):
         up = above[place]
@@ -684,7 +701,7 @@ def _add_predicted(line: Array, above: Array, *, paeth: bool) -> None:
 
 @cache
 def _simplejpeg() -> Any:
-    """The module; None where it is not installed."""
+    """The module simplejpeg; None if it is not installed."""
     try:
         import simplejpeg
     except ImportError:
@@ -702,11 +719,11 @@ def pillow(purpose: str) -> Any:
     return Image
 
 
-# Errors in files that Pillow ignores, and TensorFlow's decoders do not.
+# Errors in files that Pillow tolerates, and TensorFlow's decoders do not.
 
 
 def _check_gif(data: bytes, image: Any) -> None:
-    """Raises ValueError for a GIF (of one loaded image) without a trailer, or with undefined colours."""
+    """Raises ValueError for a GIF (with one loaded image) without a trailer, or with undefined colours."""
     try:
         colours = _colours(data)
     except IndexError:
@@ -736,12 +753,12 @@ def _colours(data: bytes) -> int:
 
 
 def _in_table(flags: int) -> int:
-    """The number of colours of the table that follows; 0 without a table."""
+    """The number of colours of the following table; 0 without a table."""
     return 2 << (flags & 7) if flags & 0x80 else 0
 
 
 def _behind(data: bytes, at: int) -> int:
-    """The end of a series of sub-blocks, each of which begins with its size; the last is empty."""
+    """The end of a series of sub-blocks. Each begins with its size; the last is empty."""
     while data[at]:
         at += 1 + data[at]
     return at + 1

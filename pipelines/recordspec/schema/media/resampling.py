@@ -1,4 +1,4 @@
-"""Changes the sample rate of sounds, in graph."""
+"""Changes the sample rate of audio, in graph."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from recordspec._tf import tf
 from recordspec.schema.tensors import Tensor
 from recordspec.schema.values import Array
 
-# Zeros of the sinc on each side of a sample, and the cutoff as a part of the lower Nyquist frequency: a
-# filter of so many zeros falls off within the part that is left.
+# Zeros of the sinc on each side of a sample, and the cutoff as a fraction of the lower Nyquist frequency:
+# with this number of zeros, the filter falls off within the remaining fraction.
 _ZEROS = 16
 _CUTOFF = 0.95
-# As many windows of samples are multiplied at once.
+# Windows of samples that are multiplied at a time.
 _WINDOWS = 256
-# The largest kernel: rates without a common divisor would need one for each sample of a second.
+# The largest kernel: rates without a common divisor need weights for each sample of a second.
 MOST_WEIGHTS = 1 << 22
 
 
 def resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
-    """Samples at another rate, by band-limited interpolation with a Hann-windowed sinc.
+    """Resamples audio, by band-limited interpolation with a Hann-windowed sinc.
 
-    That is the method of J. O. Smith, "Digital Audio Resampling". Sums are of float64: in float32 they
-    differ in the last bit with the number of samples.
+    The method is that of J. O. Smith, "Digital Audio Resampling". Sums are computed in float64: in float32
+    their last bit depends on the number of samples.
 
     Args:
         samples: float32 or int16 `[n, channels]`, or a RaggedTensor `[b, (n), channels]`.
-        rate, wanted: in Hz.
+        rate, wanted: the old and the new rate in Hz.
 
     Returns:
-        The same with `ceil(n * wanted / rate)` samples; int16 are rounded, and clipped.
+        The samples at the new rate, `ceil(n * wanted / rate)` of them; int16 is rounded and clipped.
     """
     if isinstance(samples, tf.RaggedTensor):
         longest = _resampled(samples.to_tensor(), rate, wanted)
@@ -40,13 +40,13 @@ def resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
 
 
 def resampled_array(samples: Array, rate: int, wanted: int) -> Array:
-    """The same of an array `[n, channels]`, within one unit in the last place."""
+    """`resampled` in NumPy, for an array `[n, channels]`; equal within one unit in the last place."""
     old, _, width = _steps(rate, wanted)
     count = -(-len(samples) * wanted // rate)
     around = np.pad(samples.astype(np.float64), [(width, width + old), (0, 0)])
     windows = np.lib.stride_tricks.sliding_window_view(around, 2 * width + old, axis=0)[::old]
     kernel = _kernel(rate, wanted)[:, 0]
-    # in parts, since a product of matrices copies the windows, which overlap
+    # in chunks, since a matrix product copies the windows, which overlap
     parts = [windows[start : start + _WINDOWS] @ kernel for start in range(0, len(windows), _WINDOWS)]
     made = np.concatenate(parts).transpose(0, 2, 1).reshape(-1, samples.shape[1])[:count]
     if samples.dtype.kind == "i":
@@ -60,9 +60,9 @@ def _lengths(lengths: Tensor, rate: int, wanted: int) -> Tensor:
 
 
 def _resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
-    """Samples `[b, n, channels]`; zeros are before the first and after the last."""
+    """Resamples `[b, n, channels]`, with zeros before the first and after the last sample."""
     old, new, width = _steps(rate, wanted)
-    # int64: of int32, the samples times the rate overflow after some seconds
+    # int64, since in int32 the number of samples times the rate overflows after some seconds
     shape, channels = tf.shape(samples, tf.int64), samples.shape[-1]
     apart = tf.transpose(tf.cast(samples, tf.float64), [0, 2, 1])
     apart = tf.reshape(apart, [shape[0] * channels, shape[1], 1])  # -1 has no size in a batch without samples
@@ -77,7 +77,9 @@ def _resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
 
 
 def _steps(rate: int, wanted: int) -> tuple[int, int, int]:
-    """The numbers of old and new samples of equal duration, and the number of old ones in the filter."""
+    """The numbers of old and new samples of equal duration, and the half width of the filter in old
+    samples.
+    """
     divisor = gcd(rate, wanted)
     old, new = rate // divisor, wanted // divisor
     return old, new, ceil(_ZEROS * old / (min(old, new) * _CUTOFF))

@@ -16,18 +16,18 @@ from recordspec.wire.arrays import Ints
 if TYPE_CHECKING:
     from recordspec.schema.features.geometry import Resize
 
-# Matrices that are remembered: those of images of some hundred sizes.
+# Cached matrices, enough for images of some hundred sizes.
 _REMEMBERED = 512
 # tensorflow/core/kernels/image/resize_bicubic_op.cc looks up its weights in a table of this size.
 _TABLE = 1024
 
 
 def resized(pixels: Array, sides: tuple[int, ...], resize: Resize, pad: int) -> Array:
-    """An image `[h, w, c]` of integers in another size, within 1 of what `geometry.resized` gives.
+    """Resizes an integer image `[h, w, c]`, within 1 of the result of `geometry.resized`.
 
     Args:
-        pixels: as they are decoded.
-        sides: the height and width of the image; `pixels` have less if their decoder made it smaller.
+        pixels: the decoded pixels.
+        sides: the height and width of the image; `pixels` are fewer if their decoder made the image smaller.
     """
     parts = window(np.array(sides), resize)
     ratio = 1 if pixels.shape[:2] == sides else decoding_ratio(sides, resize)
@@ -53,14 +53,14 @@ def resized(pixels: Array, sides: tuple[int, ...], resize: Resize, pad: int) -> 
 
 
 def decoding_ratio(sides: tuple[int, ...], resize: Resize) -> int:
-    """By how much the decoder of JPEG files makes an image of this height and width smaller: 1, 2, 4 or 8."""
+    """The factor by which the JPEG decoder makes an image of this height and width smaller: 1, 2, 4 or 8."""
     _, part, _, inner = window(np.array(sides), resize)
     larger = int((part // inner).min()) if resize.scaled_decoding else 1
     return max(ratio for ratio in (1, 2, 4, 8) if ratio <= max(larger, 1))
 
 
 def window(sides: Ints, resize: Resize) -> tuple[Ints, Ints, Ints, Ints]:
-    """What `geometry.resize_window` returns: of images of these heights and widths, int64 `[..., 2]`."""
+    """`geometry.resize_window` in NumPy, for images of these heights and widths, int64 `[..., 2]`."""
     wanted = np.array(resize.size, np.int64)
     part, inner = sides, np.broadcast_to(wanted, sides.shape)
     if resize.aspect == "crop":
@@ -72,16 +72,18 @@ def window(sides: Ints, resize: Resize) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def points(values: Array, sides: Ints, resize: Resize) -> tuple[Array, Array, Array]:
-    """What `geometry.resized_points` returns: points of images, (x, y) in pixels, float32 `[..., 2]`, in the
-    resized images, and the first and the last corner of what is no padding there."""
+    """`geometry.resized_points` in NumPy: converts points of images, (x, y) in pixels, float32 `[..., 2]`, to
+    the resized images. Also returns the first and the last corner of the part that is not padding.
+    """
     parts = window(sides, resize)
     start, part, before, inner = (one[..., ::-1].astype(np.float32) for one in parts)
     return (values - start) * (inner / part) + before, before, before + inner
 
 
 def stacked(images: Iterable[Array], count: int, shape: tuple[int | None, ...], dtype: str) -> Any:
-    """Images, `count` of them, as a batch: an array `[n, h, w, c]`, or a RaggedArray where a size of `shape`
-    is not known."""
+    """Stacks `count` images to a batch: an array `[n, h, w, c]`, or a RaggedArray if a size of `shape` is
+    unknown.
+    """
     known = tuple(size or 0 for size in shape)
     if None not in shape:
         batch = np.empty((count, *known), dtype)
@@ -106,7 +108,7 @@ def _nearest(size: int, wanted: int) -> Ints:
 
 @lru_cache(_REMEMBERED)
 def _weights(method: str, antialias: bool, size: int, wanted: int) -> Array:
-    """The weights of a side of `size` pixels in one of `wanted`, float32 `[wanted, size]`."""
+    """The weights for resizing a side from `size` to `wanted` pixels, float32 `[wanted, size]`."""
     if method == "area":
         return _area(size, wanted)
     if method == "bilinear" and not antialias:
@@ -117,13 +119,13 @@ def _weights(method: str, antialias: bool, size: int, wanted: int) -> Array:
 
 
 def _area(size: int, wanted: int) -> Array:
-    """The weights of tensorflow/core/kernels/image/resize_area_op.cc, whose places are float32."""
+    """The weights of tensorflow/core/kernels/image/resize_area_op.cc, which computes positions in float32."""
     scale = np.float32(size) / np.float32(wanted)
     edges = (np.arange(wanted + 1, dtype=np.float32) * scale).astype(np.float64)[:, None]
     first, stops, pixels = edges[:-1], edges[1:], np.arange(size)[None, :]
     covered = np.clip(np.minimum(stops, pixels + 1) - np.maximum(first, pixels), 0, None)
     covered[(pixels < first) & (pixels + 1 > stops)] = scale
-    covered[:, -1:] += np.clip(stops - size, 0, None)  # the last edge may be rounded up
+    covered[:, -1:] += np.clip(stops - size, 0, None)  # rounding may move the last edge past the end
     return np.asarray((covered / scale).astype(np.float32))
 
 

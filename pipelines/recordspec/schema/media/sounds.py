@@ -1,4 +1,4 @@
-"""Encodes sounds for records: checks files, bytes and samples, and returns encoded bytes."""
+"""Encodes audio for records: checks files, bytes and samples, and returns encoded bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SoundEncoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
 
-# libsndfile's names of the formats, and of the subtypes that TensorFlow's decoders take.
+# libsndfile's names of the formats, and of the subtypes that TensorFlow's decoders accept.
 _FORMATS = {
     "wav": ("WAV", ("PCM_16",)),
     "flac": ("FLAC", ("PCM_16",)),
@@ -32,7 +32,7 @@ _FORMATS = {
     "ogg": ("OGG", ("VORBIS",)),
 }
 _SUFFIXES = {".wav": "WAV", ".flac": "FLAC", ".mp3": "MP3", ".ogg": "OGG", ".oga": "OGG"}
-# Suffixes of sound files, including formats that are not stored, and are re-encoded.
+# Suffixes of audio files, including formats that are not stored but re-encoded.
 SUFFIXES = (*_SUFFIXES, ".opus", ".aif", ".aiff")
 # Formats of libsndfile that share a suffix.
 _ALIKE = {"WAVEX": "WAV"}
@@ -46,7 +46,7 @@ _FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
 
 
 def encoded(target: Audio, row: int, value: Any) -> bytes:
-    """The stored bytes of a sound: of a path, a file's bytes, or samples. Raises BadValue."""
+    """Encodes audio, given as a path, a file's bytes, or samples, to stored bytes. Raises BadValue."""
     value = file_of(value)
     if is_path(value):
         return _from_file(target, row, path_of(row, value))
@@ -79,12 +79,12 @@ def _hint(target: Audio) -> str:
 
 
 def format_named(path: str) -> str | None:
-    """The format, as libsndfile calls it, that the suffix of a file names; None for another suffix."""
+    """libsndfile's name of the format that a file's suffix means; None for another suffix."""
     return _SUFFIXES.get(PurePath(path).suffix.lower())
 
 
 class _PlainWav:
-    """A WAV file of 16 bits without other chunks, with the attributes of a `soundfile.SoundFile`."""
+    """A 16-bit WAV file without other chunks, with the attributes of a `soundfile.SoundFile`."""
 
     format, subtype = "WAV", "PCM_16"
 
@@ -100,7 +100,7 @@ class _PlainWav:
 
 
 def opened(data: bytes) -> Any:
-    """A sound as soundfile shows it, which a plain WAV file does not need.
+    """Opens audio as a `soundfile.SoundFile`; a plain WAV file does not need soundfile.
 
     Raises MissingExtra; soundfile.LibsndfileError for other bytes.
     """
@@ -136,14 +136,16 @@ def _stored(target: Audio, row: int, data: bytes, sound: Any, name: str) -> byte
     if same:
         return data
     if (sound.subtype in _LOUD or not fits) and target.encoding != "raw":
-        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs, and filters, exceed full scale
+        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs and filters exceed full scale
     if target.dtype == "int16" and samples.dtype != np.int16:
         samples = _of_16_bits(samples)
     return _from_samples(target, row, samples, name)
 
 
 def _mixed(target: Audio, row: int, samples: Array, name: str) -> Array:
-    """Samples `[n, c]` in the feature's channels: one is the mean of all, several repeat one."""
+    """Converts samples `[n, c]` to the feature's channels: to one by the mean, to several by repeating
+    one.
+    """
     channels = samples.shape[1] if samples.ndim == 2 else target.channels
     if channels == target.channels:
         return samples
@@ -157,7 +159,7 @@ def _mixed(target: Audio, row: int, samples: Array, name: str) -> Array:
 
 
 def _resampled(target: Audio, row: int, samples: Array, rate: int, name: str) -> Array:
-    """Samples in the feature's rate, as its option `resample` would give them at reading."""
+    """Resamples to the feature's rate, like the option `resample` at read."""
     if rate == target.sample_rate or not len(samples):
         return samples
     if weights(rate, target.sample_rate) > MOST_WEIGHTS:
@@ -167,8 +169,8 @@ def _resampled(target: Audio, row: int, samples: Array, rate: int, name: str) ->
 
 
 def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
-    """The channels and dtype of a feature that would store a sound unchanged, from its header as reported by
-    soundfile; None for a truncated sound, or one without samples.
+    """The channels and dtype of a feature that would store the audio unchanged, from its header as
+    reported by soundfile; None for truncated audio, or audio without samples.
     """
     try:
         _check_whole(0, data, sound, "")
@@ -183,7 +185,9 @@ def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | No
 
 
 def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
-    """Raises BadValue for a truncated file, by the sizes of its chunks: libsndfile reads what is left."""
+    """Raises BadValue for a truncated file, judged by the sizes of its chunks: libsndfile reads the rest
+    without an error.
+    """
     if sound.format not in _CHECKABLE:
         hint = "write it as WAV or FLAC"
         raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
@@ -204,7 +208,7 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
 
 
 def _is_plain_wav(data: bytes) -> bool:
-    """Whether there are only a header and samples: tf.audio.decode_wav does not accept every other chunk."""
+    """Whether a WAV file has only a header and samples: tf.audio.decode_wav rejects some other chunks."""
     if len(data) < 44:
         return False
     size = int.from_bytes(data[16:20], "little")
@@ -249,7 +253,7 @@ def _check_length(target: Audio, row: int, frames: int, name: str) -> None:
 
 
 def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> bytes:
-    """The stored bytes of an array `[n, channels]`, or `[n]` with one channel."""
+    """Encodes an array `[n, channels]`, or `[n]` for one channel, to stored bytes."""
     if samples.ndim == 1 and target.channels == 1:
         samples = samples[:, None]
     if samples.ndim != 2 or samples.shape[1] != target.channels:
@@ -277,8 +281,8 @@ def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> by
 
 
 def decoded(target: Audio, row: int, data: bytes) -> Array:
-    """The samples of stored bytes, `[n, channels]`, as TensorFlow's decoders give them; of mp3 and ogg, which
-    other libraries decode there, within 1e-4 of full scale. Raises BadValue.
+    """Decodes stored bytes to samples `[n, channels]`, equal to those of TensorFlow's decoders; for mp3
+    and ogg, which TensorFlow decodes with other libraries, within 1e-4 of full scale. Raises BadValue.
     """
     sound = _opened(row, data, "")
     if sound.samplerate != target.sample_rate:
@@ -295,12 +299,12 @@ _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def _with_serial_0(data: bytes) -> bytes:
-    """An Ogg file of one stream with the serial number 0: libsndfile takes a random one, and the same samples
-    must have the same bytes.
+    """Sets the serial number of an Ogg file with one stream to 0: libsndfile draws it at random, but equal
+    samples must have equal bytes.
 
-    Pages are those of RFC 3533: at byte 14 the serial number, at 22 the CRC of the page, in which it is 0,
-    at 26 the number of segments, followed by their sizes. The CRC has the polynomial of zlib's, and the other
-    order of bits, and does not begin and end with an inversion.
+    Pages follow RFC 3533: the serial number is at byte 14, the page's CRC (computed with 0 in its place) at
+    22, the number of segments at 26, followed by their sizes. The CRC has the polynomial of zlib's, but the
+    reverse order of bits, and no inversion at the start and the end.
     """
     pages, start = bytearray(data), 0
     while start < len(pages):
@@ -314,7 +318,9 @@ def _with_serial_0(data: bytes) -> bytes:
 
 
 def _cast(target: Audio, row: int, samples: Array, name: str) -> Array:
-    """The samples in the dtype of the format: 16-bit samples convert to floats, floats not to 16 bits."""
+    """Casts samples to the dtype of the format: 16-bit samples convert to floats, but floats not to 16
+    bits.
+    """
     if samples.dtype.name == "int16":
         return (
             samples.astype(np.int16)
@@ -336,7 +342,9 @@ def _cast(target: Audio, row: int, samples: Array, name: str) -> Array:
 
 
 def _quantised(target: Audio, samples: Array) -> Array:
-    """The samples as the encoding stores them: WAV and FLAC have 16 bits, and 1.0 is one step too large."""
+    """The samples as the encoding stores them: WAV and FLAC have 16 bits, in which 1.0 is one step too
+    large.
+    """
     if samples.dtype.name == "int16" or target.encoding in ("mp3", "ogg"):
         return samples
     return _of_16_bits(samples)

@@ -1,5 +1,5 @@
-"""Arrow's tables, and its typed columns as the values of features, without a Python object for each cell
-where that can be.
+"""Arrow tables as a source, and typed Arrow columns as values of features, without a Python object for
+each cell where possible.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from recordspec.writing.sources.objects import column_of, names_in, plain_table,
 
 
 def is_table(rows: Any) -> bool:
-    """Whether this is a table, a record batch, or a reader of these."""
+    """Whether a value is a table, a record batch, or a reader of tables or batches."""
     return _is_arrows(rows) and type(rows).__name__ in ("Table", "RecordBatch", "RecordBatchReader")
 
 
 def polars_to_arrow(values: Any, *path: str) -> Any:
-    """A frame or a series of Polars as a table or an array. Raises SpecError for a type that Arrow lacks."""
+    """A Polars frame or series as an Arrow table or array. Raises SpecError for a type that Arrow lacks."""
     try:
         return values.to_arrow()
     except (arrow().ArrowException, ValueError) as error:
@@ -61,7 +61,7 @@ def _is_arrows(value: Any) -> bool:
 
 
 def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> None:
-    """Raises SpecError for every feature whose column has a type that is neither number, text nor list."""
+    """Raises SpecError for every feature whose column has a type other than number, text or list."""
     problems = [
         Problem(where=where, path=(name,), expected=expected, got=str(types[name]), hint=hint)
         for name, feature in schema.names.items()
@@ -82,7 +82,7 @@ def _is_unsupported(kind: Any) -> bool:
 
 
 def _is_castable(kind: Any, feature: Feature) -> bool:
-    """Whether `from_arrow` makes values of the feature of decimals, times of day or durations."""
+    """Whether `from_arrow` converts decimals, times of day or durations to values of the feature."""
     kind, item = item_type(kind), feature.value_type
     if arrow().types.is_decimal(kind):
         return item.item == "text" or (item.is_number and item.item != "bool")
@@ -95,7 +95,7 @@ _STORED = {"int64": "int64", "float32": "float32", "bytes": "string"}
 
 
 def _needs(feature: Feature) -> tuple[str, str]:
-    """The type of a column for the feature, and how to convert times or decimals to it."""
+    """The type of a column that the feature needs, and how to convert times or decimals to it."""
     item = feature.value_type.item
     if item == "media":
         return "a column of paths or bytes", ""
@@ -112,7 +112,7 @@ def _needs(feature: Feature) -> tuple[str, str]:
 def table_batches(
     table: Any, wanted: Mapping[str, str], schema: Schema, folder: Location | None = None
 ) -> Batches:
-    """Yields the columns of a table, which are converted once; then paths are read in batches.
+    """Yields the columns of a table, which are converted once; with paths, yields them in batches.
 
     Indices of classes are converted by the names in the table's metadata.
 
@@ -120,7 +120,7 @@ def table_batches(
         table: an Arrow table or record batch.
         wanted: the column of each feature, and of each extra name.
         schema: the schema of the features.
-        folder: the folder, if any, of paths of images and sounds, which they may not leave.
+        folder: the folder that paths of images and audio may not leave, if any.
     """
     values = {name: from_arrow(column_of(table, one), schema.names.get(name)) for name, one in wanted.items()}
     class_names = class_names_in(table.schema)
@@ -149,17 +149,17 @@ def media_in(schema: Schema, names: Iterable[str]) -> list[str]:
 
 
 def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Location) -> dict[str, Any]:
-    """The columns of these names, with their paths below `folder`.
+    """The columns with the given names, with their paths below `folder`.
 
-    Raises RecordError for the first row with a path outside of it.
+    Raises RecordError for the first row with a path outside of the folder.
     """
     return by_feature(names, lambda name: inside(columns[name], folder))
 
 
 def inside(values: Any, folder: Location) -> Any:
-    """Converts texts, also in lists, to paths relative to `folder`; other values do not change.
+    """Converts texts, also in lists, to paths relative to `folder`; other values are returned unchanged.
 
-    Raises BadValue for the first that leaves the folder.
+    Raises BadValue for the first path that leaves the folder.
     """
     home = folder.resolve()
     listed = isinstance(values, list)
@@ -183,8 +183,11 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
 
 
 def whole_numbers(values: Any, feature: Feature | None) -> Any:
-    """Floats of Arrow of which some are missing as integers, if the feature takes no floats. Those that are
-    not whole, or may have lost a digit, stay floats, in a list, which the feature refuses."""
+    """Converts Arrow floats with missing values to integers, if the feature takes no floats.
+
+    Numbers that are not whole, or may have lost a digit, stay floats, in a list, and the feature refuses
+    them.
+    """
     if not values.null_count or not arrow().types.is_floating(values.type):
         return values
     if isinstance(values, arrow().ChunkedArray):
@@ -201,7 +204,7 @@ def whole_numbers(values: Any, feature: Feature | None) -> Any:
 
 
 class TableRows:
-    """The rows of an Arrow table or record batch, or of a reader of these, which can be read once."""
+    """The rows of an Arrow table or record batch, or of a reader, which can be read only once."""
 
     def __init__(self, table: Any) -> None:
         self.rows: int | None = getattr(table, "num_rows", None)
@@ -215,13 +218,13 @@ class TableRows:
         return None
 
     def without(self, names: Collection[str]) -> TableRows:
-        """The same rows without these columns."""
+        """The rows without the given columns."""
         made = copy(self)
         made._left_out = self._left_out.union(names)
         return made
 
     def batches(self) -> Iterator[Any]:
-        """The rows in record batches; of a reader, once."""
+        """The rows in record batches; a reader can be read only once."""
         table, self._table = self._table, self._table if self.rows is not None else None
         yield from table.to_batches() if self.rows is not None else table
 
@@ -253,9 +256,9 @@ class TableRows:
 
 
 def _with_whole_numbers(table: Any, schema: Schema) -> Any:
-    """Converts columns of floats with missing values to integers, like `whole_numbers` for a pandas frame.
+    """Converts float columns with missing values to integers, as `whole_numbers` does for a pandas frame.
 
-    The whole table decides: a part of it may have no missing value.
+    The whole table is converted at once, since a part of it may have no missing value.
     """
     pyarrow = arrow()
     for place, name in enumerate(table.column_names):
@@ -268,7 +271,7 @@ def _with_whole_numbers(table: Any, schema: Schema) -> Any:
 
 
 def _gathered(batches: Any) -> Iterator[list[Any]]:
-    """Record batches in lists of about `PART_BYTES`."""
+    """Groups record batches in lists of about `PART_BYTES`."""
     some: list[Any] = []
     size = 0
     for batch in batches:
@@ -283,7 +286,7 @@ def _gathered(batches: Any) -> Iterator[list[Any]]:
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """Rows of a table that follow each other, from row `first` on."""
+    """Consecutive rows of a table, from row `first` on."""
 
     first: int
     table: Any
@@ -303,7 +306,7 @@ def _restored_part(first: int, data: bytes) -> TablePart:
 
 
 def check_table(schema: Schema, extra: tuple[str, ...], columns: Any) -> None:
-    """Raises SpecError if the columns (an Arrow schema) are not such as the features take."""
+    """Raises SpecError if the features do not take the columns (an Arrow schema)."""
     check_once(columns.names)
     check_names(schema, extra, columns.names)
     check_types(schema, {field.name: field.type for field in columns})

@@ -1,4 +1,6 @@
-"""The base of sources: rows in parts, so that processes can share them, each part in batches of columns."""
+"""The base classes of sources. A source has rows in parts, so that processes can share them; a part
+yields them in batches of columns.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,17 @@ from recordspec.schema.values import BadValue
 from recordspec.store.expand import expand
 from recordspec.wire.arrays import is_arrow
 
-# A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
-# a file evenly, and that little is done again after a crash.
+# The size of a part of a file: large enough that opening the file costs nothing in comparison, small enough
+# that a few jobs share a file evenly and that little is repeated after a crash.
 PART_BYTES = 32 << 20
-# Below it float64 has every whole number; above, an integer may have been rounded already.
+# Below it, float64 represents every whole number; above, an integer may have been rounded already.
 EXACT = 2**53
 
-# Rows are converted at most this many at once.
+# The largest number of rows converted at a time.
 _MOST_ROWS = 8192
 _FEWEST_ROWS = 16  # after an invalid row
 
-# One file or several: paths and patterns.
+# One file or several, as paths and patterns.
 FilesText = LocationText | tuple[LocationText, ...]
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -54,7 +56,7 @@ class Columns:
     rows: int
 
     def part(self, start: int, stop: int) -> Columns:
-        """Rows `start` to `stop`."""
+        """The columns of rows `start` to `stop`."""
         if (start, stop) == (0, self.rows):
             return self
         values = {name: part_of(one, start, stop) for name, one in self.values.items()}
@@ -74,7 +76,7 @@ def _restored(values: Mapping[str, Any], data: bytes | None, rows: int) -> Colum
 
 
 def to_ipc(table: Any) -> bytes:
-    """A table of Arrow in its stream format. Arrow's own pickle of a slice holds the whole."""
+    """An Arrow table in its stream format: Arrow's own pickle of a slice contains the whole table."""
     pyarrow = arrow()
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:
@@ -83,23 +85,23 @@ def to_ipc(table: Any) -> bytes:
 
 
 def from_ipc(data: bytes) -> Any:
-    """The table of `to_ipc`."""
+    """The table that `to_ipc` has serialized."""
     return arrow().ipc.open_stream(data).read_all()
 
 
-# The items of a part: rows, or the error of an invalid row in its place.
+# The items of a part: columns of rows, or the error of an invalid row.
 Batches = Iterator["Columns | RecordError"]
 
 
 @runtime_checkable
 class SourcePart(Protocol):
-    """Rows of a source that follow each other. It can be pickled, and read in another process."""
+    """Consecutive rows of a source. Can be pickled, and read in another process."""
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
-        """Yields the rows, as columns of the schema's features and of the `extra` names, with a RecordError
+        """Yields the rows as columns of the schema's features and of the `extra` names. Yields a RecordError
         in place of a row that cannot be converted.
 
-        Raises SpecError, or RecordError if the source cannot be read further.
+        Raises SpecError, or RecordError if the rest of the source cannot be read.
         """
 
     def place(self, row: int) -> str:
@@ -108,7 +110,7 @@ class SourcePart(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows in parts. The parts of a source are the same each time, however many processes read them."""
+    """Rows in parts. A source has the same parts each time, however many processes read them."""
 
     @property
     def rows(self) -> int | None:
@@ -116,29 +118,31 @@ class Source(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Notes on what is skipped, once `parts` has begun."""
+        """Notes on skipped data, available once `parts` has begun."""
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[SourcePart]:
-        """Yields the parts, in the order of the rows. Checks first that the source has the requested columns.
+        """Yields the parts, in the order of the rows. First checks that the source has the requested columns.
 
         Raises SpecError, StoreError, RecordError.
         """
 
     def identity(self) -> Any:
-        """Plain JSON values that change when the rows do; None if they cannot be had a second time."""
+        """Plain JSON values that change whenever the rows do; None if the rows can be read only once."""
 
 
 @runtime_checkable
 class NamedSource(Protocol):
-    """A source that refuses a name without a feature, unless it leaves this name out."""
+    """A source that refuses a name without a feature, unless the name is left out."""
 
     def without(self: _T, names: Collection[str]) -> _T:
-        """The same rows without the values of these names."""
+        """The rows without the values of the given names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource:
-    """The base of sources of files. Their fields are options; `SHORT_FORM` names that of the path."""
+    """The base class of sources of files. The fields are options; `SHORT_FORM` is the name of the path's
+    option.
+    """
 
     SHORT_FORM: ClassVar[str]
 
@@ -147,19 +151,19 @@ class FileSource:
             raise SpecError(Problem(path=(self.SHORT_FORM,), expected="at least one file", got="none"))
 
     def open(self: _Files, folder: AnyPath) -> _Files:
-        """The same source; a relative path starts at `folder`."""
+        """The source with relative paths resolved against `folder`."""
         paths = tuple(str(below(folder, one)) for one in self.given)
         return replace(self, **{self.SHORT_FORM: paths[0] if len(paths) == 1 else paths})
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The paths and patterns of the files, as they were given."""
+        """The paths and patterns of the files, as given."""
         named: str | tuple[str, ...] = getattr(self, self.SHORT_FORM)
         return (named,) if isinstance(named, str) else named
 
     @cached_property
     def paths(self) -> tuple[Location, ...]:
-        """The files, those of a pattern in the order of their names. Raises StoreError."""
+        """The files; the files of a pattern are sorted by name. Raises StoreError."""
         plain = all(_PATTERN.search(one) is None for one in self.given)
         return tuple(map(location, self.given)) if plain else expand(self.given)
 
@@ -182,25 +186,26 @@ def long_row_problem(size: int, what: str = "row", hint: str = "") -> Problem:
 
 
 def leave_out(source: Source, names: Collection[str]) -> Source:
-    """The same rows without the values of these names; other sources read no names without a feature."""
+    """The rows without the values of the given names; only a NamedSource reads names without a feature."""
     return source.without(names) if names and isinstance(source, NamedSource) else source
 
 
 def is_left_out(name: str, left_out: Collection[str], known: Collection[str]) -> bool:
-    """Whether a name is left out: it is one of `left_out`, or of a member of such an object, and has no
-    feature."""
+    """Whether a name without a feature is left out: it is one of `left_out`, or a member of an object in
+    it.
+    """
     if name in known:
         return False
     return name in left_out or any(name.startswith(f"{one}.") for one in left_out)
 
 
 def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Batches:
-    """Converts rows in batches; an invalid row is replaced by its error.
+    """Converts rows in batches. Yields the error of an invalid row in its place.
 
     Args:
         rows: the number of rows.
         convert: returns the columns of a range of rows. Raises RecordError for an invalid row, counted from
-            the first of these.
+            the start of the range.
     """
     start, step = 0, _MOST_ROWS
     while start < rows:
@@ -214,7 +219,7 @@ def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Ba
                 yield Columns(convert(start, start + error.row), error.row)
             yield error
             start += error.row + 1
-            # where one row is invalid others are near: as many at once as went well, then more again
+            # invalid rows tend to be close together: go on with as many rows as went well, then with more
             step = max(_FEWEST_ROWS, error.row)
         else:
             yield Columns(columns, stop - start)
@@ -222,9 +227,9 @@ def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Ba
 
 
 def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str, Any]:
-    """Applies `convert` to each feature; it raises BadValue for the first invalid row.
+    """Applies `convert` to each feature; `convert` raises BadValue for the first invalid row.
 
-    Raises RecordError for the first row that is invalid in any of them, with all its problems.
+    Raises RecordError for the first row that is invalid in any feature, with all problems of that row.
     """
     columns: dict[str, Any] = {}
     bad: list[tuple[int, Problem]] = []
@@ -240,14 +245,14 @@ def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str,
 
 
 def name_of(source: object) -> str:
-    """The name of a source in messages: the first of its files, or "rows" if it has none."""
+    """The name of a source in messages: its first file, or "rows" if it has no files."""
     paths: Sequence[Location] = getattr(source, "paths", ())
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return f"{paths[0]}{more}" if paths else "rows"
 
 
 def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
-    """The paths, sizes and times of files, which show whether they changed. Raises StoreError."""
+    """The paths, sizes and times of files, which change if the files do. Raises StoreError."""
     paths = tuple(paths)
     stamps = []
     for path, status in zip(paths, statuses(paths), strict=True):
@@ -257,7 +262,7 @@ def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
 
 
 def size_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of items that have about `PART_BYTES` together, where the items have these sizes in bytes."""
+    """Divides items of the given sizes in bytes into ranges of about `PART_BYTES`."""
     start = total = 0
     for index, size in enumerate(sizes):
         if total and total + size > PART_BYTES:
@@ -269,18 +274,18 @@ def size_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def even_ranges(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """The same for a number of rows of equal size."""
+    """`size_ranges` for a number of rows of equal size."""
     step = max(1, PART_BYTES // max(1, size))
     for start in range(0, rows, step):
         yield start, min(start + step, rows)
 
 
 class RowPlaces(Generic[_T]):
-    """Returns the result of `read` for a row, by reading from the first; row after row, in one pass."""
+    """Returns the item of `read` for a row; ascending rows take a single pass."""
 
     def __init__(self, read: Callable[[], Iterator[_T]]) -> None:
         self._read = read
-        # what has not been passed yet, and the row of the last that was
+        # the items not yet passed, and the row of the last one passed
         self._rest: Iterator[_T] = iter(())
         self._row = sys.maxsize
 
@@ -288,7 +293,7 @@ class RowPlaces(Generic[_T]):
         return type(self), (self._read,)
 
     def of(self, row: int) -> _T | None:
-        """None if there is no such row."""
+        """The item of a row; None if there is no such row."""
         if row <= self._row:
             self._rest, self._row = self._read(), -1
         item = next(islice(self._rest, row - self._row - 1, None), None)
@@ -303,10 +308,10 @@ def wanted_columns(
     where: str,
     header: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """The column of each feature, and of each extra name: its own name, unless `columns` has another.
+    """The column of each feature and each extra name: the name itself, unless `columns` has another.
 
-    Raises SpecError for a name in `columns` that is neither, and for a column that the header, if any,
-    does not have exactly once.
+    Raises SpecError for a name in `columns` that is neither, and for a column that is not exactly once in the
+    header, if there is one.
     """
     wanted = {name: columns.get(name, name) for name in (*schema.names, *extra)}
     problems = [
@@ -327,7 +332,7 @@ def wanted_columns(
 
 
 def not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Problem]:
-    """A problem for each name whose column a header has not, or several times."""
+    """The problem of each name whose column is missing in a header, or occurs several times."""
     for name, column in wanted.items():
         if header.count(column) != 1:
             got = "several" if column in header else "none"
@@ -336,13 +341,13 @@ def not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Probl
 
 
 def ignored(wanted: Mapping[str, str], header: Sequence[str]) -> list[str]:
-    """A note of the columns that are not wanted."""
+    """A note on the columns that are not used."""
     others = [column for column in header if column not in wanted.values()]
     return [f"columns that no feature names: {', '.join(others)}"] if others else []
 
 
 def check_once(names: Sequence[str]) -> None:
-    """Raises SpecError for a column that is there twice."""
+    """Raises SpecError for a column that occurs twice."""
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         expected = "every column once"
@@ -350,9 +355,9 @@ def check_once(names: Sequence[str]) -> None:
 
 
 def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) -> None:
-    """Raises SpecError for the first of these names that is neither a feature's nor an extra one.
+    """Raises SpecError for the first name that is neither a feature nor an extra name.
 
-    Columns in Python are chosen by the user: a misspelt name would otherwise lose a column.
+    In Python the user chooses the columns: a misspelt name would lose a column.
     """
     known = (*schema.names, *extra)
     several = tuple(names)

@@ -1,6 +1,6 @@
-"""Class names that travel with indices: those of Hugging Face, in the metadata of an Arrow schema.
+"""Class names that accompany indices, such as those of Hugging Face in the metadata of an Arrow schema.
 
-An index alone says nothing where a schema has its classes in another order, so it is converted by its name.
+An index alone is ambiguous if a schema has its classes in another order; hence it is converted by its name.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from recordspec.wire.arrays import (
     to_numpy,
 )
 
-# The class names of columns of indices, or of lists of these.
+# The class names of columns of indices, or of lists of indices.
 ColumnClasses = Mapping[str, tuple[str, ...]]
 
 _METADATA = b"huggingface"
 _LISTS = ("Sequence", "List", "LargeList")
-# What Hugging Face stores for an example without a class.
+# The value that Hugging Face stores for an example without a class.
 _MISSING = -1
 
 
 @dataclass(frozen=True)
 class ClassIndex:
-    """An index that no class has; a feature refuses it."""
+    """An index without a class; features refuse it."""
 
     index: int
 
@@ -48,7 +48,7 @@ class ClassIndex:
 
 
 def class_names_in(schema: Any) -> ColumnClasses:
-    """The class names of the columns of an Arrow schema. Raises SpecError for metadata that is damaged."""
+    """The class names of an Arrow schema's columns. Raises SpecError for invalid metadata."""
     text = (schema.metadata or {}).get(_METADATA, b"{}")
     try:
         features = json.loads(text).get("info", {}).get("features") or {}
@@ -60,8 +60,10 @@ def class_names_in(schema: Any) -> ColumnClasses:
 
 
 def _names(kind: Any) -> tuple[str, ...] | None:
-    """The names of a ClassLabel, or of lists of one, as JSON describes it; None for another feature."""
-    if isinstance(kind, list):  # a list of one feature, in versions before 4
+    """The names of a ClassLabel, or of lists of ClassLabels, from its JSON description; None for another
+    feature.
+    """
+    if isinstance(kind, list):  # in versions before 4, a list with one feature
         return _names(kind[0])
     if kind.get("_type") == "ClassLabel":
         return tuple(map(str, kind["names"]))
@@ -74,10 +76,10 @@ def takes_names(feature: Feature | None) -> bool:
 
 
 def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
-    """A column of indices as names, if the feature takes names.
+    """Converts a column of indices to names, if the feature takes names.
 
-    An index of -1 is missing. Values that are no indices do not change; an index without a name becomes a
-    `ClassIndex`.
+    An index of -1 is missing. Values that are no indices are returned unchanged. An index without a name
+    becomes a `ClassIndex`.
     """
     if feature is None or not takes_names(feature):
         return values
@@ -92,7 +94,7 @@ def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
 
 
 def _named(values: Any, names: tuple[str, ...]) -> Any:
-    """The same of an array of Arrow, where every index has a name or is missing; None of other values."""
+    """`named` for an Arrow array in which every index has a name or is missing; None for other values."""
     if not is_arrow(values):
         return None
     if is_list(values):
@@ -111,7 +113,7 @@ def _named(values: Any, names: tuple[str, ...]) -> Any:
 
 
 def name_of(value: Any, names: tuple[str, ...]) -> Any:
-    """The name of an index, or those of a list; other values do not change."""
+    """The name of an index, or the names of a list of indices; other values are returned unchanged."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -122,5 +124,5 @@ def name_of(value: Any, names: tuple[str, ...]) -> Any:
 
 
 def is_index(value: Any) -> bool:
-    """Whether a value is an integer, and so may be the index of a class."""
+    """Whether a value is an integer, hence possibly the index of a class."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)

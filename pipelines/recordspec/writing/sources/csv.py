@@ -1,4 +1,4 @@
-"""CSV files. The header names the features, and options tell how the cells are written."""
+"""CSV files. The header names the features, and options describe the notation of the cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from recordspec.writing.sources.text_files import UTF8, TextStream, encoding_pro
 
 _LONGEST_HEADER = 1 << 20
 _EXCEL_DELIMITER = re.compile('"?sep=[^\r\n]"?', re.IGNORECASE)
-# What Python 3.10 reads as NUL, which its `csv` refuses; no byte is decoded to it.
+# The character that Python 3.10 reads as NUL, which its `csv` refuses; no byte is decoded to it.
 _NUL = "\udc00"
 _OTHER_ENCODING = "`encoding` of the source names another, such as windows-1252 or utf-16"
 
@@ -49,14 +49,13 @@ class Csv(FileSource):
             with gzip, Zstandard or bzip2.
         delimiter: one character.
         columns: the column of a feature, if their names differ.
-        encoding: that of the text, as Python names it.
+        encoding: Python's name of the text encoding.
         decimal: the character before the decimals of numbers.
-        thousands: the character between groups of three digits. The space also stands for those that do not
-            break a line.
+        thousands: the character between groups of three digits. A space also stands for non-breaking spaces.
         percent: whether numbers may have a percent sign: `12.5 %` is 0.125.
-        missing: cells that mean a missing value, also in quotes; in all columns, or by column.
-        dates: the form of dates and times, such as `%d.%m.%Y`, for all features with `date`, or by column;
-            with %Y, %m, %b, %d, %H, %I, %p, %M, %S, %f and %z of strptime.
+        missing: cells that stand for a missing value, also in quotes; in all columns, or by column.
+        dates: the format of dates and times, such as `%d.%m.%Y`, for all features with `date`, or by column;
+            with the directives %Y, %m, %b, %d, %H, %I, %p, %M, %S, %f and %z of strptime.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -93,7 +92,7 @@ class Csv(FileSource):
                 yield from (problem.under(*path) for problem in DateFormat(form).problems())
 
     def _notation(self, column: str) -> Notation | None:
-        """How the cells of a column are written; None as a build reads them without options."""
+        """The notation of a column's cells; None for the notation that a build reads without options."""
         missing, dates = self.missing, self.dates
         notation = Notation(
             decimal=self.decimal,
@@ -105,7 +104,7 @@ class Csv(FileSource):
         return None if notation == Notation() else notation
 
     def _unknown_columns(self, header: Collection[str]) -> Iterator[Problem]:
-        """A problem for each column of an option that a header lacks."""
+        """The problem of each column named in an option but missing in a header."""
         for option in ("missing", "dates"):
             by_column = getattr(self, option)
             for column in by_column if isinstance(by_column, Mapping) else ():
@@ -145,7 +144,8 @@ class Csv(FileSource):
             )
 
     def blocks(self) -> Iterator[Any]:
-        """All columns of a single file, in record batches of text; of several without a name, none.
+        """All columns of a single file, in record batches of text. If several columns have no name, they are
+        omitted.
 
         Raises SpecError for duplicate names, RecordError.
         """
@@ -164,7 +164,7 @@ def _long_row(size: int) -> Problem:
 
 
 def _rows(text: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row, and how many lines end with it."""
+    """The cells of each row, and the number of lines up to its end."""
     if sys.version_info >= (3, 11):
         reader = csv.reader(text, delimiter=delimiter)
         for cells in reader:
@@ -176,12 +176,12 @@ def _rows(text: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]
 
 
 def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list[str]:
-    """The names of the columns of a file, in its first line. Raises RecordError if that has none."""
+    """The names of a file's columns, in its first line. Raises RecordError if the file is empty."""
     with open_file(path) as file:
         stream = TextStream(file, encoding)
         data = stream.read(_LONGEST_HEADER)
         is_whole = not stream.read(1)
-    # bytes that are not UTF-8 in the rows after the header are reported when these are read
+    # invalid UTF-8 in the rows after the header is reported when the rows are read
     text = io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")
     csv.field_size_limit(sys.maxsize)
     _, header = next(_rows(text, delimiter), (0, []))
@@ -210,11 +210,11 @@ class CsvPart:
     Attributes:
         path: the path of the file.
         delimiter: one character.
-        encoding: that of the text.
+        encoding: the encoding of the text.
         header: the names of the columns.
         wanted: the column of each feature, and of each extra name.
-        notations: how the cells of columns are written, where a build reads them otherwise.
-        span: the bytes of the rows; at the start of the file, of the header, too.
+        notations: the notations of columns for which options set one.
+        span: the bytes of the rows; at the start of the file, also of the header.
     """
 
     path: Location
@@ -233,7 +233,9 @@ class CsvPart:
                 yield from converted(block.num_rows, partial(self._columns, block, schema, extra))
 
     def place(self, row: int) -> str:
-        """File and line. The part is read again to find the line: a quoted cell may hold line breaks."""
+        """The file and the line. Reads the part again to find the line, since a quoted cell may contain
+        line breaks.
+        """
         return f"{self.path}:{self._places.of(row + self._has_header)}"
 
     @property
@@ -242,11 +244,11 @@ class CsvPart:
 
     @property
     def _ignores_empty_lines(self) -> bool:
-        """With a single column, an empty line is an empty cell."""
+        """Whether empty lines are skipped; in a file with a single column, an empty line is an empty cell."""
         return len(self.header) != 1
 
     def blocks(self) -> Iterator[Any]:
-        """The rows in record batches of text, only the columns that are wanted. Raises RecordError."""
+        """The rows in record batches of text, with only the wanted columns. Raises RecordError."""
         row = 0
         for block in self._blocks():
             if isinstance(block, RecordError):
@@ -255,7 +257,7 @@ class CsvPart:
             row += block.num_rows
 
     def _blocks(self) -> Iterator[Any]:
-        """The same, with a RecordError in place of a row that is too long."""
+        """The rows in record batches, with a RecordError in place of a row that is too long."""
         pyarrow = arrow()
         try:
             yield from (
@@ -274,18 +276,18 @@ class CsvPart:
             is_first = False
 
     def _parsed(self, pyarrow: Any, data: bytes, has_header: bool) -> Any:
-        """The record batches of some whole rows."""
+        """The record batches of a piece of whole rows."""
         from pyarrow import csv as arrow_csv
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
-        # Without a line break at the end, Arrow takes an empty last cell for a quoted one if another cell of
+        # Without a line break at the end, Arrow takes an empty last cell for a quoted cell if another cell of
         # the row is quoted, and does not recognize a header without rows.
         data += b"\n" if data and data[-1:] not in b"\r\n" else b""
         return arrow_csv.open_csv(
             pyarrow.BufferReader(data),
             read_options=arrow_csv.ReadOptions(
-                # of a block that ends within a CRLF, Arrow drops the newline, also in quotes
+                # if a block ends within a CRLF, Arrow drops the newline, also in quotes
                 block_size=max(1, len(data)),
                 column_names=None if has_header else self.header,
             ),
@@ -314,7 +316,7 @@ class CsvPart:
             return from_text(batch.column(column), features[name], folder, self.notations.get(column))
 
         columns = by_feature(features, values_of)
-        # a key that is a feature is the feature's value: `7` and `007` are one number
+        # a key that is also a feature takes the feature's value: `7` and `007` are the same number
         return columns | {
             name: self._texts(batch, self.wanted[name]) for name in extra if name not in columns
         }
@@ -335,8 +337,9 @@ class CsvPart:
         return (line for line, _ in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """The line on which each row begins, and its cells, of a row that is too long none; the header is the
-        first."""
+        """The line on which each row begins, and its cells; no cells for a row that is too long. The
+        header is the first row.
+        """
         csv.field_size_limit(sys.maxsize)
         encoding = "utf-8-sig" if self._has_header else "utf-8"
         for piece in self.span.pieces(self.path, self.encoding):
@@ -352,7 +355,7 @@ class CsvPart:
             encoding = "utf-8"
 
     def _no_text(self) -> Problem | None:
-        """The problem of the first cell of a wanted column that is not UTF-8."""
+        """The problem of the first wanted cell that is not valid in UTF-8."""
         for line, cells in self._lines():
             named = zip(self.header, cells, strict=False)
             text = "".join(cell for name, cell in named if name in self.wanted.values())
@@ -361,7 +364,9 @@ class CsvPart:
         return None
 
     def _uneven(self, message: str) -> Problem:
-        """The first row with too many or too few cells, or else Arrow's message, at the file."""
+        """The problem of the first row with too many or too few cells, or else Arrow's message for the
+        file.
+        """
         for line, cells in self._lines():
             if cells and len(cells) != len(self.header):
                 expected = f"{counted(len(self.header), 'cell')}, as in the header"
@@ -372,6 +377,6 @@ class CsvPart:
 
 
 def _no_utf8(text: str) -> str:
-    """The first byte that is not UTF-8 in a text decoded with "surrogateescape"; "" where there is none."""
+    """The first byte of invalid UTF-8 in a text decoded with "surrogateescape"; "" if there is none."""
     bad = re.search("[\udc80-\udcff]", text)
     return f"the byte 0x{ord(bad[0]) - 0xDC00:02x}" if bad else ""

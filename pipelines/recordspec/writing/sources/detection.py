@@ -1,4 +1,4 @@
-"""Images with the boxes of their objects: annotations of COCO and of Pascal VOC."""
+"""Images with the bounding boxes of their objects: annotations of COCO and of Pascal VOC."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from recordspec.writing.sources.base import (
 )
 from recordspec.writing.sources.folders import files_below
 
-# The columns of features by kind, where their names are none of a column.
+# The column for a feature's kind, used if the feature's name is not a column.
 _BY_KIND = {"image": "image", "box": "boxes", "label": "labels"}
-# About the size of a photo: an image is read when it is encoded.
+# About the size of a photo; an image is read only when it is encoded.
 _IMAGE_BYTES = 1 << 18
 _LARGEST_JSON = 4 << 30
 _LARGEST_XML = 16 << 20
-# The slack of a box that a tool has rounded, in pixels.
+# The tolerance in pixels for a box that a tool has rounded.
 _SLACK = 1e-3
 
 
@@ -52,8 +52,8 @@ class AnnotatedImage:
 
     Attributes:
         values: the values of the image by column: `file_name`, `width`, `height`, ...
-        objects: the values of each object by column: `boxes`, its corners (left, top, right, bottom) in
-            pixels, `labels`, the name of its class, ...
+        objects: the values of each object by column: `boxes` has its corners (left, top, right, bottom) in
+            pixels, `labels` the name of its class, ...
         names: the names of the objects in messages.
     """
 
@@ -64,9 +64,9 @@ class AnnotatedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class _Detection(FileSource, abc.ABC):
-    """The base of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
+    """The base class of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
 
-    Columns of the image are single values, those of its objects lists, which may be empty.
+    Columns of the image have single values; columns of its objects have lists, which may be empty.
     """
 
     SHORT_FORM: ClassVar[str] = "annotations"
@@ -79,13 +79,13 @@ class _Detection(FileSource, abc.ABC):
     clip: bool = False
 
     def open(self, folder: AnyPath) -> Any:
-        """The same source; relative paths start at `folder`."""
+        """The source with relative paths resolved against `folder`."""
         images = None if self.images is None else str(below(folder, self.images))
         return replace(super().open(folder), images=images)
 
     @property
     def folder(self) -> Location:
-        """The folder of the images: by default that of the annotations."""
+        """The folder of the images; by default that of the annotations."""
         (path,) = self.paths
         home = path if path.is_dir() else path.parent
         return home if self.images is None else location(self.images)
@@ -93,7 +93,7 @@ class _Detection(FileSource, abc.ABC):
     @property
     @abc.abstractmethod
     def annotated(self) -> Iterable[AnnotatedImage]:
-        """Each image with its objects, as the annotations have them. Raises RecordError, StoreError."""
+        """Yields each annotated image with its objects. Raises RecordError, StoreError."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -105,7 +105,9 @@ class _Detection(FileSource, abc.ABC):
         return [file for file in files_below(self.folder) if file.suffix.lower() not in (".xml", ".json")]
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
-        """The column of each name. Raises SpecError if that is unknown, also of two features of one kind."""
+        """The column of each name. Raises SpecError if it is unknown, or if two features of one kind
+        share it.
+        """
         header = ("image", *self.IMAGE, *self.OBJECT)
         by_name = {name: name for name in header} | dict(self.columns)
         by_kind: dict[str, str] = {}
@@ -130,11 +132,11 @@ class Coco(_Detection):
     Attributes:
         annotations: the JSON file.
         images: the folder of the images; by default that of the file.
-        columns: the column of a feature, if neither its name nor its kind defines it: `image`; of the image
-            `image_id`, `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`,
+        columns: the column of a feature, if neither its name nor its kind defines it. Columns: `image`; for
+            the image `image_id`, `file_name`, `width`, `height`; for its objects the lists `boxes`, `labels`,
             `category_id`, `annotation_id`, `area`, `iscrowd`.
-        clip: whether boxes are clipped to their image, and objects dropped that then have no area; otherwise
-            a box that exceeds its image is an error.
+        clip: whether boxes are clipped to their image, and objects without any area left are dropped;
+            otherwise a box that exceeds its image is an error.
     """
 
     IMAGE = ("image_id", "file_name", "width", "height")
@@ -178,11 +180,11 @@ class PascalVoc(_Detection):
     Attributes:
         annotations: the folder of the XML files.
         images: the folder of the images; by default that of the annotations.
-        columns: the column of a feature, if neither its name nor its kind defines it: `image`; of the image
-            `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`, `difficult`,
-            `truncated`, `pose`.
-        clip: whether boxes are clipped to their image, and objects dropped that then have no area; otherwise
-            a box that exceeds its image is an error.
+        columns: the column of a feature, if neither its name nor its kind defines it. Columns: `image`; for
+            the image `file_name`, `width`, `height`; for its objects the lists `boxes`, `labels`,
+            `difficult`, `truncated`, `pose`.
+        clip: whether boxes are clipped to their image, and objects without any area left are dropped;
+            otherwise a box that exceeds its image is an error.
     """
 
     IMAGE = ("file_name", "width", "height")
@@ -220,7 +222,7 @@ class PascalVoc(_Detection):
 
 @dataclass(frozen=True, kw_only=True)
 class _DetectionPart(abc.ABC):
-    """Annotated images that follow each other."""
+    """Consecutive annotated images."""
 
     folder: Location
     wanted: Mapping[str, str]
@@ -231,7 +233,7 @@ class _DetectionPart(abc.ABC):
 
     @abc.abstractmethod
     def annotated_image(self, row: int) -> AnnotatedImage:
-        """Raises RecordError if its annotations cannot be read."""
+        """The annotated image of a row. Raises RecordError if its annotations cannot be read."""
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         yield from converted(len(self), partial(self._columns, schema))
@@ -263,7 +265,7 @@ class _DetectionPart(abc.ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CocoPart(_DetectionPart):
-    """Images of an annotations file of COCO."""
+    """Images of a COCO annotations file."""
 
     annotated: tuple[AnnotatedImage, ...]
 
@@ -279,7 +281,7 @@ class CocoPart(_DetectionPart):
 
 @dataclass(frozen=True, kw_only=True)
 class VocPart(_DetectionPart):
-    """Images of XML files of Pascal VOC."""
+    """Images of Pascal VOC XML files."""
 
     files: tuple[Location, ...]
 
@@ -294,10 +296,10 @@ class VocPart(_DetectionPart):
 
 
 def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) -> None:
-    """Raises BadValue for the first image of another size than its annotations state.
+    """Raises BadValue for the first image whose size differs from its annotations.
 
-    They state the size of the stored pixels, whatever the EXIF orientation. What is no image is refused when
-    it is encoded.
+    Annotations state the size of the stored pixels, whatever the EXIF orientation. A file that is no image is
+    refused when it is encoded.
     """
     for row, (path, image) in enumerate(zip(paths, images, strict=True)):
         header = header_of(path)
@@ -309,11 +311,13 @@ def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) ->
             raise BadValue(row, expected, f"{path}: {header[2]} x {header[1]}", hint * turned)
 
 
-# The boxes, which are checked here, where the size of the image and the names of objects are known.
+# Boxes are checked here, where the size of the image and the names of objects are known.
 
 
 def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
-    """The boxes of an image, `[k, 4]`, as their feature takes them; in xywh for one of another kind."""
+    """The boxes of an image, `[k, 4]`, in the format of their feature; as xywh for a feature of another
+    kind.
+    """
     width, height = image.values["width"], image.values["height"]
     corners = np.array([item["boxes"] for item in image.objects], np.float64).reshape(-1, 4)
     low, high = corners[:, :2], corners[:, 2:]
@@ -336,7 +340,7 @@ def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
 
 
 def _clipped(image: AnnotatedImage) -> AnnotatedImage:
-    """The image with boxes clipped to it, without the objects that then have no area."""
+    """The image with its boxes clipped, without objects that have no area left."""
     limits = (image.values["width"], image.values["height"]) * 2
     objects = [
         {**box, "boxes": [min(max(side, 0), most) for side, most in zip(box["boxes"], limits, strict=True)]}
@@ -351,7 +355,7 @@ def _clipped(image: AnnotatedImage) -> AnnotatedImage:
 
 
 def exceeds(image: AnnotatedImage) -> bool:
-    """Whether a box exceeds its image."""
+    """Whether any box exceeds its image."""
     limits = (image.values["width"], image.values["height"]) * 2
     sides = np.array([item["boxes"] for item in image.objects], np.float64).reshape(-1, 4)
     return bool(((sides < -_SLACK) | (sides > np.array(limits) + _SLACK)).any())
@@ -364,7 +368,7 @@ _COCO_HEAD = 1 << 20
 
 
 def is_coco(path: Location) -> bool:
-    """Whether a JSON file begins like annotations of COCO."""
+    """Whether a JSON file begins like COCO annotations."""
     with system_errors("read", path), open_file(path) as file:
         return _COCO_KEY.search(file.read(_COCO_HEAD)) is not None
 
@@ -384,12 +388,12 @@ _USED |= {"bbox", "area", "iscrowd", "name"}
 
 
 def _kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without what is not used: segmentations are most of such a file."""
+    """A JSON object without unused values: segmentations are most of a COCO file."""
     return {name: value for name, value in pairs if name in _USED}
 
 
 def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
-    """The images of an annotations file, in its order. Raises RecordError, StoreError."""
+    """The images of an annotations file, in order. Raises RecordError, StoreError."""
     where, document = str(path), _document(path)
     names = _categories(where, document)
     images = {key: (at, one) for at, key, one in _by_id(where, document, "images")}
@@ -440,7 +444,9 @@ def _categories(where: str, document: Any) -> dict[Any, str]:
 
 
 def _by_id(where: str, document: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
-    """The index, the id, and the entry of each item of a list. Raises RecordError for an id that is twice."""
+    """The index, the id and the entry of each item of a list. Raises RecordError for an id that occurs
+    twice.
+    """
     items = document.get(name) if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise _wrong(where, (name,), "a list", "none" if items is None else describe(items))
@@ -477,7 +483,7 @@ def _wrong(where: str, path: tuple[str | int, ...], expected: str, got: str) -> 
 
 
 def _read_voc(path: Location) -> AnnotatedImage:
-    """The image of an XML file. Raises RecordError with what is wrong, StoreError."""
+    """The image of an XML file. Raises RecordError with the reason, StoreError."""
     try:
         root = _xml(read_bytes(path, _LARGEST_XML))
         size = _child(root, "size")
@@ -506,7 +512,9 @@ def _voc_object(element: ElementTree.Element) -> dict[str, Any]:
 
 
 def _xml(data: bytes) -> ElementTree.Element:
-    """A document without declarations of types or entities, which can expand without end, or name files."""
+    """Parses a document. Rejects declarations of types and entities, which can expand without end, or
+    name files.
+    """
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
 
     def refuse(*declared: Any) -> None:

@@ -1,4 +1,4 @@
-"""A folder of images or sounds: one subfolder a class."""
+"""A folder of images or audio files, with one subfolder per class."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import Batches, Columns, FileSource, identity_of, size_ranges
 
-# Suffixes of other files that a note names.
+# The number of suffixes of ignored files that a note lists.
 _MOST_SUFFIXES = 5
 
 
 class MediaFolder(FileSource):
-    """The files below a folder, in the order of their paths: its subfolders are named after classes.
+    """The files below a folder, in the order of their paths. Its subfolders are named after classes.
 
     Each file has three columns: its content, its class, and `path`, its path below the folder, which is a
     good key. A note lists files with other suffixes.
@@ -31,7 +31,7 @@ class MediaFolder(FileSource):
         label: the feature that gets the name of the subfolder; null if there are no classes.
         WHAT: the name of the files in messages.
         FEATURE: the option that names the feature of the files.
-        SUFFIXES: of the files.
+        SUFFIXES: the suffixes of the files.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -53,7 +53,7 @@ class MediaFolder(FileSource):
 
     @cached_property
     def files(self) -> list[Location]:
-        """All of them. Raises StoreError if there is no such folder, or it cannot be listed."""
+        """All files. Raises StoreError if the folder does not exist or cannot be listed."""
         (folder,) = self.paths
         links: list[Location] = []
         below = files_below(folder, links)
@@ -71,11 +71,11 @@ class MediaFolder(FileSource):
 
     @property
     def classes(self) -> list[str]:
-        """The names of the subfolders that have files, sorted."""
+        """The sorted names of the subfolders that contain files."""
         return sorted({name for file in self.files if (name := self.class_of(file)) is not None})
 
     def class_of(self, file: Location) -> str | None:
-        """The name of the subfolder that a file is in; None for one in the folder itself."""
+        """The name of the subfolder that contains a file; None for a file in the folder itself."""
         return _class_of(relative(file, self.paths[0]))
 
     @property
@@ -102,7 +102,7 @@ class MediaFolder(FileSource):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder(MediaFolder):
-    """A folder whose subfolders are named after classes and hold images of them.
+    """A folder of images; its subfolders are named after classes.
 
     Attributes:
         image: the feature that gets the image.
@@ -119,10 +119,10 @@ class ImageFolder(MediaFolder):
 
 @dataclass(frozen=True, kw_only=True)
 class AudioFolder(MediaFolder):
-    """A folder whose subfolders are named after classes and hold sounds of them.
+    """A folder of audio files; its subfolders are named after classes.
 
     Attributes:
-        audio: the feature that gets the sound.
+        audio: the feature that gets the audio.
     """
 
     WHAT = "sound"
@@ -172,7 +172,7 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
     Args:
         links: receives the links to folders, which are not followed.
 
-    Raises StoreError if there is no such folder, or it cannot be listed.
+    Raises StoreError if the folder does not exist or cannot be listed.
     """
     if not folder.is_dir():
         raise StoreError(State(where=str(folder), got="is no folder"))

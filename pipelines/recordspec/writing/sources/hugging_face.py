@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face, which are Arrow underneath. The package `datasets` is never imported here."""
+"""Hugging Face datasets, which store Arrow. The package `datasets` is never imported here."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from recordspec.writing.sources.class_names import class_names_in, is_index, nam
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 
-# Examples of an iterable dataset that are asked for at once; images among them are large.
+# Examples of an iterable dataset requested at a time; examples with images are large.
 _EXAMPLES = 128
 _LARGEST_FILE = 1 << 31
 _NAMES = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
 
 
 def is_hugging_face(rows: Any) -> bool:
-    """Whether this is a dataset of the package `datasets`, or a dict of these by split."""
+    """Whether a value is a dataset of the package `datasets`, or a dict of datasets by split."""
     kinds = type(rows).__mro__
     return any(kind.__name__ in _NAMES and kind.__module__.startswith("datasets.") for kind in kinds)
 
 
 def hugging_face_source(rows: Any) -> HuggingFaceRows | HuggingFaceExamples | SplitSources:
-    """Returns the examples of a Dataset or IterableDataset, or of a dict of these by split, as rows.
+    """Returns the examples of a Dataset or IterableDataset, or of a dict of datasets by split, as rows.
 
     They are read with Arrow, unless only Python can read them: after `with_transform`, and if an iterable
-    dataset has no features, as after `map`. Images and sounds are not decoded; their files are used.
+    dataset has no features, as after `map`. Images and audio are not decoded; their files are used.
 
-    Indices of a ClassLabel, and lists of these, are converted by their names; -1 is missing.
+    Indices of a ClassLabel, and lists of indices, are converted by their names; -1 is missing.
     """
     if isinstance(rows, Mapping):
         return SplitSources(sources={split: hugging_face_source(one) for split, one in rows.items()})
@@ -53,7 +53,7 @@ def _is_transformed(dataset: Any) -> bool:
 
 
 class HuggingFaceExamples(DictRows):
-    """Examples as Python has them, of which the files of images and sounds are bytes or paths.
+    """Examples as Python values; files of images and audio are bytes or paths.
 
     Attributes:
         class_names: the class names of columns, as far as they are known.
@@ -70,7 +70,7 @@ class HuggingFaceExamples(DictRows):
             yield {name: file_of(value) for name, value in example.items()}
 
     def is_unknown(self, column: str) -> bool:
-        """Whether no feature describes a column, so that integers may be indices of classes without names."""
+        """Whether no feature describes a column, so that its integers may be class indices without names."""
         return column not in self._columns
 
     def read(self, schema: Schema) -> Iterator[Any]:
@@ -93,7 +93,7 @@ class HuggingFaceExamples(DictRows):
 
 
 def _check_names(column: str, value: Any) -> None:
-    """Raises SpecError for an index, also in a list."""
+    """Raises SpecError if a value is an index, or contains one in a list."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -124,7 +124,7 @@ class HuggingFaceRows:
         return None
 
     def without(self, names: Collection[str]) -> HuggingFaceRows:
-        """The same rows without these columns."""
+        """The rows without the given columns."""
         made = copy(self)
         kept = [one for one in self._schema if one.name not in names]
         made._schema = arrow().schema(kept, self._schema.metadata)
@@ -133,7 +133,7 @@ class HuggingFaceRows:
     def tables(self) -> Iterator[Any]:
         """The rows as Arrow tables of about `PART_BYTES`, with the types and the metadata of the features.
 
-        Raises RecordError for values that are not of these types.
+        Raises RecordError for values of other types.
         """
         if self.rows is None:
             yield from _gathered(map(self._cast, _of_one_schema(self._pieces())))
@@ -145,8 +145,8 @@ class HuggingFaceRows:
     def _pieces(self) -> Iterator[Any]:
         """The rows of an iterable dataset as Arrow tables, whose types may differ.
 
-        Examples of Python, as after `map` and `filter`, are asked for one by one: Hugging Face gives each the
-        types of its own values, and fails to join an empty list or None with others.
+        Python examples, as after `map` and `filter`, are requested one by one: Hugging Face infers the types
+        of each example separately, and fails to concatenate an empty list or None with other values.
         """
         pieces = self._dataset.iter(batch_size=_EXAMPLES) if _is_arrow(self._dataset) else self._dataset
         try:
@@ -162,7 +162,7 @@ class HuggingFaceRows:
             raise self._not_of_its_type(table, error) from None
 
     def _not_of_its_type(self, table: Any, error: Exception) -> RecordError:
-        """The error for a table that cannot be cast, which names the column; or for one that is not there."""
+        """The error for a table that cannot be cast, which names the column, or for a missing column."""
         for field in self._schema if table is not None else ():
             try:
                 table.column(field.name).cast(field.type)
@@ -171,11 +171,11 @@ class HuggingFaceRows:
         return _mistyped("rows", "values of the types of the dataset's features", error)
 
     def columns_of(self, kind: str) -> list[str]:
-        """The names of the columns of a kind of feature of Hugging Face: ClassLabel, Image, Audio."""
+        """The names of the columns with a kind of Hugging Face feature: ClassLabel, Image, Audio."""
         return [name for name in self._schema.names if type(self.features[name]).__name__ == kind]
 
     def files(self, name: str, most: int) -> Iterator[tuple[str, bytes]]:
-        """The first files of a column of images or sounds, each with its row."""
+        """The first files of a column of images or audio, each with its row."""
         row = 0
         for table in self.tables():
             values = from_arrow(table.column(name).drop_null())
@@ -198,7 +198,7 @@ class HuggingFaceRows:
 
 
 def _is_arrow(dataset: Any) -> bool:
-    """Whether the examples of an iterable dataset come as Arrow tables, all of the types of its features."""
+    """Whether an iterable dataset yields Arrow tables that all have the types of its features."""
     examples: Any = getattr(dataset, "_ex_iterable", None)
     while type(examples).__name__ == "SelectColumnsIterable":
         examples = examples.ex_iterable
@@ -210,7 +210,7 @@ def _mistyped(name: str, expected: str, error: Exception) -> RecordError:
 
 
 def _selected(table: Any, names: Sequence[str]) -> Any:
-    """The columns of these names. Raises RecordError for one that a table lacks."""
+    """The columns with the given names. Raises RecordError for a column that the table lacks."""
     for name in names:
         if name not in table.column_names:
             expected = "the column, which is one of the dataset's features"
@@ -219,7 +219,7 @@ def _selected(table: Any, names: Sequence[str]) -> Any:
 
 
 def _of_one_schema(tables: Iterable[Any]) -> Iterator[Any]:
-    """Joins tables of few rows that follow each other, while their types are the same."""
+    """Concatenates consecutive tables with few rows as long as their types are equal."""
     some: list[Any] = []
     rows = 0
     for table in tables:
@@ -233,7 +233,7 @@ def _of_one_schema(tables: Iterable[Any]) -> Iterator[Any]:
 
 
 def _gathered(tables: Iterable[Any]) -> Iterator[Any]:
-    """Joins tables of one schema to those of about `PART_BYTES`."""
+    """Concatenates tables of one schema to tables of about `PART_BYTES`."""
     some: list[Any] = []
     size = 0
     for table in tables:

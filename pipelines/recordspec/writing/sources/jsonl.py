@@ -1,4 +1,4 @@
-"""A file of JSON lines: one object a row, the features by its names."""
+"""JSON Lines files: one object per row, with features by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from recordspec.writing.sources.text_files import BOM
 _BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-# Pieces of a part that Arrow may fail to read before it is not asked again.
+# Pieces of a part that Arrow may fail to read before it is no longer tried.
 _TRIES = 2
 
 
@@ -51,15 +51,15 @@ _TRIES = 2
 class Jsonl(FileSource):
     """The objects of JSON Lines files. Absent names and null are missing values.
 
-    The members of an object are columns with dotted names, `meta.votes`; of a list of objects, lists.
-    `NaN`, `Infinity` and `-Infinity` are numbers, and `{"b64": "..."}` are bytes in base64, as in the JSON of
-    TensorFlow Serving.
+    The members of an object are columns with dotted names, `meta.votes`; the members of a list of objects are
+    columns of lists. `NaN`, `Infinity` and `-Infinity` are numbers, and `{"b64": "..."}` are bytes in base64,
+    as in the JSON of TensorFlow Serving.
 
     Attributes:
         path: a path or a pattern, or a list of these. A file may be compressed with gzip, Zstandard or bzip2.
         columns: the name of a feature in the file, if it differs.
-        ignore: names in the file to ignore, of objects with all their members. Other names without a feature
-            are errors: a misspelt name would lose values.
+        ignore: names in the file to ignore; for an object, all its members are ignored. Any other name
+            without a feature is an error, since a misspelt name would lose values.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -69,7 +69,7 @@ class Jsonl(FileSource):
     ignore: tuple[str, ...] = ()
 
     def without(self, names: Collection[str]) -> Jsonl:
-        """The same rows without the values of these names."""
+        """The rows without the values of the given names."""
         return replace(self, ignore=(*self.ignore, *names))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
@@ -88,8 +88,8 @@ class JsonPart:
 
     Attributes:
         path: the path of the file.
-        wanted: the name of each feature, and of each extra name, in it.
-        ignore: other names that are allowed.
+        wanted: the name in the file for each feature and each extra name.
+        ignore: further names that are allowed.
         span: the bytes of the lines.
     """
 
@@ -114,7 +114,9 @@ class JsonPart:
                 yield from converted(len(rows), partial(self._columns, schema, rows))
 
     def _by_arrow(self, schema: Schema, piece: bytes) -> Columns | None:
-        """The lines of a piece, parsed by Arrow; None if it may not give what Python gives, line by line."""
+        """Parses the lines of a piece with Arrow; None if the result might differ from Python's, line by
+        line.
+        """
         lines = piece.removeprefix(BOM) if self.span.start == 0 else piece
         types = None if self._members else self._types(schema, lines)
         if types is None or _BASE64_KEY in lines or (rows := _objects_in(lines)) is None:
@@ -135,8 +137,9 @@ class JsonPart:
         return Columns(values, rows)
 
     def _types(self, schema: Schema, lines: bytes) -> dict[str, Any] | None:
-        """The type in which Arrow reads each name, by the features and by the first line; None if it cannot
-        read one of them."""
+        """The Arrow type for each name, from the features and the first line; None if Arrow has none for
+        one of them.
+        """
         try:
             first = parsed(io.BytesIO(lines).readline().rstrip(_WHITE))
         except RecordError:
@@ -149,7 +152,7 @@ class JsonPart:
         return types
 
     def place(self, row: int) -> str:
-        """File and line. Found by reading again, since empty lines are no rows."""
+        """The file and the line. Reads the part again to find the line, since empty lines are no rows."""
         return f"{self.path}:{self._places.of(row)}"
 
     @cached_property
@@ -193,10 +196,10 @@ class JsonPart:
 
 
 def _type_of(feature: Feature | None, value: Any) -> Any:
-    """The type in which Arrow reads the values of a feature, or of a name without one; None if in none.
+    """The Arrow type for the values of a feature, or of a name without a feature; None if there is none.
 
     Args:
-        value: of the first row: a label is a text or an integer.
+        value: the value in the first row, which decides whether a label is a text or an integer.
     """
     pyarrow = arrow()
     kind = None if feature is None else feature.value_type
@@ -214,11 +217,12 @@ def _type_of(feature: Feature | None, value: Any) -> Any:
 
 
 def _read_json(lines: bytes, types: Mapping[str, Any], *, strict: bool) -> Any:
-    """The objects as a table of these types. Raises ArrowException, and if `strict`, also for other names;
-    UnicodeDecodeError."""
+    """Reads objects as a table with the given types. Raises ArrowException, with `strict` also for other
+    names; UnicodeDecodeError.
+    """
     from pyarrow import json as arrow_json
 
-    str(lines, "utf-8")  # which Arrow does not check
+    str(lines, "utf-8")  # Arrow does not check UTF-8
     return arrow_json.read_json(
         arrow().BufferReader(lines),
         arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
@@ -230,8 +234,9 @@ def _read_json(lines: bytes, types: Mapping[str, Any], *, strict: bool) -> Any:
 
 
 def _objects_in(lines: bytes) -> int | None:
-    """The number of lines, if each begins and ends like an object: of those that do, and are as many as the
-    objects in them, each is one."""
+    """The number of lines, if each begins with `{` and ends with `}`; else None. If Arrow finds as many
+    objects as lines, each line is one object.
+    """
     data = np.frombuffer(lines, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     ends = ends if lines.endswith(b"\n") else np.append(ends, len(data))
@@ -245,8 +250,9 @@ def _objects_in(lines: bytes) -> int | None:
 
 
 def _is_as_python(column: Any, feature: Feature | None) -> bool:
-    """Whether the values are those that Python reads: no integer that a float rounds, whose digits Python
-    has; no `-0`, which is an integer; no number that is none; and no missing item of a list."""
+    """Whether Arrow's values equal Python's. They may differ for an integer that a float rounds, `-0` (an
+    integer in Python), NaN and infinities, and missing items of lists.
+    """
     while is_list(column):
         column = column.flatten()
         if column.null_count:
@@ -282,7 +288,7 @@ def _long_line(size: int) -> Problem:
 
 
 def parsed(line: bytes) -> Row:
-    """The object of one line. Raises RecordError with what is wrong, and in which column of the line."""
+    """The object of one line. Raises RecordError with the reason and its column in the line."""
     value = json_value(line)
     if not isinstance(value, dict):
         raise _wrong("a JSON object", describe(value))
@@ -290,7 +296,7 @@ def parsed(line: bytes) -> Row:
 
 
 def json_value(line: bytes) -> Any:
-    """A value of JSON, in which no object has a name twice. Raises RecordError, as `parsed`."""
+    """Parses JSON in which no object has a name twice. Raises RecordError like `parsed`."""
     try:
         value = _DECODER.decode(line.decode())
         if _SURROGATE.search(line):
@@ -306,12 +312,12 @@ def json_value(line: bytes) -> Any:
         raise _wrong("JSON", got, "a line has a whole object" if is_cut else hint) from None
     except RecursionError:
         raise _wrong("JSON", "lists in lists without end") from None
-    except ValueError:  # Python refuses to read numbers of thousands of digits
+    except ValueError:  # Python refuses to read numbers with thousands of digits
         raise _wrong("JSON", "a number of thousands of digits") from None
 
 
 def _check_names(value: Any) -> None:
-    """Raises RecordError for a name in objects that UTF-8 cannot encode."""
+    """Raises RecordError for a name in an object that UTF-8 cannot encode."""
     for item in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         _check_names(item)
     for name in value if isinstance(value, dict) else ():
@@ -322,7 +328,7 @@ def _check_names(value: Any) -> None:
 
 
 def _with_bytes(value: Any) -> Any:
-    """A value with bytes in place of `{"b64": "..."}`. Raises RecordError for what is no base64."""
+    """Replaces `{"b64": "..."}` by bytes. Raises RecordError for invalid base64."""
     if isinstance(value, list):
         return [_with_bytes(item) for item in value]
     if not isinstance(value, dict):

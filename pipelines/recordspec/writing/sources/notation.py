@@ -1,5 +1,6 @@
-"""How cells of CSV files are written, where a build reads them otherwise: `1.234,5`, `12 %`, `31.01.2026`,
-and words for missing values."""
+"""Notations of CSV cells that differ from the default: `1.234,5`, `12 %`, `31.01.2026`, and words for
+missing values.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from recordspec.wire.arrays import Mask, buffer_of, byte_table, present_in, to_n
 Decimal = Literal[".", ","]
 Thousands = Literal[",", ".", "'", " "]
 
-# Spaces in numbers: also those that do not break a line, of which the second is narrow.
+# Spaces in numbers, including two non-breaking ones, of which the second is narrow.
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS: Mapping[str, str] = {",": ",", ".": r"\.", "'": "['\u2019]", " ": _SPACES}
 _PERCENT = f"{_SPACES}?%"
 _SPECIAL = "(?i:[-+]?inf|-?infinity|nan)"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ZONE = "Z|(?P<sign>[-+])(?P<zone_hour>[0-9]{2}):?(?P<zone_minute>[0-9]{2})"
-# The directives of strptime that are read alike everywhere, each with the part of a date that it gives, its
-# form, and its form where no other character divides it from another number.
+# The directives of strptime that are independent of the locale. Each has the part of a date that it sets, its
+# pattern, and its pattern if no other character separates it from another number.
 _DIRECTIVES: Mapping[str, tuple[str, str, str]] = {
     "%Y": ("year", "[0-9]{4}", "[0-9]{4}"),
     "%m": ("month", "[0-9]{1,2}", "[0-9]{2}"),
@@ -42,7 +43,7 @@ _DIRECTIVES: Mapping[str, tuple[str, str, str]] = {
     "%z": ("zone", _ZONE, _ZONE),
 }
 _DIRECTIVE = re.compile("%.?", re.DOTALL)
-# What a date must have, and what follows from what.
+# The parts that a date must have, and the parts that follow from others.
 _DATE = (("%Y",), ("%m", "%b"), ("%d",))
 _TIME = (
     ("%H", ("%M",)),
@@ -57,14 +58,14 @@ _TIME = (
 
 @dataclass(frozen=True, kw_only=True)
 class Notation:
-    """How the cells of a column are written.
+    """The notation of a column's cells.
 
     Attributes:
         decimal: the character before the decimals of a number.
         thousands: the character between groups of three digits; "" for none.
         percent: whether `12.5 %` is the number 0.125.
         missing: the texts that stand for a missing value.
-        dates: the form of dates; "" for that of ISO 8601.
+        dates: the format of dates; "" for ISO 8601.
     """
 
     decimal: str = "."
@@ -74,29 +75,30 @@ class Notation:
     dates: str = ""
 
     def are_missing(self, column: Any) -> Mask:
-        """Which cells of text stand for a missing value, bool `[n]`; null does, too."""
+        """A mask of the cells that stand for a missing value, bool `[n]`; null cells are included."""
         pyarrow = arrow()
         words = pyarrow.array([*self.missing, None], column.type)
         return to_numpy(pyarrow.compute.is_in(column, value_set=words))
 
     @property
     def has_numbers(self) -> bool:
-        """Whether numbers are written in another way than `1234.5`."""
+        """Whether numbers are written differently than `1234.5`."""
         return (self.decimal, self.thousands, self.percent) != (".", "", False)
 
     def are_numbers(self, column: Any) -> Any:
-        """Which cells of text are numbers in this notation."""
+        """A mask of the cells that are numbers in this notation."""
         return arrow().compute.match_substring_regex(column, f"^(?:{self._pattern})$")
 
     def plain_numbers(self, column: Any) -> tuple[Any, int | None]:
-        """Cells, none of them null, as `1234.5`; and the index of the first that is no number, if known.
+        """Converts cells, none of them null, to the form `1234.5`. Also returns the index of the first cell
+        that is no number, if known.
 
-        `12.5%` becomes `12.5e-2`, which is rounded once, as any other decimal.
+        `12.5%` becomes `12.5e-2`, which is rounded once, like any other decimal.
         """
         from pyarrow import compute
 
         wrong = None
-        if self._odd[buffer_of(column)].any():  # a comma alone needs no look at each cell, which costs 100 ns
+        if self._odd[buffer_of(column)].any():  # else skips checking each cell, which costs 100 ns
             wrong = next(iter(np.flatnonzero(~to_numpy(self.are_numbers(column))).tolist()), None)
             if self.thousands in ("'", " "):
                 column = compute.replace_substring_regex(column, _SEPARATORS[self.thousands], "")
@@ -116,7 +118,7 @@ class Notation:
     @cached_property
     def _pattern(self) -> str:
         mark = re.escape(self.decimal)
-        # `0.512` is no group: where the point divides thousands, it would be 512
+        # `0.512` is not a group: if the point separated thousands, it would be 512
         groups = f"|[1-9][0-9]{{0,2}}(?:{_SEPARATORS[self.thousands]}[0-9]{{3}})+" if self.thousands else ""
         number = f"[-+]?(?:(?:[0-9]+{groups})(?:{mark}[0-9]*)?|{mark}[0-9]+)"
         percent = f"|{_PERCENT}" * self.percent
@@ -124,22 +126,25 @@ class Notation:
 
     @cached_property
     def _odd(self) -> Mask:
-        """The bytes of cells that are no numbers, or others, once the comma before decimals is a point."""
+        """The bytes of characters other than the decimal comma that make a cell differ from a plain
+        number.
+        """
         separators = {"'": "'\u2019", " ": " \u00a0\u202f"}.get(self.thousands, self.thousands)
         return byte_table(separators + "." * (self.decimal != ".") + "%" * self.percent)
 
 
 @dataclass(frozen=True)
 class DateFormat:
-    """The form of dates and times, with the directives of strptime: `%d.%m.%Y`.
+    """The format of dates and times, with the directives of strptime: `%d.%m.%Y`.
 
-    A number may have one digit in place of two, unless another number is beside it: `1.2.2026`, `20260201`.
+    A number may have one digit instead of two, unless it is adjacent to another number: `1.2.2026`,
+    `20260201`.
     """
 
     text: str
 
     def problems(self) -> Iterator[Problem]:
-        """What is wrong with the form."""
+        """Yields the problems of the format."""
         directives = _DIRECTIVE.findall(self.text.replace("%%", ""))
         for directive in directives:
             if directive not in _DIRECTIVES:
@@ -163,19 +168,20 @@ class DateFormat:
 
     @property
     def expected(self) -> str:
-        """The form in words, with an example."""
+        """A description of the format, with an example."""
         parts = {"%Y": "2026", "%m": "01", "%b": "Jan", "%d": "31", "%H": "14", "%I": "02", "%p": "PM"}
         parts |= {"%M": "05", "%S": "09", "%f": "250000", "%z": "+0100", "%%": "%"}
         example = _DIRECTIVE.sub(lambda match: parts[match[0]], self.text)
         return f"a date as {self.text}, such as {example}"
 
     def are_dates(self, column: Any) -> Any:
-        """Which cells of text have this form; 31.02.2026 has it, too."""
+        """A mask of the cells that have this format; 31.02.2026 has it, too."""
         return arrow().compute.match_substring_regex(column, f"^(?:{self._pattern})$")
 
     def parsed(self, column: Any) -> tuple[Array, int | None]:
-        """Cells, none of them null, as datetime64 `[n]` in UTC; and the index of the first that is no such
-        date, None if there is none."""
+        """Converts cells, none of them null, to datetime64 `[n]` in UTC. Also returns the index of the
+        first cell that is no date in this format; None if all are.
+        """
         from pyarrow import compute
 
         groups = compute.extract_regex(column, f"^(?:{self._pattern})$")
@@ -200,7 +206,7 @@ class DateFormat:
             month = to_numpy(compute.fill_null(places, 0)).astype(np.int64) + 1
         months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
         dates: Array = months.astype("datetime64[D]") + (number("day", 1, 31) - 1)
-        is_wrong |= dates.astype("datetime64[M]") != months  # the 31st of February
+        is_wrong |= dates.astype("datetime64[M]") != months  # for example the 31st of February
         if "hour" in fields or "hour12" in fields:
             seconds = self._seconds(fields, number)
             dates = dates.astype("datetime64[s]") + seconds
@@ -247,10 +253,10 @@ _NUMBER_DIRECTIVES = tuple(one for one, (_, form, _) in _DIRECTIVES.items() if f
 
 
 def _ends_with_digit(text: str) -> bool:
-    """Whether a number ends where this part of a form does."""
+    """Whether a part of a format ends with a digit."""
     return text[-1:].isdigit() or (text[-2:] in _NUMBER_DIRECTIVES and not text.endswith("%%"))
 
 
 def _starts_with_digit(text: str) -> bool:
-    """Whether a number begins where this part of a form does."""
+    """Whether a part of a format begins with a digit."""
     return text[:1].isdigit() or text[:2] in _NUMBER_DIRECTIVES

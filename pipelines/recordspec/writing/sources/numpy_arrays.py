@@ -1,4 +1,4 @@
-"""A dict of arrays, or a pandas frame: one column a feature."""
+"""A dict of arrays, or a pandas frame: one column per feature."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recordspec.writing.sources.base import (
     is_left_out,
 )
 
-# The number of values of a list from which its size is estimated.
+# The number of values from which the size of a list is estimated.
 _WEIGHED = 64
 
 
@@ -37,7 +37,7 @@ class Arrays:
     """Columns of equal length: NumPy arrays, lists, Arrow arrays, or Polars series.
 
     Attributes:
-        columns: the columns by name: arrays, lists, or Arrow arrays, in which null is missing.
+        columns: the columns by name: arrays, lists, or Arrow arrays; null is missing in the latter.
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ class Arrays:
         return None
 
     def without(self, names: Collection[str]) -> Arrays:
-        """The same rows without these columns."""
+        """The rows without the given columns."""
         made = copy(self)
         made._left_out = self._left_out.union(names)
         return made
@@ -82,7 +82,7 @@ class Arrays:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayPart:
-    """Rows of columns that follow each other, from row `first` on."""
+    """Consecutive rows of columns, from row `first` on."""
 
     first: int
     columns: Columns
@@ -111,7 +111,7 @@ def _column(name: str, values: Any) -> Any:
 
 
 def _unmasked(name: str, values: Any) -> Any:
-    """Masked rows are missing; a row that is masked in part is neither."""
+    """Converts a masked array: a masked row is missing. A row that is masked in part is an error."""
     cells = np.ma.getmaskarray(values).reshape(len(values), math.prod(values.shape[1:]))
     present = np.logical_not(cells.any(axis=1))
     partly = np.flatnonzero(cells.any(axis=1) & ~cells.all(axis=1))
@@ -124,10 +124,10 @@ def _unmasked(name: str, values: Any) -> Any:
 
 
 def _values(values: Any, feature: Feature | None) -> Any:
-    """The values of a column for a feature.
+    """Converts the values of a column for a feature.
 
-    Floats for a feature of integers are integers, and missing where there is NaN: NumPy and pandas have no
-    other way to mark a missing integer. Without a NaN they stay floats, which the feature will refuse.
+    For an integer feature, floats with NaN become integers, and missing where there is NaN: NumPy and pandas
+    have no other way to mark a missing integer. Floats without a NaN stay floats, which the feature refuses.
     """
     if is_arrow(values):
         whole = whole_numbers(values, feature)
@@ -157,17 +157,16 @@ def _weight(value: Any) -> int:
         return int(value.nbytes)
     if isinstance(value, (list, tuple)):
         return sum(map(_weight, value[:_WEIGHED])) * len(value) // max(1, len(value[:_WEIGHED]))
-    size = getattr(value, "size", None)  # of a PIL image: its width and height
+    size = getattr(value, "size", None)  # for a PIL image, its width and height
     return 4 * math.prod(size) if isinstance(size, tuple) else sys.getsizeof(value)
 
 
-# All missing values of pandas are missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
-# `pyarrow.Table.from_pandas` makes of it give the same records. NaN in a list or an array in a cell is a
-# value.
+# All missing values of pandas are missing: None, NaN, NaT and NA. Hence a frame and the Arrow table of
+# `pyarrow.Table.from_pandas` give the same records. NaN within a list or an array in a cell is a value.
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether this is a pandas DataFrame; pandas is not loaded to find out."""
+    """Whether a value is a pandas DataFrame; does not import pandas."""
     kind = type(rows)
     return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
 
@@ -181,17 +180,17 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 
 def _frame_column(series: Any) -> Any:
     if getattr(series.dtype, "ordered", False) and all(isinstance(one, str) for one in series.cat.categories):
-        return arrow().array(series)  # which keeps their order
+        return arrow().array(series)  # keeps the order of the categories
     missing = series.isna().to_numpy()
     kept = series[~missing] if missing.any() else series
-    # pandas before 2.2 converts its nullable numbers to Python objects, unless a dtype is passed
+    # without a dtype, pandas before 2.2 converts its nullable numbers to Python objects
     dtype = getattr(series.dtype, "numpy_dtype", None)
     values = _object_column(kept.tolist()) if series.dtype == object else kept.to_numpy(dtype)
     return with_missing(values, ~missing)
 
 
 def _object_column(values: list[Any]) -> Any:
-    """The values of a column of Python objects: an array if Arrow, too, converts them to floats."""
+    """The values of a column of Python objects: an array if Arrow also converts them to floats."""
     kinds = set(map(type, values))
     floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
     others = kinds - floats

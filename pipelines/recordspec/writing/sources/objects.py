@@ -1,6 +1,7 @@
-"""Objects in rows: their members are columns with dotted names, `meta.votes`; of lists of objects, lists.
+"""Objects in rows: their members are columns with dotted names, `meta.votes`; members of lists of objects are
+columns of lists.
 
-So are the structs of Arrow and Parquet, their lists and their maps.
+The same holds for the structs of Arrow and Parquet, and for their lists and maps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from recordspec.schema.arrow_values import is_file, is_list
 from recordspec.wire.arrays import list_array, offsets, present_in, to_numpy
 
 Row = Mapping[str, Any]
-# The names of members by that of the column with the objects.
+# The dotted names of members, by the name of the column with the objects.
 DottedNames = Mapping[str, frozenset[str]]
 
 
@@ -24,7 +25,9 @@ DottedNames = Mapping[str, frozenset[str]]
 
 
 def members_in(names: Iterable[str]) -> DottedNames:
-    """The dotted names among those of columns, by their first part, unless that is a column itself."""
+    """The dotted names among the names of columns, by their first part, unless the first part is a column
+    itself.
+    """
     names = frozenset(names)
     parts: dict[str, set[str]] = {}
     for name in names:
@@ -35,7 +38,7 @@ def members_in(names: Iterable[str]) -> DottedNames:
 
 
 def unnested(row: Row, members: DottedNames) -> Row:
-    """A row with the members of its objects in place of these, if `members` has some of them.
+    """Replaces the objects of a row by their members, for the objects in `members`.
 
     Raises RecordError for two values of one name.
     """
@@ -52,7 +55,7 @@ def unnested(row: Row, members: DottedNames) -> Row:
 
 
 def _flat(name: str, value: Any, wanted: frozenset[str]) -> Iterator[tuple[str, Any]]:
-    """The members of an object, or of objects in lists; another value under its own name."""
+    """Yields the members of an object, or of objects in lists; any other value under its own name."""
     below = {column for column in wanted if column.startswith(f"{name}.")}
     if below and isinstance(value, Mapping):
         for member, item in value.items():
@@ -69,11 +72,11 @@ def _flat(name: str, value: Any, wanted: frozenset[str]) -> Iterator[tuple[str, 
 
 
 def plain_types(columns: Iterable[Any], kept: Iterable[str] = ()) -> dict[str, Any]:
-    """The types of the columns of a table by name: of the members instead of objects.
+    """The types of a table's columns by name, with the members of objects in place of the objects.
 
     Args:
         columns: the fields of an Arrow schema.
-        kept: names of columns that are not divided.
+        kept: the names of columns that are not divided.
     """
     kinds: dict[str, Any] = {}
     for column in columns:
@@ -83,8 +86,9 @@ def plain_types(columns: Iterable[Any], kept: Iterable[str] = ()) -> dict[str, A
 
 
 def names_in(columns: Iterable[Any], kept: Iterable[str] = ()) -> list[str]:
-    """The names of the columns of a table, and of the members of objects in them: one of them twice, if a
-    member has the name of a column."""
+    """The names of a table's columns, and of the members of objects in them. If a member has the name of
+    a column, the name occurs twice.
+    """
     members = [name for column in columns for name in plain_types([column], kept) if name != column.name]
     return [*(column.name for column in columns), *members]
 
@@ -104,7 +108,7 @@ def _leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _members(kind: Any) -> dict[str, Any]:
-    """The types of the members of objects, and of maps; of other types, none."""
+    """The types of the members of objects and maps; empty for other types."""
     types = arrow().types
     if types.is_map(kind):
         return {"key": kind.key_type, "value": kind.item_type}
@@ -112,7 +116,7 @@ def _members(kind: Any) -> dict[str, Any]:
 
 
 def column_of(table: Any, name: str) -> Any:
-    """A column of a table or record batch, also one of `plain_types`: of chunks for a table."""
+    """A column of a table or record batch, or of `plain_types`; chunked for a table."""
     if name in table.schema.names:
         return table.column(name)
     first = next(column for column in _beginnings(name) if column in table.schema.names)
@@ -124,12 +128,12 @@ def column_of(table: Any, name: str) -> Any:
 
 
 def top_level(name: str, names: Iterable[str]) -> str:
-    """The one of these columns that has a column of `plain_types`."""
+    """The column among `names` that contains a column of `plain_types`."""
     return next((column for column in (name, *_beginnings(name)) if column in names), name)
 
 
 def _beginnings(name: str) -> Iterator[str]:
-    """The parts of a name before each dot, the longest first."""
+    """Yields the part of a name before each dot, the longest first."""
     while "." in name:
         name = name.rpartition(".")[0]
         yield name
@@ -150,7 +154,7 @@ def _member(array: Any, name: str) -> Any:
 
 
 def _as_list(kind: Any) -> Any:
-    """The type of lists with the items of a type of lists, or the pairs of a map."""
+    """The list type for a list type or a map type; a map is a list of pairs."""
     if not arrow().types.is_map(kind):
         return kind
     pairs = arrow().struct([("key", kind.key_type), ("value", kind.item_type)])
@@ -158,12 +162,12 @@ def _as_list(kind: Any) -> Any:
 
 
 def plain_columns(name: str, array: Any) -> dict[str, Any]:
-    """An array of Arrow by its name; the members of its objects by theirs."""
+    """An Arrow array under its name; for objects, each member under its dotted name."""
     return {leaf: _member(array, leaf[len(name) + 1 :]) for leaf, _ in _leaves(name, array.type)}
 
 
 def plain_table(table: Any, kept: Iterable[str]) -> Any:
-    """A table or record batch with the members of objects as columns, but for the columns that are `kept`."""
+    """A table or record batch with the members of objects as columns, except the columns in `kept`."""
     names = [*plain_types(table.schema, kept)]
     if names == table.schema.names:
         return table

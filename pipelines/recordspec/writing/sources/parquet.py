@@ -1,4 +1,4 @@
-"""Parquet files: their row groups in parts."""
+"""Parquet files, with their row groups as parts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from recordspec.writing.sources.base import (
 from recordspec.writing.sources.class_names import ColumnClasses, class_names_in
 from recordspec.writing.sources.objects import names_in, plain_types, top_level
 
-# Rows of about this many bytes are in memory at once, but for those that a page holds.
+# The bytes of rows in memory at a time, apart from the contents of a page.
 _BATCH_BYTES = 8 << 20
-# A column of few distinct values is small in the file, and large when it is read.
+# A column with few distinct values is small in the file, and large when it is read.
 _MOST_ROWS = 1 << 14
 # The bytes of each column read at once, instead of a whole row group.
 _BUFFER_BYTES = 1 << 18
-# What a number takes when it is read: in the file, one of few distinct ones takes a few bits.
+# The bytes of a number in memory: in the file, a number with few distinct values takes a few bits.
 _CELL_BYTES = 8
 
 
@@ -41,7 +41,8 @@ _CELL_BYTES = 8
 class Parquet(FileSource):
     """The rows of Parquet files with the same columns, file after file in the order of their names.
 
-    The members of structs are columns with dotted names, `meta.votes`; those of lists of structs, lists.
+    The members of structs are columns with dotted names, `meta.votes`; the members of lists of structs are
+    columns of lists.
 
     Raises StoreError or RecordError for a file that cannot be read.
 
@@ -89,7 +90,7 @@ class Parquet(FileSource):
                 row += sum(group.num_rows for group in groups[start:stop])
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
-        """The column of each name, once it is sure that all the files have them, and of one type."""
+        """The column of each name. Checks that all files have these columns, with equal types."""
         first, columns = self.paths[0], self._opened[0][1]
         wanted = wanted_columns(schema, extra, self.columns, str(first), names_in(columns))
         types, *more = (plain_types(one, wanted.values()) for _, one in self._opened)
@@ -113,12 +114,12 @@ class Parquet(FileSource):
 
 
 def _size(group: Any) -> int:
-    """The approximate bytes of a row group in memory, which can be much more than in the file."""
+    """The approximate bytes of a row group in memory, which can be many more than in the file."""
     return max(int(group.total_byte_size), int(group.num_rows) * int(group.num_columns) * _CELL_BYTES)
 
 
 def _check_length(group: Any, columns: set[str], where: str) -> None:
-    """Raises RecordError if the mean of a column's cells is longer than a row may be."""
+    """Raises RecordError if the mean size of a column's cells exceeds the largest size of a row."""
     for index in range(group.num_columns):
         column = group.column(index)
         size = column.total_uncompressed_size // max(1, group.num_rows)
@@ -135,7 +136,7 @@ class ParquetPart:
         path: the path of the file.
         wanted: the column of each feature, and of each extra name.
         groups: the numbers of the row groups.
-        start: the number in the file of their first row.
+        start: the number of their first row in the file.
     """
 
     path: Location
@@ -157,8 +158,9 @@ class ParquetPart:
         return f"{self.path}: row {self.start + row}"
 
     def _blocks(self) -> Iterator[Any]:
-        """Record batches of the rows. Raises RecordError if the file is broken, and before they are read if
-        the rows of a column are too long."""
+        """Record batches of the rows. Raises RecordError if the file is corrupt; before reading, if the
+        rows of a column are too long.
+        """
         with opened(self.path) as file:
             columns = {top_level(name, file.schema_arrow.names) for name in self.wanted.values()}
             for number in self.groups:
@@ -178,13 +180,15 @@ class ParquetPart:
 
 
 def class_names_of(path: Location) -> ColumnClasses:
-    """The class names of the columns of a file. Raises StoreError or RecordError, SpecError."""
+    """The class names of a file's columns. Raises StoreError or RecordError, SpecError."""
     with opened(path) as file:
         return class_names_in(file.schema_arrow)
 
 
 def _check_rows(path: Location, metadata: Any) -> None:
-    """Raises RecordError if the footer contradicts the row groups, whose rows Arrow reads."""
+    """Raises RecordError if the number of rows in the footer contradicts the row groups, from which Arrow
+    reads.
+    """
     rows = sum(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
     if rows != metadata.num_rows:
         expected = f"{counted(rows, 'row')} in the footer, as in the row groups"
@@ -205,7 +209,7 @@ def opened(path: Location) -> Iterator[Any]:
     options: dict[str, Any] = {
         "buffer_size": _BUFFER_BYTES,
         "pre_buffer": False,
-        # As Spark reads them: nanoseconds end in 2262, and later times would be others.
+        # The unit in which Spark reads them: nanoseconds end in 2262, and later times would wrap around.
         "coerce_int96_timestamp_unit": "us",
         "page_checksum_verification": True,
     }

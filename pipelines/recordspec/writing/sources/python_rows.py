@@ -1,4 +1,4 @@
-"""The source of rows that are given in Python."""
+"""Finds the source for rows given in Python."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _EXPECTED = "an iterable of dicts, a dict of arrays, a frame, or an Arrow table"
 def source_of(rows: Any) -> Source:
     """Returns the source for `rows`.
 
-    Rows are a source, which is returned unchanged; an iterable of dicts; a dict of arrays; a pandas or Polars
-    frame; an Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts; a Dataset or
-    IterableDataset of Hugging Face, or a dict of these by split, or the `data` of one. Raises SpecError.
+    `rows` may be a source, which is returned unchanged; an iterable of dicts; a dict of arrays; a pandas or
+    Polars frame; an Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts; a Hugging Face
+    Dataset or IterableDataset, a dict of these by split, or the `data` of a Dataset. Raises SpecError.
     """
     if isinstance(rows, Source):
         return rows
@@ -46,7 +46,7 @@ def source_of(rows: Any) -> Source:
 
 
 def _table(rows: Any) -> Any:
-    """An Arrow table or a reader; None of other rows."""
+    """An Arrow table or a reader; None for other rows."""
     if is_table(rows):
         return rows
     if type(rows).__module__ == "datasets.table" and is_table(getattr(rows, "table", None)):

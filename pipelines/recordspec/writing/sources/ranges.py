@@ -1,5 +1,6 @@
-"""Text files are divided between rows into byte ranges, which processes read independently. One that is
-compressed, or in an encoding whose bytes do not show the rows, is read as a whole."""
+"""Divides text files between rows into byte ranges, which processes read independently. A compressed file is
+read as a whole, and so is a file in an encoding whose bytes do not show where rows end.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batches
 from recordspec.writing.sources.text_files import BOM, TextStream, encoding_error, is_divisible, is_utf8
 
-# The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
+# Bytes of a block. Its arrays stay in the CPU caches: with 16 MiB at a time, it takes twice as long.
 _BLOCK = 256 << 10
-# Bytes of rows that are parsed together, likewise.
+# Bytes of rows that are parsed together, for the same reason.
 _PIECE_BYTES = 4 << 20
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
@@ -31,9 +32,9 @@ class RowPiece:
     """Consecutive whole rows of a file.
 
     Attributes:
-        line: the number, from 1, of the first line in them.
-        data: their bytes, in UTF-8.
-        too_long: the bytes of a row that is longer than `values.LONGEST_ROW`, and is not in `data`; else 0.
+        line: the number, from 1, of the first line.
+        data: the bytes of the rows, in UTF-8.
+        too_long: the size of a row that is longer than `values.LONGEST_ROW` and omitted from `data`; else 0.
     """
 
     line: int
@@ -46,8 +47,8 @@ class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
-        too_long: whether they are a row longer than `values.LONGEST_ROW`.
-        cuts: places between rows, about `_PIECE_BYTES` from each other, and the lines there.
+        too_long: whether the range is a row longer than `values.LONGEST_ROW`.
+        cuts: offsets between rows, about `_PIECE_BYTES` apart, with their line numbers.
     """
 
     start: int
@@ -57,8 +58,9 @@ class ByteRange:
     cuts: tuple[tuple[int, int], ...] = ()
 
     def pieces(self, path: Location, encoding: str = "utf-8") -> Iterator[RowPiece]:
-        """These bytes in pieces of whole rows. Raises StoreError, and RecordError for bytes that the encoding
-        does not have; UTF-8 is not checked."""
+        """The range in pieces of whole rows. Raises StoreError, and RecordError for bytes that are
+        invalid in the encoding; UTF-8 is not checked.
+        """
         with open_file(path) as file:
             file.seek(self.start)
             begins = [(self.start, self.line), *self.cuts]
@@ -71,10 +73,10 @@ class ByteRange:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """All bytes of a file, which are read from the first on.
+    """All bytes of a file, read from the start.
 
     Attributes:
-        delimiter: that of a CSV file; "" for a file in which each line is a row.
+        delimiter: the delimiter of a CSV file; "" for a file in which each line is a row.
     """
 
     delimiter: str
@@ -84,17 +86,17 @@ class WholeFile:
     def pieces(self, path: Location, encoding: str = "utf-8") -> Iterator[RowPiece]:
         """The file in pieces of whole rows.
 
-        Raises StoreError; RecordError for bytes that the compression or the encoding does not have, and as
-        `csv_ranges`.
+        Raises StoreError; RecordError for bytes that are invalid in the compression or the encoding, and for
+        the reasons given at `csv_ranges`.
         """
         with open_file(path) as file:
             rows = _HeldRows(TextStream(file, encoding))
             scanner = _scanner(self.delimiter)
-            start, line = 0, 1  # of the piece that is not complete
-            row, row_line = 0, 1  # of the row that is not complete
+            start, line = 0, 1  # of the incomplete piece
+            row, row_line = 0, 1  # of the incomplete row
             for ends, lines in _rows(rows, 0, path, scanner):
                 if rows.ended_early and scanner.is_last:
-                    break  # a part of a row
+                    break  # the rest is a part of a row
                 starts = np.concatenate([[row], ends[:-1]])
                 start_lines = np.concatenate([[row_line], lines[:-1]])
                 for index in np.flatnonzero(ends - starts > values.LONGEST_ROW).tolist():
@@ -117,17 +119,18 @@ class WholeFile:
 
 
 class _HeldRows:
-    """A stream that holds what was read of it, until it is taken; of a row that is too long, only the end.
+    """A stream that keeps the bytes read from it until they are taken. Of a row that is too long, it keeps
+    only the end.
 
     Attributes:
-        row: the offset of the row that is not complete.
+        row: the offset of the incomplete row.
     """
 
     def __init__(self, stream: TextStream) -> None:
         self._stream = stream
         self.fault_at = stream.fault_at
-        self._before = bytearray()  # complete rows, where a row that is too long follows them
-        self._bytes, self._start = bytearray(), 0  # what follows, and its offset
+        self._before = bytearray()  # complete rows before a row that is too long
+        self._bytes, self._start = bytearray(), 0  # the bytes after them, and their offset
         self.row = 0
 
     @property
@@ -145,7 +148,7 @@ class _HeldRows:
         return data
 
     def take(self, stop: int) -> bytes:
-        """The bytes up to `stop` that are held; they are no longer."""
+        """Takes the kept bytes up to `stop`, and forgets them."""
         size = max(0, stop - self._start)
         data = bytes(self._before + self._bytes[:size])
         self._before.clear()
@@ -155,7 +158,9 @@ class _HeldRows:
 
 
 def _to_utf8(data: bytes, encoding: str, path: Location, line: int) -> bytes:
-    """Rows of a file in another encoding. Raises RecordError, which names the line; `line` is the first."""
+    """Converts rows in another encoding to UTF-8. Raises RecordError with the line; `line` is the first
+    line.
+    """
     try:
         return str(data, encoding).encode()
     except UnicodeError as error:
@@ -172,16 +177,16 @@ def line_ranges(path: Location) -> list[ByteRange] | list[WholeFile]:
 def csv_ranges(path: Location, delimiter: str, encoding: str = "utf-8") -> list[ByteRange] | list[WholeFile]:
     """The parts of a CSV file. A line break in quotes does not end a row.
 
-    Raises StoreError, and RecordError for an unclosed quote, after which the file would be one cell, and for
-    text after a quote that closes, which Arrow and Python drop; of a file that is read as a whole, its pieces
-    do.
+    Raises StoreError. Raises RecordError for an unclosed quote, after which the rest of the file would be one
+    cell, and for text after a closing quote, which Arrow and Python drop. For a file that is read as a whole,
+    `pieces` raises these errors.
     """
     return _ranges(path, delimiter, encoding)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LongRow:
-    """A part of a file: one row, which is refused because it is longer than `values.LONGEST_ROW`."""
+    """A part of a file with a single row, which is refused because it is longer than `values.LONGEST_ROW`."""
 
     path: Location
     line: int
@@ -191,7 +196,7 @@ class LongRow:
         yield RecordError(self.problem, 0)
 
     def blocks(self) -> Iterator[Any]:
-        """Raises RecordError."""
+        """Raises RecordError for the row."""
         raise RecordError(self.problem.at(self.place(0)))
 
     def place(self, row: int) -> str:
@@ -199,15 +204,15 @@ class LongRow:
 
 
 class _Lines:
-    """Finds the line breaks in consecutive windows of a file, and those that end a row.
+    """Finds the line breaks in consecutive windows of a file, and whether each ends a row.
 
-    A window has one more byte before it and one after it: `window[1:-1]` are its own.
+    A window overlaps its neighbours by one byte on each side: `window[1:-1]` are its own bytes.
 
     Attributes:
-        is_open: whether the last row is in quotes where the last window ends.
-        line: the line where it ends.
+        is_open: whether the last window ends within quotes.
+        line: the line where the last window ends.
         is_last: whether the end of the file ends the last row.
-        stray: the index in the last window of the first byte after a quote that closes, if it is text.
+        stray: the index, in the last window, of the first byte after a closing quote, if it is text.
     """
 
     is_open = False
@@ -222,18 +227,19 @@ class _Lines:
 
 
 class _QuotedLines(_Lines):
-    """The same for a CSV file: a carriage return is a line break, too, and line breaks in quotes end no row.
+    """Finds the line breaks of a CSV file: a carriage return is a line break, too, and a line break in quotes
+    ends no row.
 
-    As in Arrow and Python, a quote at the start of a cell opens, the next closes, and others are text.
-    `""` within quotes closes and opens at once.
+    As in Arrow and Python, a quote at the start of a cell opens, the next quote closes, and other quotes are
+    text. `""` within quotes closes and opens at once.
     """
 
     def __init__(self, delimiter: str) -> None:
         self._starts = np.zeros(256, np.bool_)  # the bytes that may precede an opening quote
         self._starts[[_NEWLINE, _RETURN, ord(delimiter)]] = True
-        self._follows = self._starts.copy()  # those that may follow a closing one
+        self._follows = self._starts.copy()  # the bytes that may follow a closing quote
         self._follows[_QUOTE] = True
-        self._closes = False  # whether the byte before the window is a quote that closes
+        self._closes = False  # whether the byte before the window is a closing quote
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         odd, quotes = int(self.is_open), self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
@@ -280,11 +286,11 @@ def _ranges(path: Location, delimiter: str, encoding: str) -> list[ByteRange] | 
 
 
 def _divided(file: IO[bytes], path: Location, scanner: _Lines) -> list[ByteRange]:
-    """Ranges of about `PART_BYTES`, and of single rows that are too long for them."""
+    """Ranges of about `PART_BYTES`; a row that is too long is a range of its own."""
     ranges: list[ByteRange] = []
-    start, line = 0, 1  # of the range that is not complete
-    cuts: list[tuple[int, int]] = []  # in it
-    row, row_line = 0, 1  # of the row that is not complete
+    start, line = 0, 1  # of the incomplete range
+    cuts: list[tuple[int, int]] = []  # cuts in the incomplete range
+    row, row_line = 0, 1  # of the incomplete row
     for ends, lines in _rows(file, _skip_bom(file), path, scanner):
         starts = np.concatenate([[row], ends[:-1]])
         start_lines = np.concatenate([[row_line], lines[:-1]])
@@ -316,25 +322,25 @@ def _divided(file: IO[bytes], path: Location, scanner: _Lines) -> list[ByteRange
 
 
 def _check_closed(scanner: _Lines, path: Location, line: int) -> None:
-    """Raises RecordError for a quote that is open at the end of a file; its row begins on this line."""
+    """Raises RecordError if a quote is open at the end of a file; `line` is the line where its row begins."""
     if scanner.is_open:
         got = "one that is never closed"
         raise RecordError(Problem(where=f"{path}:{line}", expected="quotes in pairs", got=got))
 
 
 def _within(cuts: list[tuple[int, int]], start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """The places that divide these bytes."""
+    """The cuts within a range of bytes."""
     return tuple((cut, line) for cut, line in cuts if start < cut < stop)
 
 
 class _Bytes(Protocol):
-    """What is read from its current place to its end."""
+    """A stream of bytes, read from its current position to the end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 def _rows(file: _Bytes, start: int, path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
-    """Yields the ends of the rows of each window, and the number of the line after each.
+    """Yields the ends of the rows of each window, and the line number after each row.
 
     The end of the file ends the last row, unless a quote is open there.
     """
@@ -363,12 +369,12 @@ def _rows(file: _Bytes, start: int, path: Location, scanner: _Lines) -> Iterator
 
 
 def _skip_bom(file: IO[bytes]) -> int:
-    """The place after the BOM of a file, if it has one."""
+    """Skips the BOM of a file, if it has one. Returns the offset after it."""
     return file.seek(len(BOM) if file.read(len(BOM)) == BOM else 0)
 
 
 def _windows(file: _Bytes, place: int) -> Iterator[tuple[int, Bytes]]:
-    """Yields the rest of a file in windows, each with its offset and one more byte at either side.
+    """Yields the rest of a file in windows, each with its offset and one more byte on either side.
 
     Line breaks are assumed before and after the file.
     """

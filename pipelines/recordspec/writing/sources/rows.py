@@ -1,4 +1,4 @@
-"""Rows that come one by one, as mappings from names to values: of an iterable, or of a tf.data.Dataset."""
+"""Rows given one by one, as mappings from names to values: an iterable, or a tf.data.Dataset."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from recordspec.writing.sources.objects import DottedNames, members_in, unnested
 
 _Rows = TypeVar("_Rows", bound="DictRows")
 
-# The amount sent to another process at once: with much less, sending costs more than encoding.
+# The amount sent to another process at a time: with much less, sending costs more than encoding.
 _PACKED_BYTES = 8 << 20
 
 
 class DictRows:
-    """Rows that come one by one. They are read once; a build in this process reads them lazily."""
+    """Rows given one by one. They are read once; a build in this process reads them lazily."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.rows = _length(rows)
@@ -36,13 +36,13 @@ class DictRows:
         return iter(self._given)
 
     def without(self: _Rows, names: Collection[str]) -> _Rows:
-        """The same rows without the values of these names."""
+        """The rows without the values of the given names."""
         made = copy(self)
         made._left_out = self._left_out.union(names)
         return made
 
     def read(self, schema: Schema) -> Iterator[Any]:
-        """The rows, as a schema takes them."""
+        """The rows in the form that a schema takes."""
         rows, members = iter(self), members_in(schema.names)
         if members:
             rows = (_unnested(number, row, members) for number, row in enumerate(rows))
@@ -55,7 +55,7 @@ class DictRows:
         return None
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[PackedRows]:
-        """All rows, in parts for other processes. Raises RecordError for a row that cannot be sent."""
+        """All rows, in parts for other processes. Raises RecordError for a row that cannot be pickled."""
         waiting: list[bytes] = []
         first = size = 0
         for number, row in enumerate(self.read(schema)):
@@ -72,7 +72,7 @@ class DictRows:
 
 
 def _without(row: Any, leaves_out: Callable[[str], bool]) -> Any:
-    """A row without some names. What is no mapping, or has other names, is refused later."""
+    """A row without some names. A value that is no mapping, or has other names, is refused later."""
     if not isinstance(row, Mapping) or not any(leaves_out(name) for name in row if isinstance(name, str)):
         return row
     return {name: value for name, value in row.items() if not (isinstance(name, str) and leaves_out(name))}
@@ -88,13 +88,13 @@ def _unnested(number: int, row: Any, members: DottedNames) -> Any:
 def _length(rows: Iterable[Any]) -> int | None:
     try:
         return len(rows) if isinstance(rows, Sized) else None
-    except Exception:  # a tf.data.Dataset that does not know
+    except Exception:  # a tf.data.Dataset of unknown length
         return None
 
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Rows on their way to another process: pickled by this one, and read by the one it started."""
+    """Rows on their way to another process, pickled by this process and read by one that it started."""
 
     first: int
     packed: tuple[bytes, ...]
@@ -107,7 +107,7 @@ class PackedRows:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles PIL images with all that is encoded of them."""
+    """Pickles PIL images with all their encoded attributes."""
 
     def reducer_override(self, value: Any) -> Any:
         return images.reduced(value) if images.is_image(value) else NotImplemented
@@ -118,7 +118,7 @@ def _pickled(row: Any, number: int) -> bytes:
     try:
         _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(row)
         return buffer.getvalue()
-    except Exception as error:  # whatever the row's own classes raise
+    except Exception as error:  # any error that the row's own classes raise
         expected = "a row that can be sent to another process"
         got = f"{type(error).__name__}: {error}"
         problem = Problem(expected=expected, got=got, hint="with jobs=1 it need not be")
@@ -126,7 +126,9 @@ def _pickled(row: Any, number: int) -> bytes:
 
 
 def row_batches(rows: Sequence[Any], schema: Schema, extra: tuple[str, ...]) -> Batches:
-    """Rows as columns; one that is no mapping, or has an unknown name, is its error."""
+    """Converts rows to columns. A row that is no mapping, or has an unknown name, is replaced by its
+    error.
+    """
 
     def columns(start: int, stop: int) -> dict[str, Any]:
         for number, row in enumerate(rows[start:stop]):
@@ -138,13 +140,13 @@ def row_batches(rows: Sequence[Any], schema: Schema, extra: tuple[str, ...]) -> 
 
 
 def not_a_mapping(row: Any, number: int) -> RecordError:
-    """The error for a row that has no names."""
+    """The error for a row without names."""
     problem = Problem(expected="a mapping from names to values", got=describe(row))
     return RecordError(problem.at(f"row {number}"), number)
 
 
 def is_dataset(rows: Any) -> bool:
-    """Whether this is a tf.data.Dataset; TensorFlow is not loaded to find out."""
+    """Whether a value is a tf.data.Dataset; does not import TensorFlow."""
     kinds = type(rows).__mro__
     return any(kind.__name__ == "DatasetV2" and kind.__module__.startswith("tensorflow.") for kind in kinds)
 
@@ -152,8 +154,8 @@ def is_dataset(rows: Any) -> bool:
 class DatasetRows:
     """The elements of a dataset as rows.
 
-    Numbers are arrays and strings bytes, ragged values are lists, a sparse one is a pair (indices,
-    values). Raises SpecError for a dataset of other elements, and for one without an end.
+    Numbers become arrays, strings bytes, ragged values lists, and a sparse value a pair (indices, values).
+    Raises SpecError for a dataset with other elements, and for an endless one.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -161,7 +163,7 @@ class DatasetRows:
         self._dataset = dataset
 
     def __len__(self) -> int:
-        """Raises TypeError if it is not known."""
+        """The number of elements. Raises TypeError if it is unknown."""
         return len(self._dataset)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from recordspec.writing.sources.base import Batches, Source, SourcePart, leave_o
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSources:
-    """The rows of several sources, one after another, each of which is a split.
+    """The rows of several sources, one after another; each source is a split.
 
     Attributes:
         sources: the sources by the name of the split.
@@ -29,7 +29,7 @@ class SplitSources:
 
     @property
     def paths(self) -> tuple[Location, ...]:
-        """The files of those that have any."""
+        """The files of all sources that have files."""
         return tuple(path for source in self.sources.values() for path in getattr(source, "paths", ()))
 
     @property
@@ -57,11 +57,11 @@ class SplitSources:
         return None if any(one is None for _, one in identities) else identities
 
     def without(self, names: Collection[str]) -> SplitSources:
-        """The same rows without the values of these names."""
+        """The rows without the values of the given names."""
         return replace(self, sources={split: leave_out(one, names) for split, one in self.sources.items()})
 
     def beside(self, names: Collection[str]) -> SplitSources:
-        """The same with a column that has none of these names."""
+        """The source with a `column` that differs from the given names."""
         column = self.column
         while column in names:
             column += "_"
@@ -70,12 +70,12 @@ class SplitSources:
 
 @dataclass
 class RowsLeft:
-    """The number of rows still to read of a split, whose parts are read one after another."""
+    """The number of rows still to be read from a split, whose parts are read one after another."""
 
     count: int
 
     def take(self, rows: int) -> int:
-        """Returns how many of these rows are read."""
+        """Returns how many of `rows` rows are read."""
         taken = min(rows, self.count)
         self.count -= taken
         return taken

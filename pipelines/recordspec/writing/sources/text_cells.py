@@ -1,4 +1,4 @@
-"""Cells of text, in Arrow arrays, as the values of a feature."""
+"""Converts text cells, in Arrow arrays, to the values of a feature."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from recordspec.writing.sources.notation import DateFormat, Notation
 
 # Texts that are certainly int64, and texts that are numbers at all: no hexadecimals, no underscores.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
-# Of more digits float64 has no number at all.
+# The number of digits from which a number exceeds float64.
 _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-# A whole number with a point, which may have as many digits as `integers` takes for certainly int64.
+# A whole number with a decimal point, with at most as many digits as `integers` takes for certainly int64.
 _POINTED = re.compile(r"[-+]?[0-9]{1,18}\.0+")
 _DIGITS = re.compile("[0-9]+")
-# The most digits of the index of a class.
+# The largest number of digits of a class index.
 _LONGEST_INDEX = 18
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
-# The characters of integers and decimals, as Arrow casts them, and of all cells of these forms.
+# The characters of integers and decimals that Arrow casts, and of all cells with these forms.
 _CAST = {"int64": byte_table("-0123456789"), "float64": byte_table("+-.0123456789Ee")}
 _FORMS = {
     "int64": byte_table("+-0123456789"),
@@ -53,13 +53,12 @@ _FORMS = {
 
 
 def from_text(column: Any, feature: Feature, folder: Location, notation: Notation | None = None) -> Any:
-    """A column of text (`large_string` of Arrow) as values of the feature; null is missing.
+    """Converts a column of text (`large_string` of Arrow) to values of a feature; null is missing.
 
-    Paths of images and sounds are relative to `folder`, and stay in it. `notation` tells how the cells are
-    written, where a build reads them otherwise.
+    Paths of images and audio are relative to `folder`, and may not leave it. `notation` is the notation of
+    the cells; None for the default.
 
-    Raises BadValue for the first invalid cell, SpecError for a feature that one cell
-    cannot hold.
+    Raises BadValue for the first invalid cell, SpecError for a feature that one cell cannot hold.
     """
     present = _present(column, feature)
     if notation is not None and notation.missing:
@@ -77,7 +76,7 @@ def from_text(column: Any, feature: Feature, folder: Location, notation: Notatio
 
 
 def are(column: Any, dtype: str) -> bool:
-    """Whether cells of text, none of them empty, are all values of int64, float64 or bool, by their form."""
+    """Whether all cells, none of them empty, have the form of int64, float64 or bool values."""
     from pyarrow import compute
 
     if not _FORMS[dtype][buffer_of(column)].all():
@@ -88,7 +87,7 @@ def are(column: Any, dtype: str) -> bool:
 
 
 def form(column: Any, dtype: str) -> Any:
-    """Which cells of text are values of int64, float64 or bool, by their form."""
+    """A mask of the cells that have the form of int64, float64 or bool values."""
     from pyarrow import compute
 
     forms = {"int64": _LONG_WHOLE.pattern, "bool": "(?i:true|false)"}
@@ -97,7 +96,7 @@ def form(column: Any, dtype: str) -> Any:
 
 
 def _present(column: Any, feature: Feature) -> Any:
-    """Which cells have a value: an empty quoted cell is a text, but not a number, label or path."""
+    """A mask of the cells with a value: an empty quoted cell is a text, but no number, label or path."""
     from pyarrow import compute
 
     present = present_in(column)
@@ -108,7 +107,7 @@ def _present(column: Any, feature: Feature) -> Any:
 
 def _values(column: Any, feature: Feature, folder: Location) -> Any:
     kind = feature.value_type
-    if kind.date is not None or kind.item == "any":  # a custom kind: what it makes of a text, it says
+    if kind.date is not None or kind.item == "any":  # a custom kind converts texts itself
         return list(column.to_pylist())
     if kind.shape == () and kind.item == "media":
         return inside(column.to_pylist(), folder)
@@ -128,7 +127,7 @@ def _values(column: Any, feature: Feature, folder: Location) -> Any:
 
 
 def _written_values(column: Any, feature: Feature, folder: Location, notation: Notation) -> Any:
-    """The same, of cells that are written in a notation."""
+    """Converts cells that are written in a notation."""
     kind = feature.value_type
     if kind.date is not None and notation.dates:
         form = DateFormat(notation.dates)
@@ -151,7 +150,7 @@ def _written_values(column: Any, feature: Feature, folder: Location, notation: N
 
 @contextmanager
 def _as_written(column: Any, hints: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Names an invalid cell as it is written in a column; `hints` are for what is expected."""
+    """Quotes an invalid cell as it is written in a column; `hints` has a hint for an expected value."""
     try:
         yield
     except BadValue as bad:
@@ -161,18 +160,20 @@ def _as_written(column: Any, hints: Mapping[str, str] | None = None) -> Iterator
 
 
 def integers(column: Any) -> tuple[Any, list[int]]:
-    """The integers among cells of text, by their form: those of up to 18 digits, int64, and longer ones."""
+    """The integers among text cells, by their form: those with up to 18 digits, int64, and longer ones."""
     from pyarrow import compute
 
     column = column.filter(truth_array(_consist_of(column, _FORMS["int64"])))
     short = compute.match_substring_regex(column, f"^[+]?{_WHOLE.pattern}$")
     long = compute.and_not(compute.match_substring_regex(column, f"^{_LONG_WHOLE.pattern}$"), short)
-    plain = compute.replace_substring_regex(column.filter(short), r"^[+]", "")  # which a cast does not take
+    plain = compute.replace_substring_regex(column.filter(short), r"^[+]", "")  # a cast takes no plus sign
     return to_numpy(compute.cast(plain, "int64")), [int(text) for text in column.filter(long).to_pylist()]
 
 
 def beyond_point(column: Any) -> list[int]:
-    """The whole numbers among cells of text that an integer feature refuses, since they have a point."""
+    """The whole numbers among text cells that an integer feature refuses because they have a decimal
+    point.
+    """
     from pyarrow import compute
 
     texts = column.filter(compute.match_substring_regex(column, f"^{_POINTED.pattern}$")).to_pylist()
@@ -181,7 +182,7 @@ def beyond_point(column: Any) -> list[int]:
 
 
 def overflows(column: Any, numbers: Any) -> bool:
-    """Whether a cell is infinite as float64, and does not say so."""
+    """Whether a cell is infinite as float64, but not written as infinity."""
     texts = column.filter(truth_array(np.isinf(numbers))).to_pylist()
     return any(text.lower() not in _SPECIAL for text in texts)
 
@@ -196,8 +197,9 @@ def _numbers(column: Any, dtype: str) -> Any:
 
 
 def cast(column: Any, dtype: str) -> Any:
-    """Cells of text as int64 or float64, where all are numbers in digits; else None. Of texts of these
-    characters Arrow casts those that `_number` reads as equal numbers."""
+    """Casts text cells to int64 or float64 if all consist of the characters of numbers; else None. For such
+    texts, Arrow and `_number` read equal numbers.
+    """
     from pyarrow import compute
 
     if not _CAST[dtype][buffer_of(column)].all():
@@ -209,19 +211,19 @@ def cast(column: Any, dtype: str) -> Any:
 
 
 def have(column: Any, characters: str) -> bool:
-    """Whether a cell has one of these characters, which are ASCII."""
+    """Whether any cell has one of the given ASCII characters."""
     return bool(byte_table(characters)[buffer_of(column)].any())
 
 
 def _consist_of(column: Any, characters: Mask) -> Mask:
-    """Which cells have no other characters, bool `[n]`."""
+    """A mask of the cells that consist of the given characters, bool `[n]`."""
     data, places = data_of(column)
     others = offsets((~characters[data]).view(np.uint8))[places]
     return np.asarray(np.diff(others) == 0)
 
 
 def _rounds(column: Any, values: Any, dtype: str) -> bool:
-    """Whether an integer by its form may be one that the dtype does not hold exactly."""
+    """Whether the dtype may not represent an integer in the cells exactly."""
     far = np.abs(values) >= EXACT_INTS[dtype]
     if not far.any():
         return False
@@ -232,8 +234,8 @@ def _rounds(column: Any, values: Any, dtype: str) -> bool:
 
 
 def _number(row: int, text: str, dtype: str) -> int | float:
-    """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
-    if _LONG_WHOLE.fullmatch(text) and (is_integer(dtype) or int(text)):  # -0 has its sign as a float
+    """Converts one cell. `180.0` is a whole number: columns of integers with gaps are written this way."""
+    if _LONG_WHOLE.fullmatch(text) and (is_integer(dtype) or int(text)):  # -0 keeps its sign as a float
         return int(text)
     if not _DECIMAL.fullmatch(text) and text.lower() not in _SPECIAL:
         raise BadValue(row, dtype, f"`{text}`")
@@ -252,7 +254,7 @@ def _number(row: int, text: str, dtype: str) -> int | float:
 
 
 def _classes(column: Any, feature: Feature) -> Any:
-    """Names of classes. A cell of digits is an index if no name consists of digits."""
+    """Converts names of classes. A cell of digits is an index if no name consists of digits."""
     if any(map(_DIGITS.fullmatch, feature.known_names)):
         return column
     by_entry = column.dictionary_encode()

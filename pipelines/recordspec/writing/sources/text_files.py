@@ -1,4 +1,4 @@
-"""Text files as UTF-8: compressed or not, and in any encoding that Python has."""
+"""Text files as UTF-8: compressed or not, and in any encoding that Python supports."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location
 
 BOM = b"\xef\xbb\xbf"
-# What messages expect of a file without another encoding.
+# The expected value in messages for a file with the default encoding.
 UTF8 = "UTF-8 text"
-# The suffixes of names of compressed files.
+# The suffixes of compressed files.
 COMPRESSED = (".gz", ".zst", ".bz2")
 
-# The first bytes of compressed files, none of which a text begins with.
+# The first bytes of compressed files; no text begins with them.
 _STARTS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _STARTS |= {b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)}
 _MOST_START = 16
-# What is decompressed and decoded at once.
+# Bytes that are decompressed and decoded at a time.
 _BLOCK = 256 << 10
 
 
@@ -30,20 +30,23 @@ def uncompressed_name(name: str) -> str:
 
 
 def compression_in(file: IO[bytes]) -> str:
-    """The compression of an open file, by its first bytes: gzip, zstd or bz2; "" for none. The file is left
-    at its beginning."""
+    """The compression of an open file, by its first bytes: gzip, zstd or bz2; "" for none. Leaves the
+    file at its start.
+    """
     start = file.read(_MOST_START)
     file.seek(0)
     return next((name for first, name in _STARTS.items() if start.startswith(first)), "")
 
 
 def is_divisible(file: IO[bytes], encoding: str) -> bool:
-    """Whether the bytes of line breaks, quotes and delimiters in an open file are these characters."""
+    """Whether the bytes of line breaks, quotes and delimiters in an open file always stand for these
+    characters.
+    """
     return is_byte_encoding(encoding) and not compression_in(file)
 
 
 def encoding_problem(encoding: str) -> Problem | None:
-    """The problem of a name that is no encoding of text; None for others."""
+    """The problem of an unknown text encoding; None for a known encoding."""
     try:
         if codecs.lookup(encoding)._is_text_encoding:
             return None
@@ -59,13 +62,14 @@ def is_utf8(encoding: str) -> bool:
 
 @lru_cache
 def is_byte_encoding(encoding: str) -> bool:
-    """Whether each byte of ASCII is that character, wherever it stands: in UTF-8, and in encodings with one
-    byte for each character."""
+    """Whether each ASCII byte always stands for its ASCII character: true for UTF-8, and for encodings
+    with one byte per character.
+    """
     return is_utf8(encoding) or all(_is_character(encoding, byte) for byte in range(256))
 
 
 def _is_character(encoding: str, byte: int) -> bool:
-    """Whether a byte is a character of its own, or none at all; that of ASCII, if it is one."""
+    """Whether a byte is a character by itself (for ASCII, that of ASCII), or no character at all."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(bytes([byte]))
     except UnicodeError:
@@ -74,7 +78,7 @@ def _is_character(encoding: str, byte: int) -> bool:
 
 
 def encoding_error(encoding: str, error: UnicodeError) -> Problem:
-    """The problem of bytes that an encoding does not have."""
+    """The problem of bytes that are invalid in an encoding."""
     got = str(error)
     if isinstance(error, UnicodeDecodeError):
         wrong = error.object[error.start : max(error.end, error.start + 1)]
@@ -83,10 +87,10 @@ def encoding_error(encoding: str, error: UnicodeError) -> Problem:
 
 
 class TextStream:
-    """The text of an open file from its beginning, as UTF-8 without a BOM, decompressed.
+    """The text of an open file, from its start, decompressed and as UTF-8 without a BOM.
 
     Attributes:
-        fault: why the text ends before the file does, if it does.
+        fault: the reason why the text ends before the file, if it does.
     """
 
     def __init__(self, file: IO[bytes], encoding: str = "utf-8") -> None:
@@ -94,7 +98,7 @@ class TextStream:
         self._file: Any = file
         if self._compression:
             pyarrow = arrow()
-            # with the mode, pyarrow does not ask the file whether it can be read
+            # given the mode, pyarrow does not ask the file whether it is readable
             self._file = pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), self._compression)
         self._encoding = encoding
         self._decoder = None if is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
@@ -109,14 +113,14 @@ class TextStream:
         return data[:size]
 
     def fault_at(self, path: Location, line: int) -> RecordError:
-        """The error of the fault; the line on which the text ends tells where the encoding is another."""
+        """The error of the fault. For an invalid encoding, it names the line on which the text ends."""
         assert self.fault is not None
-        # of compressed bytes, those before the fault are lost
+        # for corrupt compressed bytes, the bytes before the fault are lost
         is_in_text = self.fault.expected.endswith(" text")
         return RecordError(self.fault.at(f"{path}:{line}" if is_in_text else str(path)))
 
     def _filled(self, data: bytes, size: int) -> bytes:
-        """At least `size` bytes, of which `data` are the first; fewer at the end."""
+        """Reads until there are at least `size` bytes, including the given `data`; fewer at the end."""
         pieces, length = [data], len(data)
         while length < size and not self._ended:
             pieces.append(self._decoded(self._uncompressed()))
@@ -127,7 +131,7 @@ class TextStream:
         try:
             data: bytes = self._file.read(_BLOCK)
         except OSError as error:
-            if error.errno is not None or not self._compression:  # the file is not read, whatever it holds
+            if error.errno is not None or not self._compression:  # reading fails, whatever the file contains
                 raise
             self._ended = True
             whole = f"a whole {self._compression} file"
@@ -151,7 +155,7 @@ class TextStream:
         return text.encode("utf-8", "surrogatepass")
 
     def _decoded_to_fault(self, data: bytes) -> str:
-        """The text before the first bytes that the encoding does not have."""
+        """Decodes the text before the first bytes that are invalid in the encoding."""
         assert self._decoder is not None
         characters = []
         try:

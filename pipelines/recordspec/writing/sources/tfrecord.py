@@ -51,7 +51,7 @@ class TFRecords(FileSource):
     schema: LocationText | None = None
 
     def open(self, folder: AnyPath) -> TFRecords:
-        """The same source; relative paths start at `folder`."""
+        """The source with relative paths resolved against `folder`."""
         schema = None if self.schema is None else str(below(folder, self.schema))
         return replace(super().open(folder), schema=schema)
 
@@ -87,7 +87,7 @@ class TFRecords(FileSource):
 
 
 def _ranges(path: Location) -> Iterator[RecordRange | None]:
-    """A large file in pieces; one that is small, or compressed, as a whole."""
+    """Ranges of a large file; None for all of a small or compressed file."""
     if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
         yield None
     else:

@@ -1,4 +1,4 @@
-"""Tars of WebDataset: members that follow each other and have one key form a row."""
+"""WebDataset tar files: consecutive members with the same key form a row."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from recordspec.writing.sources.jsonl import json_value
 from recordspec.writing.sources.text_cells import from_text
 from recordspec.writing.sources.text_files import uncompressed_name
 
-# Rows of about this many bytes are in memory at once.
+# The bytes of rows in memory at a time.
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1024
-# The extensions of a feature that has none of its own name.
+# The extensions for a feature without an extension of its own name.
 _USUAL = {
     "image": tuple(suffix[1:] for suffix in images.SUFFIXES),
     "audio": tuple(suffix[1:] for suffix in sounds.SUFFIXES),
@@ -50,26 +50,26 @@ _USUAL = {
     "text": ("txt",),
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-# The extra name of what the members of a row have in common.
+# The extra name for the common key of a row's members.
 KEY = "__key__"
 
-# The members of a row by extension; the key of a row is that of its members.
+# The members of a row by extension; the key of a row is the key of its members.
 Members = dict[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebDataset(FileSource):
-    """The rows of tars, file after file. Nothing is extracted to the disk.
+    """The rows of tar files, one after another. Nothing is extracted to the disk.
 
-    The name of a member is its key, up to the first dot after the last slash, and an extension. The column
-    `__key__` is the key of a row. A member may be compressed: `a.json.gz`, also `.zst` and `.bz2`, is read as
-    `a.json`.
+    The name of a member consists of its key, up to the first dot after the last slash, and an extension. The
+    column `__key__` is the key of a row. A member may be compressed: `a.json.gz`, also with `.zst` and
+    `.bz2`, is read as `a.json`.
 
     Attributes:
-        files: a path or a pattern of tars, which may be compressed, or a list of these.
+        files: a path or a pattern of tar files, which may be compressed, or a list of paths and patterns.
         columns: the extension of a feature, if it differs from its name; alternatives are separated by
             semicolons (`jpg;png`); `json.caption` is a value in a JSON member, `__key__` the key. By default
-            an image reads any image extension, a sound any audio extension, a label `cls`, and a text `txt`.
+            an image reads any image extension, audio any audio extension, a label `cls`, and a text `txt`.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
@@ -97,7 +97,9 @@ class WebDataset(FileSource):
             yield TarPart(path=path, after=after, wanted=wanted)
 
     def _check_first(self, schema: Schema, wanted: Mapping[str, tuple[str, ...]]) -> None:
-        """Raises SpecError for features that the first row has not; of one with a default, it is a note."""
+        """Raises SpecError for features that the first row lacks; logs a note for a feature with a
+        default.
+        """
         path = self.paths[0]
         key, members, _ = next(_rows(path), (None, Members(), 0))
         problems = []
@@ -121,12 +123,12 @@ class WebDataset(FileSource):
 
 @dataclass(frozen=True, kw_only=True)
 class TarPart:
-    """The rows of a tar.
+    """The rows of a tar file.
 
     Attributes:
-        path: the path of the tar.
-        after: the next tar, if any, which must not continue the last row.
-        wanted: the extensions of each feature, and of each extra name; the first that a row has is used.
+        path: the path of the tar file.
+        after: the next tar file, if any, which must not continue the last row.
+        wanted: the extensions of each feature and each extra name; the first one that a row has is used.
     """
 
     path: Location
@@ -176,7 +178,7 @@ _Member = tuple[str, bytes, tuple[str, ...]]
 
 
 def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
-    """The first of these extensions that a row has."""
+    """The first of the given extensions that a row has."""
     for extension in extensions:
         if extension in members:
             return extension, members[extension], ()
@@ -189,7 +191,7 @@ def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
 def _values(members: list[_Member | None], feature: Feature | None, path: Location) -> Any:
     """The values of members, as a column for a feature. Raises BadValue.
 
-    Paths of images and sounds in JSON are relative to the tar's folder, and stay in it.
+    Paths of images and audio in JSON are relative to the tar file's folder, and may not leave it.
     """
     kind = ValueType() if feature is None else feature.value_type
     item = kind.item if kind.shape == () and kind.item in ("media", "text") else ""
@@ -223,7 +225,9 @@ def _is_text(value: bytes) -> bool:
 
 
 def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], item: str) -> Any:
-    """A value of JSON, an array, or else the bytes, which a feature of one text or image (`item`) takes."""
+    """Decodes a value of JSON or an array. Otherwise returns the bytes, for a feature of one text or
+    image (`item`).
+    """
     sort = extension.rpartition(".")[2]
     if sort == "npy" and item != "text":
         try:
@@ -245,10 +249,10 @@ def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], item: 
 def _rows(
     path: Location, after: Location | None = None, *, read: bool = True
 ) -> Iterator[tuple[str, Members, int]]:
-    """The rows of a tar: the key, the members and their bytes of each. Without `read`, and if they are longer
-    than `values.LONGEST_ROW`, they are empty.
+    """The rows of a tar file: the key of each, its members, and their size in bytes. The members are empty
+    without `read`, and if they are longer than `values.LONGEST_ROW`.
 
-    Raises RecordError for a corrupt tar, and for a row whose members are not consecutive.
+    Raises RecordError for a corrupt tar file, and for a row whose members are not consecutive.
     """
     key, members, size = "", Members(), 0
     seen: set[str] = set()
@@ -276,7 +280,7 @@ def _rows(
 
 
 class _Header(tarfile.TarInfo):
-    """A header; the end of a tar, two blocks of zeros, is noted in the tar."""
+    """A header. The end of a tar file, two blocks of zeros, is recorded in the tar object."""
 
     @classmethod
     def fromtarfile(cls, tarfile: Any) -> Any:
@@ -288,15 +292,16 @@ class _Header(tarfile.TarInfo):
 
 
 def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfile.TarFile]]:
-    """The key and the extension of each file in a tar, which is read from its start to its end, and the file,
-    which can be read before the next."""
+    """The key and the extension of each file in a tar file, which is read sequentially, and the file itself,
+    which must be read before the next file.
+    """
     with (
         open_file(path) as file,
         _whole_tar(path),
         tarfile.open(fileobj=file, mode="r|*", tarinfo=_Header) as tar,
     ):
         for member in tar:
-            tar.__dict__["members"].clear()  # it would keep them all
+            tar.__dict__["members"].clear()  # tarfile would keep all members
             folder, slash, name = member.name.rpartition("/")
             key, _, extension = name.partition(".")
             if member.isdir() or not key or name.startswith("__"):
@@ -309,7 +314,7 @@ def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfil
 
 
 def _content(path: Location, member: tarfile.TarInfo, tar: tarfile.TarFile) -> bytes:
-    """The bytes of a member, decompressed: at most one more than a row may have."""
+    """The decompressed bytes of a member: at most one more than the largest size of a row."""
     with _whole_tar(path):
         content = tar.extractfile(member)
         assert content is not None
@@ -327,7 +332,7 @@ def _content(path: Location, member: tarfile.TarInfo, tar: tarfile.TarFile) -> b
 
 @contextmanager
 def _whole_tar(path: Location) -> Iterator[None]:
-    """Raises RecordError for a corrupt tar."""
+    """Raises RecordError for a corrupt tar file."""
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
