@@ -45,9 +45,10 @@ from recordspec.schema.options import from_python, options_of, to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import dense, without_autograph
 from recordspec.schema.user_functions import check_arguments, naming_features
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shard_names import notes_on_case
-from recordspec.store.shards import check_schema, replaced
+from recordspec.store.shards import replaced, schema_mismatches
 from recordspec.training import encoding, encoding_arrays, encoding_tensors, serving
 from recordspec.training.fit import Fit, check_parts
 from recordspec.training.fit_batch import FinishArrays, FitTensors
@@ -242,7 +243,8 @@ class Pipeline:
             ['train', 'test']
         """
         manifest = Manifest.load(self.data)
-        check_schema(manifest, self.schema, self.data)
+        if problems := schema_mismatches(manifest, self.schema, self.data):
+            raise StoreError(problems)
         return manifest
 
     def dataset(
@@ -938,7 +940,8 @@ class Pipeline:
 
     def _plan(self, split: str | Sequence[str], read: Read, share: WorkerShard | None = None) -> Plan:
         intact = without_corrupt if read.corrupt == "skip" else None
-        return plan_files(self._paths(split), self.schema, share, intact, self.manifest)
+        dataset = StoredDataset(self._paths(split), {self.data: self.manifest}, self.schema)
+        return plan_files(dataset, share, intact)
 
     def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
         """The options without `augment` where it is for other splits. Raises SpecError if there is no such

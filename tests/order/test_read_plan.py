@@ -16,6 +16,7 @@ from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading.dataset import build
 from recordspec.schema.options import from_python
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
@@ -27,7 +28,10 @@ FILTER = r"over.<locals>.<lambda> [0-9a-f]{12}"
 
 def keep_rates(folder, workers: int, **options):
     how = from_python(Read, options)
-    plans = [plan_files(expand(folder), SCHEMA, WorkerShard(workers, worker)) for worker in range(workers)]
+    plans = [
+        plan_files(StoredDataset.of(folder, SCHEMA), WorkerShard(workers, worker))
+        for worker in range(workers)
+    ]
     return [build(how, SCHEMA, what) for what in plans]
 
 
@@ -48,7 +52,10 @@ def folders(tmp_path_factory):
 @pytest.mark.parametrize(("shards", "workers"), list(product(range(1, 10), range(1, 6))))
 def test_each_record_is_in_the_plan_of_one_worker(folders, shards, workers):
     paths = expand(folders[shards])
-    plans = [plan_files(paths, SCHEMA, WorkerShard(workers, worker)) for worker in range(workers)]
+    plans = [
+        plan_files(StoredDataset(paths, None, SCHEMA), WorkerShard(workers, worker))
+        for worker in range(workers)
+    ]
     planned = [records(what) for what in plans]
     assert sorted(number for each in planned for number in each) == list(range(ROWS))
     assert [what.others for what in plans] == [tuple(map(len, planned))] * workers
@@ -129,7 +136,7 @@ def test_more_workers_than_records_are_refused(tmp_path):
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(folders, shards):
-    what = plan_files(expand(folders[shards]), SCHEMA, WorkerShard(2, 0))
+    what = plan_files(StoredDataset.of(folders[shards], SCHEMA), WorkerShard(2, 0))
     some = lambda features: features["n"] > 3  # noqa: E731
     with pytest.raises(rs.SpecError) as caught:
         build(from_python(Read, {"batch": 4}), SCHEMA, what, predicate=some)

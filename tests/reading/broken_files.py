@@ -10,8 +10,7 @@ import recordspec as rs
 from examples import sealed
 from recordspec._tf import tf
 from recordspec.reading.corrupt_records import check_file
-from recordspec.store.expand import expand
-from recordspec.store.shards import shard_files
+from recordspec.store.dataset import StoredDataset
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
 
@@ -119,7 +118,7 @@ def flip(path, at: int) -> None:
 def told(schema, folder) -> list[str]:
     return [
         str(problem)
-        for file in shard_files(expand(folder), schema)
+        for file in StoredDataset.of(folder, schema).checked_files()
         for fault in check_file(file, schema).corrupt
         for problem in fault.problems
     ]

@@ -17,6 +17,7 @@ from recordspec.order.read_plan import plan_files
 from recordspec.reading import bench as benching
 from recordspec.reading.bench import Stage, bench
 from recordspec.schema.options import from_python
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
 from shell import run_here
 
@@ -68,7 +69,7 @@ in_rows = pytest.mark.parametrize("data", [("rows", 0)], ids=["rows"], indirect=
 @pytest.mark.parametrize("shuffle", [None, SHUFFLE], ids=["in-order", "shuffled"])
 @pytest.mark.parametrize("batch", [None, 32])
 def test_every_stage_is_measured(data, shuffle, batch):
-    what = plan_files(expand(data), SCHEMA)
+    what = plan_files(StoredDataset.of(data, SCHEMA))
     given = how(shuffle=shuffle, batch=batch)
     found = bench(given, SCHEMA, what, map=lambda features: features["mood"], seconds=0.05)
     mix = "shuffle" if shuffle else "batch"
@@ -98,7 +99,7 @@ def test_passes_that_are_short_are_counted_whole_and_long_ones_without_their_beg
 @pytest.mark.parametrize("data", [("rows", 0), ({"blocks": 64}, 0)], ids=["rows", "blocks"], indirect=True)
 def test_passes_without_end_are_measured_too(data):
     endless = how(shuffle=SHUFFLE, repeat="forever")
-    found = bench(endless, SCHEMA, plan_files(expand(data), SCHEMA), seconds=0.05)
+    found = bench(endless, SCHEMA, plan_files(StoredDataset.of(data, SCHEMA)), seconds=0.05)
     assert found.stages[-1].seconds > 0.05
     assert found.stages[-1].rows > 0
 
@@ -120,7 +121,7 @@ def test_a_pipeline_measures_a_split(data):
 
 def test_no_rows_and_no_time_are_refused(tmp_path):
     rs.write(SCHEMA, [], tmp_path / "data", allow_empty=True)
-    what = plan_files(expand(tmp_path / "data"), SCHEMA)
+    what = plan_files(StoredDataset.of(tmp_path / "data", SCHEMA))
     with pytest.raises(rs.StoreError) as refused:
         bench(how(), SCHEMA, what, seconds=0.01)
     assert str(refused.value) == f"`{tmp_path / 'data'}` has no rows to read"

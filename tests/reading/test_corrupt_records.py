@@ -28,8 +28,8 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading import corrupt_records
 from recordspec.reading.corrupt_records import check_file
-from recordspec.store.expand import expand
-from recordspec.store.shards import File, shard_files
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.shards import File
 from recordspec.wire import framing
 from recordspec.wire.framing import framed
 from recordspec.wire.streams import JOINED
@@ -37,7 +37,7 @@ from shell import run_here
 
 
 def test_whole_files_have_no_faults(data):
-    for file in shard_files(expand(data), SCHEMA):
+    for file in StoredDataset.of(data, SCHEMA).checked_files():
         checked = check_file(file, SCHEMA)
         assert (checked.corrupt, checked.records, checked.rows) == ([], PER_SHARD, PER_SHARD)
 
@@ -100,7 +100,7 @@ def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
         where,
         places[3].partition(" at byte")[0],
     ]
-    (file,) = shard_files(expand(path), SCHEMA)
+    (file,) = StoredDataset.of(path, SCHEMA).checked_files()
     checked = check_file(file, SCHEMA)
     assert (checked.records, [fault.rows for fault in checked.corrupt]) == (20, [1] * 5)
     assert len(check_file(file, SCHEMA, most=2).corrupt) == 2
@@ -112,7 +112,7 @@ def test_what_is_cut_is_named_and_counted(tmp_path, compression):
     path = shard(tmp_path / "data", 1)
     found = records(path)
     store(path, [one.data for one in found[:20]], compression)  # between records
-    (file,) = shard_files(expand(path), SCHEMA)
+    (file,) = StoredDataset.of(path, SCHEMA).checked_files()
     checked = check_file(file, SCHEMA)
     (fault,) = checked.corrupt
     assert (fault.record, fault.offset, fault.rows, fault.ends) == (20, found[20].offset, 5, True)

@@ -24,7 +24,7 @@ from recordspec.order.read_plan import WorkerShard, plan_files
 from recordspec.reading.dataset import build
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.options import from_python
-from recordspec.store.expand import expand
+from recordspec.store.dataset import StoredDataset
 from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: string}}")
@@ -252,7 +252,7 @@ def test_blocks_without_a_manifest_are_read_as_blocks(tmp_path, options):
     assert [batch["words"].to_list() for batch in dataset] == whole
     assert sorted(numbers(dataset)) == list(range(ROWS))
     with pytest.raises(rs.StoreError) as caught:
-        plan_files(expand(tmp_path / "data"), SCHEMA, WorkerShard(2, 0))
+        plan_files(StoredDataset.of(tmp_path / "data", SCHEMA), WorkerShard(2, 0))
     hint = "without one, blocks of rows cannot be divided among workers"
     assert str(caught.value) == f"`{tmp_path}/data` has no manifest: {hint}"
 
@@ -383,7 +383,7 @@ def test_workers_have_every_record_once_whatever_order_they_read_in(data, worker
     how = from_python(Read, {"batch": 8, "shuffle": {"buffer": 30, "seed": 1}})
     seen = []
     for worker in range(workers):
-        dataset = build(how, SCHEMA, plan_files(expand(data), SCHEMA, WorkerShard(workers, worker)))
+        dataset = build(how, SCHEMA, plan_files(StoredDataset.of(data, SCHEMA), WorkerShard(workers, worker)))
         if worker:  # in another epoch than the first
             for _ in range(ahead):
                 numbers(dataset)

@@ -32,7 +32,7 @@ from recordspec.order.read_plan import WorkerShard, plan_files
 from recordspec.reading import corrupt_records
 from recordspec.reading.dataset import build
 from recordspec.schema.options import from_python
-from recordspec.store.expand import expand
+from recordspec.store.dataset import StoredDataset
 from recordspec.wire import framing
 
 
@@ -139,7 +139,9 @@ def test_workers_share_what_is_left(data, log):
     flip(path, records(path)[9].offset + 40)
     seen = []
     for worker in range(3):
-        what = plan_files(expand(data), SCHEMA, WorkerShard(3, worker), corrupt_records.without_corrupt)
+        what = plan_files(
+            StoredDataset.of(data, SCHEMA), WorkerShard(3, worker), corrupt_records.without_corrupt
+        )
         seen += numbers(build(from_python(Read, {"batch": 10, "corrupt": "skip"}), SCHEMA, what))
     assert set(seen) == set(range(ROWS)) - {34}
 
@@ -185,10 +187,10 @@ def test_copies_go_with_the_process(data, tmp_path):
 import recordspec as rs
 from pathlib import Path
 from recordspec.reading.corrupt_records import without_corrupt
-from recordspec.store.shards import shard_files
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
-copies = [without_corrupt(file, schema).path for file in shard_files(expand({str(data)!r}), schema)]
+copies = [without_corrupt(file, schema).path for file in StoredDataset.of({str(data)!r}, schema).checked_files()]
 print(*(copy for copy in copies if copy.exists() and copy.parent != Path({str(data)!r})))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -26,7 +26,7 @@ from recordspec.reading import staged_shards as reading_staging
 from recordspec.reading.dataset import build
 from recordspec.remote import RemotePath
 from recordspec.schema.options import from_python
-from recordspec.store.expand import expand
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.manifest import FILE as MANIFEST
 from recordspec.wire.framing import framed
 from shell import run_here
@@ -215,7 +215,7 @@ def read(place, name: str, **options):
     """A dataset; the part of a worker whose first shard begins in the middle."""
     share = WorkerShard(3, 1) if name == "ranges" else None
     chosen = from_python(Read, {"batch": 16, **WAYS[name], **options})
-    return build(chosen, SCHEMA, plan_files(expand(place), SCHEMA, share=share))
+    return build(chosen, SCHEMA, plan_files(StoredDataset.of(place, SCHEMA), share=share))
 
 
 @pytest.mark.parametrize("name", WAYS)

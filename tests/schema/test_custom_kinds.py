@@ -25,8 +25,7 @@ from recordspec.kinds import (
     ragged_spec,
     to_arrow,
 )
-from recordspec.store.expand import expand
-from recordspec.store.shards import shard_files
+from recordspec.store.dataset import StoredDataset
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.tfrecord import TFRecords
 from shell import run_here
@@ -165,7 +164,7 @@ def test_classes_of_a_custom_kind_are_those_of_the_dataset(tmp_path):
     assert manifest.labels == {"g": ("low", "mid", "high")}
     copy = rs.write(schema, TFRecords(files="data").open(tmp_path), tmp_path / "copy", key=None)
     assert sum(shard.rows for shard in copy.all_shards) == 3
-    report = check(shard_files(expand(tmp_path / "copy"), schema), schema)
+    report = check(StoredDataset.of(tmp_path / "copy", schema).checked_files(), schema)
     assert (report.rows, report.valid) == (3, True)
 
 

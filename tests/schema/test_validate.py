@@ -18,10 +18,11 @@ from recordspec._tf import tf
 from recordspec.integrity.check import check
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.row_blocks import block_of_records
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
 from recordspec.store.scan import FileRange, UnreadableRecord
 from recordspec.store.scan import scan as scan_rows
-from recordspec.store.shards import File, shard_files
+from recordspec.store.shards import File
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
@@ -51,11 +52,11 @@ def stored(path: Path, records: list[bytes]) -> File:
 def test_what_was_written_fits(case, tmp_path):
     schema = case.schema
     rs.write(schema, case.rows, tmp_path / "rows", key=None, progress=False)
-    report = check(shard_files(expand(tmp_path / "rows"), schema), schema)
+    report = check(StoredDataset.of(tmp_path / "rows", schema).checked_files(), schema)
     assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
     assert report.unknown == {}
     rs.write(schema, case.rows, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
-    report = check(shard_files(expand(tmp_path / "blocks"), schema), schema)
+    report = check(StoredDataset.of(tmp_path / "blocks", schema).checked_files(), schema)
     assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
 
 
@@ -358,7 +359,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
     data[3 * size + 20] ^= 1
     data[9 * size] ^= 1
     path.write_bytes(data)
-    report = check(shard_files((path,), SCHEMA), SCHEMA)
+    report = check(StoredDataset((path,), None, SCHEMA).checked_files(), SCHEMA)
     assert told(report) == [
         f"record 3 at byte {3 * size:,}: expected data that matches its CRC, got other bytes",
         f"record 9 at byte {9 * size:,}: expected a length that matches its CRC, got other bytes",
@@ -368,7 +369,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
 
 def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
     rs.write(SCHEMA, [ROW] * 40, tmp_path / "data", shards=1, key=None, progress=False)
-    files = shard_files(expand(tmp_path / "data"), SCHEMA)
+    files = StoredDataset.of(tmp_path / "data", SCHEMA).checked_files()
     (path,) = (file.path for file in files)
     size = len(framed(SCHEMA.encode(ROW)))
     path.write_bytes(path.read_bytes()[: 30 * size])
@@ -412,7 +413,7 @@ features:
   fare: {kind: fixed_len, dtype: float32}
   trip_miles: {kind: fixed_len, dtype: int64}
 """)
-    report = check(shard_files(expand(DATA / "taxi"), schema), schema)
+    report = check(StoredDataset.of(DATA / "taxi", schema).checked_files(), schema)
     assert report.rows == 15_000
     assert report.empty[("features", "company")] == 5_140
     (group,) = report.groups.values()
@@ -486,7 +487,7 @@ sequence: {b: {kind: var_len, dtype: int64}}
 def test_blocks_have_all_features_that_they_were_written_with(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: int64, default: 0}}")
     rs.write(schema, [{"n": 1}] * 3, tmp_path / "d", layout={"blocks": 2}, progress=False)
-    assert check(shard_files(expand(tmp_path / "d"), schema), schema).valid
+    assert check(StoredDataset.of(tmp_path / "d", schema).checked_files(), schema).valid
 
 
 REFUSED = {
@@ -500,9 +501,8 @@ REFUSED = {
 @needs_data
 @pytest.mark.parametrize("name", REFUSED)
 def test_hostile_records_are_said_to_be(name):
-    files = shard_files(
-        expand(DATA / f"hostile/{name}.tfrecord"), schema := rs.Schema.load(DATA / "hostile/u.yaml")
-    )
+    schema = rs.Schema.load(DATA / "hostile/u.yaml")
+    files = StoredDataset.of(DATA / f"hostile/{name}.tfrecord", schema).checked_files()
     report = check(files, schema)
     assert told(report) == [f"record 0 at byte 0: {REFUSED[name]}"]
     assert [code for _, code in report.groups] == ["misread" if name == "u_list" else "refused"]

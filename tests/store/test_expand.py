@@ -21,9 +21,9 @@ from recordspec import Manifest, StoreError, remote
 from recordspec.errors import IncompleteError
 from recordspec.integrity.verify import verify
 from recordspec.locations import location
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand, find_incomplete
 from recordspec.store.manifest import Shard
-from recordspec.store.shards import shard_files
 from shell import run_here as run
 
 SCHEMA = "schema: s\nfeatures: {id: int64}\n"
@@ -536,4 +536,4 @@ def test_records_of_several_folders_have_as_many_rows(tmp_path):
     for other, got in {"b": "blocks of 4 rows", "c": "records of one row"}.items():
         paths = expand([tmp_path / "a/train-*", tmp_path / other / "train-*"])
         with pytest.raises(rs.StoreError, match=rf"expected blocks of 2 rows, as .*/a/.* has, got {got}$"):
-            shard_files(paths, schema)
+            StoredDataset(paths, None, schema).checked_files()

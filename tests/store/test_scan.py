@@ -12,8 +12,9 @@ from examples import file_of
 from recordspec._tf import tf
 from recordspec.integrity.check import check
 from recordspec.store import scan
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
-from recordspec.store.shards import File, shard_files
+from recordspec.store.shards import File
 from recordspec.wire.framing import framed
 from selection import scaled
 
@@ -73,7 +74,8 @@ def test_two_processes_find_what_one_finds(tmp_path, layout, codes):
     paths[1].write_bytes(data)
     wanted = rs.Schema.loads("schema: few\nfeatures:\n  n: {dtype: int64}\n  words: {dtype: string}\n")
     files = tuple(
-        File(path=file.path, shard=file.shard, block=file.block) for file in shard_files(paths, SCHEMA)
+        File(path=file.path, shard=file.shard, block=file.block)
+        for file in StoredDataset(paths, None, SCHEMA).checked_files()
     )
     found = check(files, wanted, examples=2, jobs=2)
     assert found == check(files, wanted, examples=2, jobs=1)

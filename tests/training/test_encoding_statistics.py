@@ -12,6 +12,7 @@ import recordspec as rs
 from recordspec.locations import location
 from recordspec.order.read_plan import plan_files
 from recordspec.reading.decoded_files import decoded_files
+from recordspec.store.dataset import StoredDataset
 from recordspec.training import encoding_statistics
 from recordspec.training.encoding_statistics import Bins, MeanAndVariance, Vocabulary, WordVocabulary
 from recordspec.training.encoding_tensors import count_words
@@ -159,7 +160,7 @@ def test_a_value_that_does_not_decode_is_named(tmp_path, block, place):
     rs.write(other, [{"x": name} for name in "abac"], tmp_path / "data", layout=layout)
     path = min((tmp_path / "data").glob("*.tfrecord"))
     assert path.stat().st_size in (4 * 30, 2 * 49)
-    plan = plan_files((location(path),), other)
+    plan = plan_files(StoredDataset((location(path),), None, other))
     with pytest.raises(rs.RecordError) as error:
         list(decoded_files(schema, plan, None))
     assert (

@@ -20,9 +20,9 @@ from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
-from recordspec.store.manifest import KEYS_FILE, by_folder, manifest_in
+from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
-from recordspec.store.shards import block_in, check_schema, check_size, listed_shards
+from recordspec.store.shards import block_in, check_size, listed_shards
 from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
 
 # The largest number of stored bytes decoded together.
@@ -63,9 +63,8 @@ class Rows:
         # one that does not list all files says nothing of the others
         self.manifest = dataset.manifest if dataset.is_listed else None
         self.schema = schema if self.manifest is None else dataset.schema
-        if self.schema is not None:
-            for folder in by_folder(dataset.shards):
-                check_schema(dataset.by_folder[folder], self.schema, folder)
+        if dataset.mismatches:
+            raise StoreError(dataset.mismatches)
         for path, shard in dataset.shards.items():
             check_size(path, shard, path.stat().st_size)
         indices = {path: dataset.index_of(path) or made_again(path) for path in dataset.paths}

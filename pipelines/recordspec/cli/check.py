@@ -60,11 +60,11 @@ def check(
     from recordspec.integrity.check import check as compare
     from recordspec.locations import output_file
     from recordspec.progress import Progress
-    from recordspec.store.expand import expand
-    from recordspec.store.shards import compare_schema
+    from recordspec.store.dataset import StoredDataset
 
     schema, to_read = _given(spec, files)
-    to_check, differences = compare_schema(expand(to_read), schema)
+    dataset = StoredDataset.of(to_read, schema)
+    to_check, differences = dataset.files, dataset.mismatches
     with Progress() as progress:
         checked = compare(
             to_check, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress

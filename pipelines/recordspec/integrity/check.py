@@ -233,7 +233,7 @@ def check(
     A feature with a key that is in no record of any file is reported, too, unless there are no records.
 
     Args:
-        files: from `shard_files`, or from `compare_schema` where the schema is not their own.
+        files: the files of a `StoredDataset`.
         examples: how many of each kind of violation are returned; all are counted.
         allow_absent: names of features that may be in no record.
         jobs: processes that share the work; None for one per processor if there is much to read.

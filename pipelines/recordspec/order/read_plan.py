@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,9 @@ from recordspec.order.read_options import Batch, Shuffle
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
 from recordspec.schema.schema import Schema
-from recordspec.store.manifest import Manifest, Shard, by_folder, manifest_in, manifest_of
-from recordspec.store.shards import File, check_size, shard_files
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.manifest import Shard
+from recordspec.store.shards import File, check_size
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import StoredBlocks
 from recordspec.wire.compression import Compression
@@ -183,35 +183,29 @@ Intact = Callable[[File, Schema], IntactFile]
 
 
 def plan_files(
-    paths: tuple[Location, ...],
-    schema: Schema,
-    share: WorkerShard | None = None,
-    intact: Intact | None = None,
-    manifest: Manifest | None = None,
+    dataset: StoredDataset, share: WorkerShard | None = None, intact: Intact | None = None
 ) -> Plan:
-    """Plans the records of files, or a worker's part of them.
+    """Plans the records of files with a schema, or a worker's part of them.
 
     Args:
         intact: returns the file to read in place of a file with corrupt records; None reads each file as it
             is.
-        manifest: the manifest of the files, if it was read already.
 
     Raises StoreError if the files contradict their manifest, were written with another spec, or have too few
     records for the number of workers; RecordError if a file is no TFRecord file, or no record is left.
     """
-    manifest = manifest_of(paths) if manifest is None else manifest
-    files = shard_files(paths, schema, manifest)
+    files, manifest, schema = dataset.checked_files(), dataset.manifest, dataset.schema
+    assert schema is not None
     is_believed = _is_believed(files)
     declared = None if manifest is None else manifest.compression
     pieces = tuple(_piece(file, schema, intact, declared, is_believed) for file in files)
-    counts = (
-        {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
-    )
-    identity = _identity(paths) if manifest is None else manifest.identity
-    whole = Plan(pieces=pieces, block=files[0].block, class_counts=counts, manifest_identity=identity)
+    names = [path.name for path in dataset.paths]
+    counts = {} if manifest is None else manifest.class_counts(manifest.splits_of(names))
+    block, identity = files[0].block, dataset.identity
+    whole = Plan(pieces=pieces, block=block, class_counts=counts, manifest_identity=identity)
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
         expected = "records that can be read"
-        raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
+        raise RecordError(Problem(where=str(dataset.folder), expected=expected, got="none"))
     made = whole if share is None else _shared(whole, share)
     if intact is not None or is_believed:  # skipping corrupt records has already read every byte
         return made
@@ -223,13 +217,6 @@ def plan_files(
         if piece.compression == "none" or piece.shard is None:
             check_file(piece.path, piece.compression)
     return made
-
-
-def _identity(paths: tuple[Location, ...]) -> str | None:
-    """The SHA-256 of the identities of the manifests of several folders; None if a folder has no manifest."""
-    manifests = list(map(manifest_in, by_folder(paths)))
-    found = [manifest.identity for manifest in manifests if manifest is not None]
-    return None if len(found) < len(manifests) else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def _is_believed(files: tuple[File, ...]) -> bool:

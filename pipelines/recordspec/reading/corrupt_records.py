@@ -20,8 +20,9 @@ from recordspec.locations import LocalPath, Location, absolute
 from recordspec.order.read_plan import IntactFile
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.schema import Schema
-from recordspec.store.expand import Files, expand, path_list
-from recordspec.store.shards import File, replaced, shard_files
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.expand import Files, path_list
+from recordspec.store.shards import File, replaced
 from recordspec.store.staging import failure_in
 from recordspec.wire import tfrecord
 from recordspec.wire.file_types import FileStart
@@ -257,7 +258,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise
         if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), paths)):
             raise StoreError(problem) from error
-        for file in shard_files(expand(paths), schema):
+        for file in StoredDataset.of(paths, schema).checked_files():
             # of a file that a copy replaces, the corrupt records are known, and were not read
             if file.path.resolve() not in _replaced and (corrupt := check_file(file, schema).corrupt):
                 *others, last = corrupt[0].problems

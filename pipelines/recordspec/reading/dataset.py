@@ -26,8 +26,8 @@ from recordspec.schema import decoder
 from recordspec.schema.options import from_python
 from recordspec.schema.schema import Schema, check_is_schema
 from recordspec.schema.tensors import Tensor
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, expand_split
-from recordspec.store.manifest import only_folder
 from recordspec.store.staging import StagingFolder
 
 if TYPE_CHECKING:
@@ -99,11 +99,9 @@ def read(
     if chosen.augment is not None and chosen.augment.splits != Augment.splits:
         expected, got = "none, as all files are augmented", ", ".join(chosen.augment.splits)
         raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
-    paths, manifests = expand_split(files, split)
-    folder = only_folder(paths)
-    manifest = None if folder is None else manifests.get(folder)
+    dataset = StoredDataset(*expand_split(files, split), schema)
     intact = without_corrupt if chosen.corrupt == "skip" else None
-    plan = plan_files(paths, schema, intact=intact, manifest=manifest)
+    plan = plan_files(dataset, intact=intact)
     return build(chosen, schema, plan, split=split, map=map, predicate=filter, start=Position.of(start))
 
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from recordspec.errors import State, StoreError, see
+from recordspec.errors import Problem, State, StoreError, see
 from recordspec.locations import Location
 from recordspec.store import key_hashes
 from recordspec.store.expand import Files, expand_dataset, splits_of
 from recordspec.store.index import FileIndex, Indices
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, by_folder, manifest_in, only_folder
-from recordspec.store.shards import begins_with_block, block_in, stored_schema
+from recordspec.store.shards import (
+    File,
+    begins_with_block,
+    block_in,
+    check_blocks,
+    listed_shards,
+    schema_mismatches,
+    stored_schema,
+    unlisted_files,
+)
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import compression_of
 
@@ -84,12 +94,57 @@ class StoredDataset:
     @cached_property
     def shards(self) -> dict[Location, Shard]:
         """The entry of each file in the manifest of its folder, of files that have one."""
-        listed = {
-            folder / shard.file: shard
-            for folder, manifest in self.by_folder.items()
-            for shard in manifest.all_shards
-        }
-        return {path: listed[path] for path in self.paths if path in listed}
+        entries: dict[Location, Shard] = {}
+        for folder, paths in by_folder(self.paths).items():
+            if (manifest := self.by_folder.get(folder)) is not None:
+                listed = manifest.by_file()
+                entries |= {path: listed[path.name] for path in paths if path.name in listed}
+        return entries
+
+    @cached_property
+    def files(self) -> tuple[File, ...]:
+        """The files with their entries.
+
+        Raises StoreError if a file is missing, the manifest of its folder does not list it, or some files
+        hold blocks of rows, and others do not, or blocks of other sizes.
+        """
+        files: dict[Location, File] = {}
+        for folder, paths in by_folder(self.paths).items():
+            if (manifest := self.by_folder.get(folder)) is None:
+                files |= {file.path: file for file in unlisted_files(tuple(paths))}
+                continue
+            for path, shard in zip(paths, listed_shards(tuple(paths), manifest), strict=True):
+                files[path] = File(path=path, shard=shard, block=manifest.block)
+        check_blocks(files.values())
+        return tuple(files[path] for path in self.paths)
+
+    @cached_property
+    def mismatches(self) -> tuple[Problem, ...]:
+        """The differences for which the files cannot be read with the given schema."""
+        problems: list[Problem] = []
+        if self._given is not None:
+            for folder in by_folder(self.shards):
+                problems += schema_mismatches(self.by_folder[folder], self._given, folder)
+        return tuple(problems)
+
+    def checked_files(self) -> tuple[File, ...]:
+        """The files with their entries. Raises what `files` raises, and StoreError for the mismatches."""
+        files = self.files
+        if self.mismatches:
+            raise StoreError(self.mismatches)
+        return files
+
+    @cached_property
+    def identity(self) -> str | None:
+        """The identity of the manifest, or the SHA-256 of those of several folders; None if a folder has no
+        manifest."""
+        if self.manifest is not None:
+            return self.manifest.identity
+        folders = by_folder(self.paths)
+        if len(self.by_folder) < len(folders):
+            return None
+        found = [self.by_folder[folder].identity for folder in folders]
+        return hashlib.sha256("".join(found).encode()).hexdigest()
 
     @cached_property
     def schema(self) -> Schema | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,9 +21,7 @@ from recordspec.store.manifest import (
     SCHEMA_FILE,
     Manifest,
     Shard,
-    by_folder,
     manifest_in,
-    manifest_of,
 )
 from recordspec.wire.compression import Compression
 
@@ -85,50 +82,7 @@ def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
     return Schema.load(path)
 
 
-def shard_files(
-    paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
-) -> tuple[File, ...]:
-    """The files with their entries in the manifest. Pass `manifest` if it was read already.
-
-    Raises StoreError if a file is missing, if the manifest does not name a file, or if the files were written
-    with another schema.
-    """
-    files, differences = compare_schema(paths, schema, manifest)
-    if differences:
-        raise StoreError(differences)
-    return files
-
-
-def compare_schema(
-    paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
-) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
-    """The files as `shard_files` returns them, and the differences of their schema instead of an error.
-
-    Raises StoreError if a file is missing, if the manifest does not name a file, or if only some files hold
-    blocks of rows, or the blocks differ in size.
-    """
-    folders = by_folder(paths)
-    if len(folders) > 1:
-        some = [compare_schema(tuple(own), schema) for own in folders.values()]
-        known = {file.path: file for files, _ in some for file in files}
-        _check_blocks(known.values())
-        return tuple(known[path] for path in paths), tuple(chain(*(problems for _, problems in some)))
-    manifest = manifest_of(paths) if manifest is None else manifest
-    if manifest is None:
-        return unlisted_files(paths), ()
-    problems: tuple[Problem, ...] = ()
-    try:
-        check_schema(manifest, schema, paths[0].parent)
-    except StoreError as error:
-        problems = error.problems
-    files = [
-        File(path=path, shard=shard, block=manifest.block)
-        for path, shard in zip(paths, listed_shards(paths, manifest), strict=True)
-    ]
-    return tuple(files), problems
-
-
-def _check_blocks(files: Iterable[File]) -> None:
+def check_blocks(files: Iterable[File]) -> None:
     """Raises StoreError if records in files of several folders have different numbers of rows."""
     first, *others = files
     for file in others:
@@ -176,10 +130,10 @@ def replaced(path: Location) -> Problem | None:
     return State(where=str(path.parent), got=got, hint=hint)
 
 
-def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
-    """Raises StoreError, with every difference, if the dataset cannot be read with the schema."""
+def schema_mismatches(manifest: Manifest, schema: Schema, data: Location) -> list[Problem]:
+    """The differences for which the dataset cannot be read with the schema."""
     if manifest.fingerprint in (None, schema.fingerprint):
-        return
+        return []
     from recordspec.schema.feature_set import differences
     from recordspec.schema.features import KINDS
     from recordspec.schema.schema import Schema
@@ -187,14 +141,12 @@ def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
     written = Schema.load(data / manifest.name_of(SCHEMA_FILE), kinds)
     hint = "build it again, or read it with its own schema.yaml"
-    problems = [
+    return [
         Problem(
             where=str(data), path=difference.path, expected=difference.expected, got=difference.got, hint=hint
         )
         for difference in differences(written, schema)
     ]
-    if problems:
-        raise StoreError(problems)
 
 
 def check_size(path: Location, shard: Shard, size: int) -> None:

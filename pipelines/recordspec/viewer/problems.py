@@ -10,7 +10,6 @@ from recordspec.integrity.check import check
 from recordspec.integrity.verify import verify
 from recordspec.store.expand import Files
 from recordspec.store.scan import Scanner
-from recordspec.store.shards import compare_schema
 from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.row_pages import NumberedRows, RecordPlace
 
@@ -62,9 +61,8 @@ def _invalid(scanner: Scanner, progress: JobProgress) -> Iterator[FoundProblem]:
     dataset = scanner.dataset
     if dataset.schema is None:
         return
-    files, differences = compare_schema(dataset.paths, dataset.schema, dataset.manifest)
-    yield from ((None, problem) for problem in differences)
-    report = check(files, dataset.schema, examples=_EXAMPLES, jobs=1, progress=progress)
+    yield from ((None, problem) for problem in dataset.mismatches)
+    report = check(dataset.files, dataset.schema, examples=_EXAMPLES, jobs=1, progress=progress)
     for example in report.examples:
         yield RecordPlace(example.path, example.record, example.offset), example.problem
     yield from ((None, problem) for problem in report.absent)

@@ -16,8 +16,7 @@ from recordspec.integrity.check import check
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.schema.options import options_of
-from recordspec.store.expand import expand
-from recordspec.store.shards import shard_files
+from recordspec.store.dataset import StoredDataset
 from third_party_data import DATA, needs_data
 
 
@@ -180,7 +179,7 @@ def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
     floats = ("dropoff_census_tract", "dropoff_community_area", "trip_seconds")
     files = str(TAXI / "*.gz")
     schema, _ = tfmd.load(TAXI / "schema.pbtxt")
-    report = check(shard_files(expand(files), schema), schema)
+    report = check(StoredDataset.of(files, schema).checked_files(), schema)
     wrong = {path[-1]: (code, group.examples[0].problem.got) for (path, code), group in report.groups.items()}
     assert wrong == dict.fromkeys(floats, ("kind", "1 float32"))
     text = (TAXI / "schema.pbtxt").read_text()

@@ -14,8 +14,7 @@ from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.features.text import Text
 from recordspec.schema.features.var_len import VariableLen
-from recordspec.store.expand import expand
-from recordspec.store.shards import shard_files
+from recordspec.store.dataset import StoredDataset
 from recordspec.wire.framing import framed
 
 
@@ -184,7 +183,7 @@ def test_a_label_by_name_reads_the_names_of_others(tmp_path):
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         list(rs.read(schema, path, batch=4))
     assert said in caught.value.message
-    report = check(shard_files(expand(path), schema), schema)
+    report = check(StoredDataset.of(path, schema).checked_files(), schema)
     assert [str(one.problem) for one in report.examples] == [
         f"{path}: record 3 at byte {path.stat().st_size - len(framed(example({'x': ('bytes', [b'broken'])})))}: "
         "features.x: expected one of new, used, or an index, got `broken`"
