@@ -84,8 +84,9 @@ def _stem(name: str) -> str:
 
 
 def input_files(files: Sequence[str]) -> InputFiles:
-    """Detects the type of files, patterns and folders. Raises StoreError, or SpecError if they contain no
-    data.
+    """Detects the type of files, patterns and folders.
+
+    Raises StoreError if there is no data, SpecError for files of several formats, and for several schemas.
     """
     texts = path_list(files)
     paths: list[Location] = []
