@@ -273,7 +273,7 @@ class Pipeline:
             layers: the Keras layers of `fit.encode`; by default `layers()`.
             start: the position at which to begin, as if all earlier batches had been read: a `Position`, or
                 the epoch and the step, both from 0.
-            options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
+            options: options of `read` that replace the config's: batch, shuffle, interleave, bucket,
                 balance, features, augment, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
@@ -788,7 +788,7 @@ class Pipeline:
         If the target is a label, or encoded by `fit.encode`, the outputs are `class` and `probability` of the
         most probable class, `[n]`, and `classes` and `probabilities` of all classes, `[n, k]`; for
         `multi_hot`, only `classes` and `probabilities`. Otherwise, a single output has the name of the single
-        target, or `outputs` if there is no single target. Several outputs of a model keep their names.
+        target, or `outputs` if there is no single target, or with `raw`. Several outputs keep their names.
 
         Without a `map`, a request has the inputs of `fit`; with a `map`, all features except for targets and
         weights.
@@ -870,7 +870,7 @@ class Pipeline:
         rows is not counted among the classes, and has the weight 1.
 
         Args:
-            split: the name of a split, or the names of several, whose rows are counted together.
+            split: the name of a split, or the names of several to count together.
             feature: the label; by default the target of the config's `fit`.
 
         Raises:

@@ -241,7 +241,8 @@ class Recipe:
             mixed = replace(mixed, block=1)
         if mixed is not None and self.options.service is not None:
             # A sequential interleave of shuffled files makes each worker read them all (TensorFlow 2.16 and
-            # 2.21). A parallel one opens three times its cycle ahead, which the others then cannot read.
+            # 2.21). A parallel interleave opens three times its cycle ahead, and other workers then cannot
+            # read the open files.
             cycle = max(1, len(self.plan.pieces) // _TURNS) if mixed.cycle == "auto" else mixed.cycle
             mixed = replace(mixed, cycle=cycle, parallel=mixed.parallel or "auto")
         return mixed
@@ -249,8 +250,8 @@ class Recipe:
     def _check(self) -> None:
         """Raises SpecError for options that exclude each other, or if `start` belongs to other options.
 
-        Several workers need equal numbers of batches. The rows of a service come in order of arrival, so that
-        a service has no first position.
+        Several workers need equal numbers of batches. A service takes no `start`, as its rows come in order
+        of arrival.
         """
         service, several = self.options.service, len(self.plan.others) > 1
         if service is not None and self.start is not None:
@@ -354,7 +355,7 @@ class Recipe:
             size = self.plan.block if self.share is None else self._rows.chunk
             return BlockLayout(schema, self.plan.chunk, early, size)
         # Decoding before batching does not pay for ragged rows, which are rebatched one by one, nor for large
-        # rows, as a chunk of them is no more than a batch.
+        # rows, if a chunk of them is less than two batches.
         dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())
         gains = dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
         return RowLayout(schema, self.plan.chunk, early and gains)
@@ -451,7 +452,7 @@ class Recipe:
             rows = filtering.bucketed(rows, self._layout, options.bucket, options.batch, measure)
         else:
             rows = self._layout.rebatched(rows, options.batch)
-        if options.passes is not None or options.service is not None:  # its workers have some of the files
+        if options.passes is not None or options.service is not None:  # a worker of it may have no batch
             return rows
         return at_least_one(rows, str(no_batch()))
 

@@ -52,7 +52,7 @@ def balanced(
 
 
 class _Asked(dict[str, Any]):
-    """A dict of features that records the names that a function asks for; all names if not asked by name.
+    """A dict of features that records the names that a function asks for, or all if not asked by name.
 
     Attributes:
         names: the names, in the order in which they were asked for.

@@ -62,7 +62,7 @@ def mix(
     drawn = list(datasets)
     endless = [count == tf.data.INFINITE_CARDINALITY for count in counts]
     if end == "first" and any(endless) and not all(endless):
-        # tf.data states a mixture as infinite if one of its datasets is: a filter makes it unknown
+        # tf.data takes a mixture as infinite if one of its datasets is: the filter hides the cardinality
         drawn = [dataset.filter(without_autograph(lambda *_: tf.constant(True))) for dataset in datasets]
     choices = flat_map(passes(0, 1), lambda of_pass: _choices(weights, Seeds.of(seed, of_pass).choices))
     mixed = tf.data.Dataset.choose_from_datasets(drawn, choices, stop_on_empty_dataset=end == "first")

@@ -150,7 +150,7 @@ def apply(elements: Dataset, function: Callable[..., Any], *, deterministic: boo
 
 
 def prefetch(elements: Dataset, count: Any) -> Dataset:
-    """Makes elements ahead, while the model is busy."""
+    """Prefetches elements while the model is busy."""
     return elements.prefetch(_AHEAD if count == "auto" else count)
 
 

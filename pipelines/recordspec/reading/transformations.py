@@ -21,7 +21,7 @@ from typing import Any
 from recordspec._tf import Dataset, tf
 from recordspec.schema.tensors import Tensor, without_autograph
 
-# The largest useful number of parallel calls: tf.data uses the same number if it does not tune itself.
+# The largest useful number of parallel calls: tf.data uses the same number without autotuning.
 MOST_CALLS = 16
 # TFRecordDataset reads 256 KiB at once by default; larger requests cost nothing locally and save
 # round trips elsewhere.

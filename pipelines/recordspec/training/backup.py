@@ -231,7 +231,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
         position: dict[str, Any] = {"epoch": self._position.epoch, "step": self._position.step}
         position |= {name: getattr(self._read, name) for name in _DATASET} | {"seeds": seeds}
-        if keras.backend.backend() == "torch":  # layers without a seed use its own generator
+        if keras.backend.backend() == "torch":  # layers without a seed use PyTorch's generator
             position["torch"] = _torch_states()
         atomic_write(self._folder / _POSITION, json.dumps(position).encode())
         for path in self._folder.iterdir():

@@ -130,10 +130,9 @@ def _normalized(values: Array, encoder: FitEncoder, missing: Mask | None) -> Arr
 
 
 def _codes(values: Any, encoder: FitEncoder) -> Ints:
-    """The indices of values, int64 `[n]`: padding, unknown values and then the vocabulary.
+    """The indices of values, int64 `[n]`; below 0 for unknown values if they have no index.
 
-    If padding or unknown values have no index, the vocabulary begins earlier. The result for an unknown value
-    is then negative.
+    Padding and unknown values come first, if they have an index. The vocabulary follows.
     """
     if encoder.is_label:
         codes: Ints = values.astype(np.int64)

@@ -22,7 +22,7 @@ LENGTH = "_length"
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Which features are the model's inputs, targets and sample weights.
+    """The features that are inputs, targets and sample weights of a model.
 
     Among inputs and weights, `<name>_mask` is a mask of the padded feature `<name>`: bool, true for
     values that are not padding, with one dimension per padded dimension. As weights, a mask is 1.0 and 0.0.
