@@ -62,12 +62,12 @@ if TYPE_CHECKING:
     from recordspec.writing.write_options import BuildOptions
 
 
-# Batches that a thread makes ahead, of `prefetch: auto`.
+# The number of batches that a thread prefetches for `prefetch: auto`.
 _AHEAD = 2
 
 
 class IterateOptions(DatasetOptions, total=False):
-    """They and the arguments of `Pipeline.dataset`, as `Pipeline.iterate` takes them."""
+    """The options of `Pipeline.iterate`: the options of reading, and arguments of `Pipeline.dataset`."""
 
     map: Callable[..., Any] | None
     filter: Callable[..., Any] | None
@@ -81,9 +81,9 @@ class Pipeline:
 
     Attributes:
         config: the sections of the file.
-        schema: its feature spec.
+        schema: the feature spec.
         folder: the folder to which the config's paths are relative.
-        ignore: names in rows that are given in Python to ignore, as `recordspec.write` does.
+        ignore: the names to ignore in rows that are given in Python, as `recordspec.write` ignores them.
         notes: notes on what the last build ignored.
 
     Example:
@@ -112,7 +112,9 @@ class Pipeline:
     def load(
         cls, path: str | os.PathLike[str] | RemotePath, kinds: Mapping[str, type[Feature]] = KINDS
     ) -> Pipeline:
-        """Loads a config file. Raises SpecError with every problem in it, or StoreError.
+        """Loads a config file.
+
+        Raises SpecError with every problem in the file, or StoreError if it cannot be read.
 
         Example:
             >>> rs.Pipeline.load("configs/points.yaml").config.read.batch.size
@@ -170,13 +172,13 @@ class Pipeline:
         """Writes the dataset.
 
         Args:
-            rows: as for `recordspec.write`; by default those of the config's source.
+            rows: as for `recordspec.write`; by default the rows of the config's source.
             source: a file or folder to read instead of the config's source.
-            write: writes the rows, with the arguments of `recordspec.write`, which is the default.
+            write: a function that writes the rows, with the arguments of `recordspec.write`, the default.
             options: jobs, memory, limit, allow_empty, force, append, resume and progress, as
                 for `recordspec.write`.
 
-        Raises what `recordspec.write` raises.
+        Raises the errors of `recordspec.write`.
 
         Example:
             >>> pipeline.build(rows, force=True).rows("test")
@@ -199,9 +201,11 @@ class Pipeline:
         source: str | os.PathLike[str] | RemotePath | None = None,
         **options: Unpack[BuildOptions],
     ) -> BuildEstimate:
-        """Estimates from a sample of the rows what `build` would write and need, for the same arguments.
+        """Estimates from a sample of the rows the output of `build` and the resources that it needs.
 
-        Only the sample is written, to a temporary folder. Raises the errors of `build`.
+        The arguments are those of `build`. Only the sample is written, to a temporary folder.
+
+        Raises the errors of `build`.
 
         Example:
             >>> pipeline.plan(rows).rows
@@ -264,19 +268,19 @@ class Pipeline:
             split: the name of a split, or the names of several, such as folds.
             map: a function from a decoded batch, a dict, to a dict, applied before `fit` selects and encodes;
                 the config lists new names in `fit.derived`.
-            filter: a function of a decoded batch that returns a bool for each row: whether it is kept. It is
+            filter: a function from a decoded batch to a bool for each row, true for rows to keep. It is
                 applied before `map`.
-            map_fit: a function of what `fit` yields: of (inputs), (inputs, targets) or (inputs, targets,
-                weights), as `tf.data.Dataset.map` calls it.
-            layers: the Keras layers of `fit.encode`; by default those of `layers()`.
-            start: the position at which to begin, as if all before had been read: a `Position`, or the epoch
-                and the step, both from 0.
-            options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
+            map_fit: a function of the parts that `fit` selects: (inputs), (inputs, targets) or (inputs,
+                targets, weights). It is called as `tf.data.Dataset.map` calls functions.
+            layers: the Keras layers of `fit.encode`; by default `layers()`.
+            start: the position at which to begin, as if all earlier batches had been read: a `Position`, or
+                the epoch and the step, both from 0.
+            options: options of `read` that replace the config's: batch, shuffle, interleave, bucket,
                 balance, features, augment, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
-            SpecError: an option is invalid, `start` is a position of another batch or dataset, or `augment`
-                is for some of several splits.
+            SpecError: an option is invalid, `start` is a position of another batch size or dataset, or
+                `augment` names some, but not all, of several splits.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
 
         Example:
@@ -296,27 +300,28 @@ class Pipeline:
         workers: int = 1,
         **options: Unpack[IterateOptions],
     ) -> Iterator[Any]:
-        """Yields what `dataset` does, as values of NumPy and without TensorFlow: for JAX, PyTorch, any loop.
+        """Yields the batches of `dataset` as NumPy arrays, without TensorFlow: for JAX, PyTorch or any loop.
 
-        Rows are decoded by a thread while the loop body runs, media by several; `map`, `fit` and `map_fit`
-        are applied by another one, `prefetch` batches ahead. They stop when the iterator is closed. Without
-        a `map`, only features that `fit` takes are decoded.
+        A thread decodes rows while the loop body runs; several threads decode media. Another thread applies
+        `map`, `fit` and `map_fit`, `prefetch` batches ahead. The threads stop when the iterator is closed.
+        Without a `map`, only the features that `fit` selects are decoded.
 
         Args:
             split: the name of a split, or the names of several.
-            worker, workers: which of how many workers this is, as for `recordspec.iterate`: for every number
-                of workers the global batches are the same, also in the order of the files.
-            options: the options of `dataset`. `map`, `filter` and `map_fit` are functions of values of NumPy;
-                where rows differ, of a RaggedArray or a SparseArray. Only the features for which `filter`
-                asks are decoded for it. `encoders` is what `fit.encode` encodes with, by default
-                `encoders()`. A shuffle is `global: true`; cache, interleave, balance, augment, service and
-                `corrupt: skip` need TensorFlow.
+            worker, workers: the number of this worker, from 0, and the number of workers, as for
+                `recordspec.iterate`. The global batches are the same for any number of workers, also in the
+                order of the files.
+            options: the options of `dataset`. `map`, `filter` and `map_fit` are functions of NumPy arrays;
+                if rows differ in length, of a RaggedArray or a SparseArray. For `filter`, only the features
+                that it asks for are decoded. `encoders` are the encoders for `fit.encode`, by default
+                `encoders()`. A shuffle must be `global: true`; cache, interleave, balance, augment, service
+                and `corrupt: skip` need TensorFlow.
 
         Raises:
             SpecError: as for `dataset`, and for options that need TensorFlow.
             StoreError: as for `dataset`, and for shards in an object store.
             RecordError: a file is compressed, a record is corrupt, a row is longer than its `fit.pad_to`, or
-                a target is no class of the training split.
+                the value of a target is not a class of the training split.
 
         Example:
             >>> inputs, targets = next(pipeline.iterate("train"))
@@ -330,14 +335,14 @@ class Pipeline:
     def keras_dataset(self, split: str | Sequence[str], **options: Unpack[IterateOptions]) -> Any:
         """Returns a dataset for `fit`, `evaluate` and `predict` of Keras, on any of its backends.
 
-        On TensorFlow's it is that of `dataset`, whose functions take tensors. On others it is a
-        `keras.utils.PyDataset` of the batches of `iterate`: each epoch of `fit` is the next pass, in the
-        order of the config, whatever `shuffle` of `fit` is.
+        With the TensorFlow backend, it is the dataset of `dataset`, and functions take tensors. With another
+        backend, it is a `keras.utils.PyDataset` of the batches of `iterate`: each epoch of `fit` is the next
+        pass, in the order of the config, whatever the argument `shuffle` of `fit` is.
 
         Args:
             split, options: as for `iterate`.
 
-        Raises what `dataset` raises, on other backends what `iterate` raises.
+        Raises the errors of `dataset` with the TensorFlow backend, otherwise the errors of `iterate`.
 
         Example:
             >>> len(pipeline.keras_dataset("train"))
@@ -349,7 +354,7 @@ class Pipeline:
             others = dict[str, Any](options)
             encoders = others.pop("encoders", None)
             if "layers" in others:
-                self._read(others)  # an argument that there is not
+                self._read(others)  # raises: there is no such argument
             layers = None if encoders is None else encoding_tensors.layers(encoders)
             return self.dataset(split, layers=layers, **others)
         from recordspec.training.keras_data import KerasDataset
@@ -367,19 +372,20 @@ class Pipeline:
         workers: int | None = None,
         **options: Unpack[IterateOptions],
     ) -> Any:
-        """Returns the batches of `iterate` as tensors of PyTorch: a `torch.utils.data.IterableDataset`, for a
-        loop or for `DataLoader(dataset, batch_size=None)`, which needs no workers: threads decode.
+        """Returns the batches of `iterate` as PyTorch tensors: a `torch.utils.data.IterableDataset`.
 
-        The batches and their order are the same for any number of workers of a DataLoader. Where it has some,
-        `dataset.set_epoch(n)` says before each pass which one is read. StatefulDataLoader of torchdata
-        resumes at any batch.
+        Read it in a loop, or with `DataLoader(dataset, batch_size=None)`. A DataLoader needs no workers, as
+        threads decode. The batches and their order are the same for any number of workers of a DataLoader.
+        If it has workers, call `dataset.set_epoch(n)` before each pass to set the pass to read.
+        StatefulDataLoader of torchdata resumes at any batch.
 
         Args:
             split, options: as for `iterate`.
-            worker, workers: which of how many processes that train together this is, each with a part of
-                every batch; by default those of `torch.distributed`, if it is initialized.
+            worker, workers: the number of this process, from 0, and the number of processes that train
+                together, each with a part of every batch; by default the rank and the world size of
+                `torch.distributed`, if it is initialized.
 
-        Raises what `iterate` raises.
+        Raises the errors of `iterate`.
 
         Example:
             >>> inputs, targets = next(iter(pipeline.torch_dataset("train")))
@@ -402,16 +408,16 @@ class Pipeline:
     def jax_dataset(
         self, split: str | Sequence[str], *, sharding: Any = None, **options: Unpack[IterateOptions]
     ) -> Any:
-        """Returns the batches of `iterate` as arrays of JAX. Each iteration is the next pass.
+        """Returns the batches of `iterate` as JAX arrays. Each iteration is the next pass.
 
-        Of several processes of JAX, each reads its part of every batch.
+        If JAX has several processes, each process reads its part of every batch.
 
         Args:
             split, options: as for `iterate`.
-            sharding: how arrays are distributed over devices by `jax.make_array_from_process_local_data`,
-                such as `NamedSharding(mesh, PartitionSpec("data"))`; by default they are on one device.
+            sharding: how `jax.make_array_from_process_local_data` distributes arrays over devices, such as
+                `NamedSharding(mesh, PartitionSpec("data"))`; by default arrays are on one device.
 
-        Raises what `iterate` raises, and SpecError for values that JAX has no array for, such as strings.
+        Raises the errors of `iterate`, and SpecError for values that JAX has no array for, such as strings.
 
         Example:
             >>> inputs, targets = next(iter(pipeline.jax_dataset("train")))
@@ -431,7 +437,7 @@ class Pipeline:
     def _passes(
         self, split: str | Sequence[str], worker: int, workers: int, options: IterateOptions
     ) -> Passes:
-        """What `iterate` yields, as its arguments say."""
+        """The passes that `iterate` reads, by its arguments."""
         others = dict[str, Any](options)
         functions = {
             name: others.pop(name, None) for name in ("map", "map_fit", "filter", "encoders", "start")
@@ -450,7 +456,7 @@ class Pipeline:
         return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
 
     def _check_start(self, passes: Passes, restart: Callable[[], None] | None = None) -> None:
-        # Keras asks for the number of steps, also where values of rows decide
+        # Keras asks for the number of steps, even if it depends on the values of rows
         steps = passes.reader.steps if restart is None or passes.count is None else passes.steps
         passes.start._begin(
             Opening(passes=passes.count, steps=steps, restart=restart),
@@ -469,7 +475,10 @@ class Pipeline:
         worker: int = 0,
         workers: int = 1,
     ) -> BatchReader:
-        """What reads batches of a split without TensorFlow. Raises SpecError for options that need it."""
+        """The reader of the batches of a split without TensorFlow.
+
+        Raises SpecError for options that need TensorFlow.
+        """
         read = self._augmenting(split, read)
         check_without_tensorflow(read)
         assert read.batch is not None
@@ -516,9 +525,9 @@ class Pipeline:
 
         Sparse features are dense, filled with their `pad`.
 
-        The rows are the first of each shard in turn, and the same each time: no buffer is filled, no cache is
-        read or written, and neither shuffle, bucket nor balance is applied. Images of a split that is
-        augmented are; `augment=None` shows those that are stored.
+        The rows are the first of each shard in turn, and the same at each call: no buffer is filled, no cache
+        is read or written, and neither shuffle, bucket nor balance is applied. Images of an augmented split
+        are augmented; `augment=None` shows the stored images.
 
         Args:
             split: the name of a split, or the names of several.
@@ -526,7 +535,7 @@ class Pipeline:
             map, filter, map_fit: as for `dataset`.
             options: as for `dataset`; only features, augment and corrupt are used.
 
-        Raises what `dataset` raises, and StoreError if there are no rows.
+        Raises the errors of `dataset`, and StoreError if there are no rows.
 
         Example:
             >>> len(pipeline.preview("train", rows=3)[1])
@@ -555,8 +564,8 @@ class Pipeline:
         batches of the config's size divided by the number of replicas. Every worker has the same number
         of batches.
 
-        With several workers, `start` is a `Position` of as many, which `position` returns: another number of
-        workers would read some rows twice, and others never, and raises SpecError.
+        With several workers, `start` is a `Position` for the same number of workers, which `position`
+        returns. Another number of workers raises SpecError: some rows would be read twice, and some never.
 
         Example:
             >>> make = pipeline.input_fn("train")
@@ -591,12 +600,12 @@ class Pipeline:
         filter: Callable[..., Any] | None = None,  # noqa: A002
         **options: Unpack[DatasetOptions],
     ) -> Position:
-        """Returns a position in the reading of this dataset, to be saved, and resumed with `start`.
+        """Returns a position in this dataset, to save, and to resume from with `start`.
 
         Args:
             epoch: the number of the pass, from 0.
-            step: the number of batches of the pass that a worker has read. For `input_fn`, these are the
-                batches of one replica: a worker with two replicas reads two of them in a step of training.
+            step: the number of batches of the pass that a worker has read. For `input_fn`, a batch is that of
+                one replica: a worker with two replicas reads two batches in a step of training.
             workers: the number of workers: for `input_fn`, the context's `num_input_pipelines`.
             replicas: for `input_fn`, the context's `num_replicas_in_sync`; by default one for each worker.
             split, filter, options: as for `dataset`.
@@ -609,7 +618,7 @@ class Pipeline:
         """
         read = self._read(options)
         if read.shuffle is not None and read.shuffle.global_:
-            workers = 1  # for any number of them, a step is the same global batch
+            workers = 1  # a step is the same global batch for any number of workers
         elif workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
         batch = 1 if read.batch is None else read.batch.size
@@ -632,21 +641,21 @@ class Pipeline:
         workers: int = 1,
         **options: Unpack[DatasetOptions],
     ) -> list[dict[str, Any]]:
-        """Returns the rows that a step of training saw, of a dataset that is read with `global: true`, or in
-        the order of its files.
+        """Returns the rows of a training step, if the dataset is read with `global: true` or in file order.
 
         Args:
-            epoch, step: the numbers of the pass, and of the global batch in it, both from 0.
+            epoch, step: the numbers of the pass, and of the global batch in the pass, both from 0.
             split: the name of a split, or the names of several.
-            worker, workers: only the rows of one of several workers.
-            options: as for `dataset`, of the training.
+            worker, workers: the number of a worker, from 0, and the number of workers, to return only the
+                rows of that worker.
+            options: the options of the training, as for `dataset`.
 
         Returns:
-            For each row, in order, `file`, `record`, its number there, in blocks `row`, its place in the
-            record, and the features that are its key.
+            A dict for each row, in order: `file`; `record`, the number of the record in the file; in blocks
+            `row`, the place of the row in the record; and the features of the key.
 
-        Raises what `dataset` raises, and SpecError for a shuffle with a buffer and other options with which
-        values decide what a batch is, or a step that there is not.
+        Raises the errors of `dataset`, and SpecError for a shuffle with a buffer, for other options with
+        which the values of rows decide batches, and for a step beyond the pass.
 
         Example:
             >>> pipeline.which(epoch=0, step=1)[0]["record"]
@@ -671,7 +680,7 @@ class Pipeline:
         workers: int = 1,
         **options: Unpack[DatasetOptions],
     ) -> tuple[Rows, Ints]:
-        """The rows of a split, and the numbers of those that a step saw, int64 `[n]`: see `which`."""
+        """The rows of a split, and the numbers of the rows of a step, int64 `[n]`: see `which`."""
         read = self._read(options)
         batch = read.batch or Batch(size=1)
         if read.shuffle is not None and not read.shuffle.global_:
@@ -706,8 +715,8 @@ class Pipeline:
     def open(self, split: str | Sequence[str]) -> Rows:
         """Opens a split for random access to its rows by number, without TensorFlow: see `recordspec.open`.
 
-        Raises what `recordspec.open` raises, and StoreError if the dataset was replaced since `manifest` was
-        read.
+        Raises the errors of `recordspec.open`, and StoreError if the dataset was replaced since `manifest`
+        was read.
 
         Example:
             >>> len(pipeline.open("train"))
@@ -731,13 +740,13 @@ class Pipeline:
         seconds: float = 5.0,
         **options: Unpack[DatasetOptions],
     ) -> benching.Bench:
-        """Measures how fast `dataset` is, stage by stage.
+        """Measures the speed of `dataset`, stage by stage.
 
         Args:
             split, map, filter, map_fit, options: as for `dataset`.
             seconds: the running time of each stage.
 
-        Raises what `dataset` raises, and SpecError if `seconds` is not above 0.
+        Raises the errors of `dataset`, and SpecError if `seconds` is not above 0.
 
         Example:
             >>> [stage.name for stage in pipeline.bench("train", seconds=0.01).stages][-1]
@@ -761,41 +770,43 @@ class Pipeline:
     ) -> dict[str, str]:
         """Writes a trained model as a SavedModel, with the decoding and the encoding of its training.
 
-        TensorFlow Serving, or `tf.saved_model.load` without recordspec, finds these signatures:
+        The SavedModel has these signatures, for TensorFlow Serving, or for `tf.saved_model.load` without
+        recordspec:
 
-        - `serving_default` has the features as arguments, tensors `[n, ...]` by name: of a label the names
-          of classes, of a date its text, else what is decoded. Characters of a name other than ASCII letters
-          and digits are `_`. Before a name that begins with another character comes `feature_`, after a
-          keyword of Python or `self` a `_`, and after a name that another feature has, in any case, a number,
-          as in `price_2`. A ragged feature is padded, with the lengths of its rows, int64 `[n]`, as
-          `<name>_row_lengths`, if they differ; values with more than one ragged dimension, such as images,
-          have the same size in a request. Zeros and empty strings of a sparse feature are absent.
-        - `examples` has the argument `examples`, string `[n]`: records as they are stored, without
-          targets or weights.
+        - `serving_default` takes the features as tensors `[n, ...]` by name: the names of classes for a
+          label, text for a date, and decoded values for other features. In a name, characters other than
+          ASCII letters and digits become `_`. A name that does not begin with a letter gets the prefix
+          `feature_`, and a Python keyword or `self` the suffix `_`. If another feature has the name, in any
+          case, a number follows, as in `price_2`. A ragged feature is padded; if the lengths of its rows
+          differ, they are the argument `<name>_row_lengths`, int64 `[n]`. Values with more than one ragged
+          dimension, such as images, have the same size in a request. Zeros and empty strings of a sparse
+          feature are absent.
+        - `examples` takes `examples`, string `[n]`: records as they are stored, without targets or weights.
 
-        Features with a `default`, and lists, may be left out: in records, of every single row; in a request
-        of plain tensors, of all rows. There NaN is a missing float, and an empty text a missing date. The
-        loaded model has the function `predict` with these defaults.
+        Features with a `default`, and lists, are optional: in records, for each row alone; in a request of
+        plain tensors, for all rows together. In plain tensors, NaN is a missing float, and an empty text is a
+        missing date. The loaded model has the function `predict` with these defaults.
 
-        A target that is a label, or encoded by `fit.encode`, is answered with `class` and `probability`, of
-        the most probable class, `[n]`, and `classes` and `probabilities` of all, `[n, k]`; `multi_hot` with
-        the latter alone. Other outputs have the name of the one target; without one, `outputs`. Outputs of a
-        model with several keep their names.
+        If the target is a label, or encoded by `fit.encode`, the outputs are `class` and `probability` of the
+        most probable class, `[n]`, and `classes` and `probabilities` of all classes, `[n, k]`; for
+        `multi_hot`, only `classes` and `probabilities`. Otherwise, a single output has the name of the single
+        target, or `outputs` if there is no single target, or with `raw`. Several outputs keep their names.
 
-        Without a `map`, a request has the inputs of `fit`; with one, all features but targets and weights.
+        Without a `map`, a request has the inputs of `fit`; with a `map`, all features except for targets and
+        weights.
 
         Args:
             model: a Keras model, or a function of the inputs of `fit`.
             folder: the folder of the SavedModel, such as `models/taxi/1`; must not exist yet.
             map, layers: as for `dataset`.
-            outputs: whether the numbers of a model of classes are `logits` or `probabilities`; by default as
-                its last activation, or its loss says. `raw` exports them as they are.
+            outputs: whether a classifier returns `logits` or `probabilities`; by default derived from its
+                last activation or its loss. `raw` exports its outputs unchanged.
 
         Returns the names of the arguments of `serving_default`, by feature.
 
         Raises:
-            SpecError: the config has no `fit`, the model cannot be exported, or does not say what its
-                numbers are.
+            SpecError: the config has no `fit`, the model cannot be exported, or neither its last activation
+                nor its loss tells logits from probabilities.
             StoreError: the folder exists, or cannot be written.
 
         Example:
@@ -861,7 +872,7 @@ class Pipeline:
         rows is not counted among the classes, and has the weight 1.
 
         Args:
-            split: the name of a split, or the names of several, whose rows are counted together.
+            split: the name of a split, or the names of several to count together.
             feature: the label; by default the target of the config's `fit`.
 
         Raises:
@@ -881,14 +892,13 @@ class Pipeline:
     def class_names(
         self, feature: str | None = None, *, layers: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
-        """Returns the names of the classes of a target, by index: those of a label, or those that
-        `fit.encode` learned.
+        """Returns the class names of a target, by index: of a label, or of a target in `fit.encode`.
 
         Args:
             feature: a label, or an encoded target; by default the target of the config's `fit`.
             layers: as for `dataset`.
 
-        Raises SpecError for a feature without classes, and what `layers` raises.
+        Raises SpecError for a feature without classes, and the errors of `layers`.
 
         Example:
             >>> pipeline.class_names()
@@ -925,7 +935,7 @@ class Pipeline:
         return read
 
     def _local(self, path: str, *option: str) -> str:
-        """A path on this machine, of an option of `read`."""
+        """The path on this machine that an option of `read` names."""
         try:
             return str(self.folder.local(path))
         except SpecError as error:
@@ -944,8 +954,10 @@ class Pipeline:
         return plan_files(dataset, share, intact)
 
     def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
-        """The options without `augment` where it is for other splits. Raises SpecError if there is no such
-        split, or it is for some of those that are read alone."""
+        """The options, without `augment` if it is for other splits.
+
+        Raises SpecError if `augment` names an unknown split, or some, but not all, of the splits to read.
+        """
         if read.augment is None:
             return read
         named, path = read.augment.splits, ("read", "augment", "splits")
@@ -990,17 +1002,17 @@ class Pipeline:
         return {} if self.config.fit is None else encoding_tensors.measures(self.config.fit.encode)
 
     def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
-        """Returns the Keras layers of the inputs and targets in `fit.encode`, by name, with the statistics of
-        a split: see `encoders`.
+        """Returns the Keras layers of the inputs and targets in `fit.encode`, by name.
 
-        They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup`, `Discretization` and
-        `TextVectorization` adapted to the stored values. They encode single values, or a whole batch;
-        `dataset` also pads, sums `multi_hot` and `count`, and encodes missing values as unknown.
+        The layers have the statistics of a split: see `encoders`. They equal `keras.layers.Normalization`,
+        `StringLookup`, `IntegerLookup`, `Discretization` and `TextVectorization` adapted to the stored
+        values. They encode single values, or a whole batch; `dataset` also pads, sums `multi_hot` and
+        `count`, and encodes missing values as unknown.
 
         Args:
             split: the name of the training split, or the names of several.
 
-        Raises what `encoders` raises.
+        Raises the errors of `encoders`.
 
         Example:
             >>> pipeline.layers()
@@ -1009,18 +1021,21 @@ class Pipeline:
         return encoding_tensors.layers(self.encoders(split))
 
     def encoders(self, split: str | Sequence[str] = "train") -> dict[str, encoding.FitEncoder]:
-        """Returns how the inputs and targets in `fit.encode` are encoded, by name, with the statistics of a
-        split: data, of which `layers` makes Keras layers and which `iterate` applies without TensorFlow.
+        """Returns the encoders of the inputs and targets in `fit.encode`, by name.
 
-        Statistics are those of the stored values, before a function `map` or a filter, without those that
-        `with_missing` marks as missing. All are computed in one pass, without TensorFlow, and stored in
-        `layers.json` beside the dataset until it, a feature or `fit.encode` changes.
+        An encoder is data, with the statistics of a split. `layers` converts encoders to Keras layers, and
+        `iterate` applies them without TensorFlow.
+
+        Statistics are computed from the stored values, before `map` and `filter`, without the values that
+        `with_missing` marks as missing. One pass computes all statistics, without TensorFlow, and stores them
+        in `layers.json` beside the dataset. They are valid until the dataset, a feature or `fit.encode`
+        changes.
 
         Args:
             split: the name of the training split, or the names of several.
 
-        Raises what `dataset` raises; RecordError for a record that cannot be read; SpecError for values that
-        nothing can be learned from, and for a custom kind without `decode_numpy`.
+        Raises the errors of `dataset`; RecordError for a record that cannot be read; SpecError for values
+        from which nothing can be learned, and for a custom kind without `decode_numpy`.
 
         Example:
             >>> pipeline.encoders()
@@ -1034,11 +1049,11 @@ class Pipeline:
             "schema": self.schema.fingerprint,
             "shards": [shard.identity for shard in self._shards(split)],
             "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
-            # the fingerprint has no options of reading, such as `default` and `resize`
+            # the fingerprint of the schema excludes options of reading, such as `default` and `resize`
             "features": {name: to_builtins(self.schema.names[name].shortest) for name in encodes},
         }
         if left_out := [name for name in encodes if self.schema.names[name].indicator is not None]:
-            known["missing"] = left_out  # files of statistics without it include their defaults
+            known["missing"] = left_out  # without this entry, statistics in a file include defaults
         if targets:
             known["targets"] = sorted(targets)
 
@@ -1052,7 +1067,7 @@ class Pipeline:
         return encoding.encoders(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
 
     def _check_functions(self, mapped: Callable[..., Any] | None, map_fit: Callable[..., Any] | None) -> None:
-        """Raises SpecError for functions that do not take what they are given."""
+        """Raises SpecError for functions that do not accept their arguments."""
         fit = self.config.fit
         if mapped is not None:
             check_arguments("map", mapped, 1, "(features), a dict")
@@ -1072,7 +1087,7 @@ class Pipeline:
         *,
         batched: bool = True,
     ) -> Callable[..., Any] | None:
-        """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing."""
+        """Composes a user's `map`, the selection of `fit`, and a user's `map_fit`; each may be missing."""
         fit, schema = self.config.fit, self.schema
         self._check_functions(mapped, map_fit)
         if mapped is not None:
@@ -1106,10 +1121,10 @@ class Pipeline:
     def _encoders(
         self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None, option: str = "encoders"
     ) -> Mapping[str, encoding.FitEncoder]:
-        """Those that are given, or of the split `train`.
+        """The given encoders, or the encoders of the split `train`.
 
         Args:
-            option: the argument that takes those of another split.
+            option: the argument for the encoders of another split.
         """
         if encoders is not None:
             fit.check_encoders(encoders, option)
@@ -1123,13 +1138,15 @@ class Pipeline:
 
 
 def _plain(value: Any) -> Any:
-    """A value of NumPy as Python has it; bytes as text."""
+    """A NumPy value as a Python value; bytes as text."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value.item()
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
-    """Converts tensors to NumPy arrays, ragged ones to lists, and makes sparse ones dense. `names` are the
-    features that they come from: one name for a tensor, a tuple of names for a tuple."""
+    """Converts tensors to NumPy arrays, ragged tensors to lists, and sparse tensors to dense arrays.
+
+    `names` are the features of the tensors: one name for a tensor, a tuple of names for a tuple.
+    """
     if isinstance(value, dict):
         return {name: _shown(one, name, padding) for name, one in value.items()}
     if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):

@@ -1,1 +1,1 @@
-"""Shards to batches: which files, the stages of a tf.data pipeline, and the recipe that strings them."""
+"""Reads shards as batches: the stages of a tf.data pipeline, and the recipe that connects them."""

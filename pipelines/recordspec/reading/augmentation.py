@@ -1,13 +1,14 @@
-"""Random changes of images for training: flips, crops, brightness and contrast, and what follows them.
+"""Random augmentation of images for training: flips, crops, brightness and contrast.
 
-All is drawn for each row, as a function of a seed, the epoch and the position of the row in it. The
-arithmetic is in float32, in the units of the image's dtype: a crop is resized (bilinear), brightness is
-added, contrast multiplies the distance from the mean of each channel, and the result is rounded and clipped
-once.
+The masks and coordinates of an image follow it. The random numbers of a row are a function of a seed, the
+epoch and the position of the row in the epoch. The arithmetic is in float32, in the units of the image's
+dtype: a crop is resized (bilinear), brightness is added, contrast multiplies the distance from the mean of
+each channel, and the result is rounded and clipped once.
 
-Images are changed one by one, which keeps them in the caches: of 160x160 pixels and in batches of 32, flips
-took 0.37 ms of CPU time an image as a `tf.where` of the batch, and 0.05 ms so; crops by `crop_and_resize` or
-`ImageProjectiveTransformV3` 0.75 ms, and 0.22 ms by a slice and a resize (TensorFlow 2.21).
+Images are changed one by one, which keeps them in the CPU caches. For images of 160x160 pixels in batches of
+32, a flip took 0.37 ms of CPU time an image as a `tf.where` of the batch, and 0.05 ms one by one. A crop took
+0.75 ms by `crop_and_resize` or `ImageProjectiveTransformV3`, and 0.22 ms by a slice and a resize (TensorFlow
+2.21).
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from recordspec.schema.tensors import Tensor, TypeSpec
 _PATH = ("read", "augment")
 # The draws of a row, in this order. All are drawn, so that one option does not change the draws of another.
 _DRAWS = ("flip_vertical", "flip_horizontal", "area", "top", "left", "brightness", "contrast")
-# Consecutive positions whose numbers are drawn by one call.
+# The number of consecutive positions for which one call draws random numbers.
 _TOGETHER = 128
-# The dimensions of an image that a mask has, too: height and width.
+# The number of dimensions that a mask shares with its image: height and width.
 _SIDES = 2
-# Of four channels, the last is transparency.
+# The number of colour channels; a fourth channel is transparency.
 _COLOURS = 3
 
 
 def check(options: Augment, schema: Schema) -> Iterator[Problem]:
-    """Yields the problems of an image that there is not, and of what cannot follow it."""
+    """Yields the problems of a missing image, and of coordinates and masks that cannot follow the image."""
     images = _images(schema)
     image = _image_name(options, images)
     if not images:
@@ -61,7 +62,7 @@ def check(options: Augment, schema: Schema) -> Iterator[Problem]:
 
 
 def _check_coordinates(image: str, schema: Schema) -> Iterator[Problem]:
-    """Yields the problems of coordinates that would stay where they are in an image that is moved."""
+    """Yields the problems of coordinates that cannot follow an image that is flipped or cropped."""
     for name, feature in schema.names.items():
         if feature.coordinates is None:
             continue
@@ -78,7 +79,7 @@ def _check_coordinates(image: str, schema: Schema) -> Iterator[Problem]:
 
 
 def _check_mask(name: str, image: Image, schema: Schema) -> Iterator[Problem]:
-    """Yields the problem of a mask whose pixels are not those of the image."""
+    """Yields the problem of a mask that does not match the image pixel by pixel."""
     path, feature, sides = (*_PATH, "masks"), schema.names.get(name), image.decoded_shape[:_SIDES]
     expected = f"an image, a tensor or a fixed_len of {show_shape(sides)}, as `{image.name}` has"
     if feature is None:
@@ -97,7 +98,7 @@ def _check_mask(name: str, image: Image, schema: Schema) -> Iterator[Problem]:
             hint = f"`mask_of: {image.name}`, or `method: nearest` of its `resize`"
             got = f"`{name}`, resized by `{resize.method}`"
             yield Problem(path=path, expected="masks whose classes are not mixed", got=got, hint=hint)
-        # values of unknown size are ragged in a batch, as the image is, only of an image
+        # with an unknown size, a mask must be ragged in a batch, as the image is: only images are
         if shape[:_SIDES] != sides or (None in sides and not isinstance(feature, Image)):
             yield Problem(path=path, expected=expected, got=f"`{name}` of {show_shape(shape)}")
 
@@ -107,13 +108,13 @@ def _spec_of_mask(feature: Any) -> TypeSpec:
 
 
 def _image_name(options: Augment, images: Mapping[str, Image]) -> str | None:
-    """The name of the image; None if several are no masks."""
+    """The name of the image: the option, or the only image that is not a mask; None if neither exists."""
     others = [name for name, image in images.items() if name not in options.masks and not image.mask_of]
     return options.image or (others[0] if len(others) == 1 else None)
 
 
 def _images(schema: Schema) -> dict[str, Image]:
-    """The images of which each row has one, by name."""
+    """The images outside of steps, by name: each row has one value of each."""
     return {
         name: feature
         for name, feature in schema.names.items()
@@ -128,7 +129,7 @@ class Augmentation:
     Attributes:
         options: the options.
         image: the image.
-        schema: what is decoded.
+        schema: the schema of the decoded features.
     """
 
     options: Augment
@@ -137,14 +138,14 @@ class Augmentation:
 
     @property
     def masks(self) -> tuple[str, ...]:
-        """The masks that are decoded: those of the options, and those of the image."""
+        """The decoded masks: the masks of the options, and the masks of the image by the schema."""
         own = [name for name, image in self.schema.images.items() if image.name == self.image.name]
         own = [name for name in own if self.schema.names[name].masked_image is not None]
         return tuple(name for name in dict.fromkeys((*self.options.masks, *own)) if name in self.schema.names)
 
     @classmethod
     def of(cls, options: Augment, schema: Schema) -> Augmentation:
-        """Raises SpecError if the options do not agree with the schema."""
+        """Returns the augmentation of a schema. Raises SpecError if the options do not agree with it."""
         problems = list(check(options, schema))
         if problems:
             raise SpecError(problems)
@@ -152,11 +153,11 @@ class Augmentation:
         return cls(options=options, image=images[_image_name(options, images) or ""], schema=schema)
 
     def among(self, schema: Schema) -> Augmentation | None:
-        """The same where only these features are decoded; None if the image is not among them."""
+        """The augmentation for a schema of fewer features; None if the schema lacks the image."""
         return replace(self, schema=schema) if self.image.name in schema.names else None
 
     def seed_of(self, of_pass: Tensor, worker: int) -> Tensor:
-        """The seed of one worker in a pass, int64 `[2]`, from the seeds of the pass, of `seeds.passes`."""
+        """The seed of one worker in a pass, int64 `[2]`, from the seed of the pass, of `seeds.passes`."""
         seed = of_pass
         for number in (self.options.seed, worker):
             seed = tf.random.experimental.stateless_fold_in(seed, tf.constant(number, tf.int64), "philox")
@@ -165,12 +166,12 @@ class Augmentation:
     def apply(
         self, decoded: Mapping[str, Tensor], seed: Tensor, positions: Callable[[Tensor], Tensor]
     ) -> dict[str, Tensor]:
-        """The features of rows, with the image changed, and the coordinates in it.
+        """The features of rows, with the image augmented, and its masks and coordinates moved with it.
 
         Args:
-            decoded: of one row or of a batch.
+            decoded: the features of one row or of a batch.
             seed: int64 `[2]`.
-            positions: returns the positions of the rows, int64 `[n]`, for their number.
+            positions: a function from the number of rows to the positions of the rows, int64 `[n]`.
         """
         pixels = decoded[self.image.name]
         if pixels.shape.rank == len(self.image.decoded_shape):
@@ -190,7 +191,7 @@ class Augmentation:
         return self._followed(changed, ImageTransform(*tf.split(numbers, 3, -1)))
 
     def _changed(self, row: Mapping[str, Any]) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """An image `[h, w, c]`, changed, the numbers of its `ImageTransform`, float32 `[6]`, and masks."""
+        """The augmented image, `[h, w, c]`, the numbers of its `ImageTransform`, float32 `[6]`, and masks."""
         options, pixels = self.options, _dense(row["pixels"])
         draws = dict(zip(_DRAWS, tf.unstack(row["draws"]), strict=True))
         sides = tf.shape(pixels)[:2]
@@ -223,7 +224,7 @@ class Augmentation:
             mask = _dense(mask)
             before = mask.shape
             told = f"`{name}` has another size than `{self.image.name}`"
-            # the two ops would run in any order, and the error could be of an index outside the mask
+            # without it, the error could be an index outside of the mask: the ops would run in any order
             with tf.control_dependencies([tf.debugging.assert_equal(tf.shape(mask)[:_SIDES], sides, told)]):
                 for axis, along in enumerate(places):
                     mask = tf.gather(mask, along, axis=axis)
@@ -231,7 +232,7 @@ class Augmentation:
         return pixels, _numbers(sides, start, part, flipped), masks
 
     def _coloured(self, pixels: Tensor, draws: Mapping[str, Tensor]) -> Tensor:
-        """Pixels with another brightness and contrast, rounded to the dtype of the image."""
+        """Pixels with brightness and contrast changed, rounded to the dtype of the image."""
         options, dtype = self.options, tf.as_dtype(self.image.dtype)
         if pixels.dtype == dtype and options.brightness is None and options.contrast is None:
             return pixels
@@ -248,8 +249,8 @@ class Augmentation:
         return tf.cast(tf.clip_by_value(tf.round(pixels), 0, dtype.max), dtype)
 
     def _followed(self, decoded: dict[str, Tensor], transform: ImageTransform) -> dict[str, Tensor]:
-        """The features with the coordinates in the image moved, and without those that are dropped."""
-        kept: dict[str, Tensor] = {}  # by the names of all features that lose items
+        """The features with the coordinates in the image moved, without the items that are dropped."""
+        kept: dict[str, Tensor] = {}  # masks of the items to keep, by feature
         for name, image in self.schema.images.items():
             follow, value = self.schema.names[name].coordinates, decoded[name]
             if follow is None or image.name != self.image.name:
@@ -267,7 +268,7 @@ class Augmentation:
 
 
 def _drawn(seed: Tensor, positions: Tensor) -> Tensor:
-    """Uniform numbers in [0, 1), as many as `_DRAWS`, of each position: float32 `[n, d]`."""
+    """Uniform numbers in [0, 1) for each position, one for each of `_DRAWS`: float32 `[n, d]`."""
     first = tf.reduce_min(positions) // _TOGETHER
     last = tf.reduce_max(positions) // _TOGETHER
 
@@ -285,21 +286,21 @@ def _dense(value: Tensor) -> Tensor:
 
 
 def _nearest(side: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:
-    """The old places along one side of an image of the pixels that it has after, int32 `[side]`."""
-    # the pixel in which the centre of each is, without a rounding: (place + 1/2) * part / side
+    """For each pixel along a side of the augmented image, its place in the original, int32 `[side]`."""
+    # the original pixel that holds the centre, in exact integers: (place + 1/2) * part / side
     places = start + (2 * tf.range(side) + 1) * part // (2 * side)
     return tf.where(flipped, places[::-1], places)
 
 
 def _numbers(sides: Tensor, start: Tensor, part: Tensor, flipped: Tensor) -> Tensor:
-    """The numbers of an `ImageTransform`, one after the other, float32 `[6]`.
+    """The numbers of an `ImageTransform`, concatenated, float32 `[6]`.
 
     Args:
         sides: the height and width of the image, int32 `[2]`.
-        start, part: where the part begins that is kept, and its height and width, int32 `[2]`.
-        flipped: whether it is upside down, and whether left is right, bool `[2]`.
+        start, part: the top and left of the crop, and its height and width, int32 `[2]`.
+        flipped: whether the image is flipped vertically, and horizontally, bool `[2]`.
     """
-    # not [::-1], of which TensorFlow's optimizer of layouts logs an error (2.21)
+    # not [::-1], for which TensorFlow's layout optimizer logs an error (2.21)
     turned = [tf.reverse(one, [0]) for one in (sides, start, part, flipped)]
     size, first, kept = (tf.cast(one, tf.float32) for one in turned[:3])
     scale = tf.where(turned[3], -size / kept, size / kept)

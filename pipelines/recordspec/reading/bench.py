@@ -21,7 +21,7 @@ from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 
-# About this many rows are counted before Python gets their number, which takes 30 us each time.
+# The approximate number of rows that are counted before Python gets the count: a transfer takes 30 us.
 _HANDED_OVER = 1024
 # Records are read in batches of about this many rows: large enough to hide the cost of a batch.
 _BATCH = 128
@@ -79,10 +79,10 @@ def bench(
     seconds: float = 5.0,
     measures: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Bench:
-    """Runs the pipeline up to each stage for `seconds`, or in whole passes that take less.
+    """Runs the pipeline up to each stage for `seconds`, or in whole passes if a pass takes less time.
 
     A first run, which reads the files into the page cache, is not counted. The option `cache` is ignored, and
-    `measures` are those of `build`.
+    `measures` is as for `build`.
 
     Raises:
         SpecError: `seconds` is not above 0.
@@ -128,7 +128,10 @@ def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tup
 
 
 def _rows_of(records: Tensor, plan: Plan) -> Tensor:
-    """The number of rows of records, float64; of blocks the mean, as the last of a file may be smaller."""
+    """The number of rows of records, float64.
+
+    Blocks are counted with their mean size, as the last block of a file may be smaller.
+    """
     count = tf.cast(tf.size(records), tf.float64)
     if plan.block is None:
         return count
@@ -137,7 +140,7 @@ def _rows_of(records: Tensor, plan: Plan) -> Tensor:
 
 
 def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
-    """The number of rows of each element, int64 `[k]` of k elements."""
+    """The number of rows of each element, int64 `[k]` for k elements."""
 
     def count(*element: Any) -> Tensor:
         value = tf.nest.flatten(element)[0]

@@ -29,17 +29,17 @@ from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
 
-# Problems by number of record.
+# Problems by the number of the record.
 Problems = Mapping[int, tuple[Problem, ...]]
 
 log = logging.getLogger("recordspec")
 
-# Records that are decoded together.
+# The most records, and about the most bytes of them, that are decoded together.
 _RECORDS_AT_ONCE = 256
 _BYTES_AT_ONCE = 4 << 20
-# Corrupt records of a file that the log names one by one.
+# The most corrupt records of a file that the log names one by one.
 _NAMED = 20
-# Files that this process reads copies of.
+# The files in place of which this process reads copies.
 _replaced: set[Location] = set()
 
 
@@ -49,11 +49,11 @@ class CorruptRecord:
 
     Attributes:
         path: the file.
-        record: its number.
-        offset: the byte at which it begins; in a compressed file, of the uncompressed bytes.
-        problems: its problems, each with file and record.
+        record: the number of the record.
+        offset: the byte at which the record begins; in a compressed file, counted in uncompressed bytes.
+        problems: the problems of the record, each with file and record.
         rows: the number of lost rows; None if it is unknown.
-        ends: whether everything after it is lost too.
+        ends: whether the rest of the file is lost, too.
     """
 
     path: Location
@@ -66,7 +66,7 @@ class CorruptRecord:
 
 @dataclass(kw_only=True)
 class CheckedFile:
-    """The contents of a file.
+    """The result of checking a file.
 
     Attributes:
         corrupt: the corrupt records, in order.
@@ -79,7 +79,7 @@ class CheckedFile:
 
 
 def check_file(file: File, schema: Schema, most: int | None = None) -> CheckedFile:
-    """Reads every byte of a file and decodes its records, up to `most` corrupt ones."""
+    """Reads every byte of a file and decodes its records. Stops after `most` corrupt records."""
     checked = CheckedFile()
     for record in _decoded(file, schema):
         if isinstance(record, Record):
@@ -93,7 +93,7 @@ def check_file(file: File, schema: Schema, most: int | None = None) -> CheckedFi
 
 
 def _decoded(file: File, schema: Schema) -> Iterator[Record | CorruptRecord]:
-    """The records of a file that decode, and the corrupt ones, in order."""
+    """Yields the records of a file that decode, and the corrupt records, in order."""
     trial = TrialDecode(schema, in_blocks=file.block is not None)
     number = stop = 0
     records = tfrecord.one_by_one(tfrecord.salvage(file.path))
@@ -136,7 +136,7 @@ def _corrupt(
 
 
 class TrialDecode:
-    """Decodes records as reading does, to find those that fail."""
+    """Decodes records as reading does, to find the records that fail."""
 
     def __init__(self, schema: Schema, *, in_blocks: bool) -> None:
         self._schema, self._in_blocks = schema, in_blocks
@@ -163,8 +163,9 @@ class TrialDecode:
 def without_corrupt(file: File, schema: Schema) -> IntactFile:
     """Returns the file to read in place of one that may have corrupt records.
 
-    With a copy, counts, shuffles and sharding among workers stay exact. Skipped records are logged. A file
-    is checked once, as long as it does not change.
+    A file with corrupt records is replaced by a copy without them, so that counts, shuffles and sharding
+    among workers stay exact. Skipped records are logged. A file is checked once, as long as it does not
+    change.
 
     Raises RecordError for a file that is not a TFRecord file.
     """
@@ -207,7 +208,7 @@ def _report(file: File, checked: CheckedFile) -> str:
 
 
 def _dataset_replaced(message: str, files: Iterable[str]) -> Problem | None:
-    """The problem of a dataset that has been replaced, if TensorFlow's message names a shard of it."""
+    """The problem of a dataset that has been replaced, if TensorFlow's message names one of its shards."""
     for path in map(absolute, files):
         for folder in (path, path.parent):
             shard = message.partition(f"{folder}/")[2].partition(";")[0]
@@ -232,16 +233,17 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             for batch in recordspec.read(schema, "data/digits", batch=32):
                 ...
 
-    When such an error leaves the block, the files are checked up to the first corrupt record. Without an
-    error it costs nothing.
+    If a read error leaves the block, the files are checked up to the first corrupt record. Without an error,
+    the context manager costs nothing.
 
     Raises:
-        RecordError: names the shard, the record, the byte, the feature, the expected and the actual value.
-            The original error is its cause; if no record is corrupt, the original error is raised.
-        StoreError: files are missing, or of another spec; the dataset has been replaced; a shard in an object
-            store could not be read, or its local copy was changed while it was read: it is deleted, and the
-            next pass copies the shard again.
-        SpecError: a path is a URL of no store.
+        RecordError: a record is corrupt. The message names the shard, the record, the byte, the feature, the
+            expected and the actual value. The original error is its cause; if no record is corrupt, the
+            original error is raised.
+        StoreError: files are missing, or have another spec; the dataset has been replaced; a shard in an
+            object store could not be read; or the local copy of a shard was changed while it was read: the
+            copy is deleted, and the next pass copies the shard again.
+        SpecError: a path is a URL, but not of a store.
 
     Example:
         >>> with rs.locating(schema, "data/points"):
@@ -259,7 +261,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
         if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), paths)):
             raise StoreError(problem) from error
         for file in StoredDataset.of(paths, schema).checked_files():
-            # of a file that a copy replaces, the corrupt records are known, and were not read
+            # if a copy replaces a file, its corrupt records are known, and were not read
             if file.path.resolve() not in _replaced and (corrupt := check_file(file, schema).corrupt):
                 *others, last = corrupt[0].problems
                 more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""

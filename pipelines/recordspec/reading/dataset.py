@@ -1,4 +1,4 @@
-"""The recipe: shards to decoded batches."""
+"""The recipe of a dataset: from shards to decoded batches."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from recordspec.order.read_options import ReadOptions
 
 
-# Rows that are filtered, balanced or bucketed by one call, at most.
+# The most rows that one call filters, balances or buckets.
 _SHAPED = 1024
-# A worker of a service interleaves one in this many files, so that the other workers have some.
+# A worker of a service interleaves 1 / _TURNS of the files, so that files are left for the other workers.
 _TURNS = 16
 
 
@@ -59,14 +59,16 @@ def read(
 
     Args:
         schema: the schema of the records.
-        files: a path, a pattern, a folder of shards, or several of these. Compression is detected.
-        split: the split that is read; needed for a folder that has several.
+        files: a path, a pattern or a folder of shards, or several of them. Compression is detected.
+        split: the split to read; required for a folder with several splits.
         batch: the number of rows per batch, or a `Batch`; by default elements are single rows.
-        shuffle: rows in the shuffle buffer, its bytes such as "64MiB", or a `Shuffle`; needs a seed.
+        shuffle: the size of the shuffle buffer in rows, or in bytes such as "64MiB", which needs a seed; or a
+            `Shuffle`.
         seed: the seed of the shuffle.
         map: a function of each decoded element.
-        filter: a function of a decoded batch that returns a bool for each row: whether it is kept.
-        start: the position at which to begin, or its epoch and step, both from 0; all before is skipped.
+        filter: a function from a decoded batch to a bool for each row, true for rows to keep.
+        start: the position at which to begin, or its epoch and step, both from 0; earlier batches are
+            skipped.
         options: the other fields of `Read`: interleave, bucket, balance, features, augment, cache, repeat,
             prefetch, deterministic, corrupt, service.
 
@@ -75,10 +77,10 @@ def read(
         is the next epoch, in another order.
 
     Raises:
-        SpecError: an option is invalid, there is no such split, or `start` is a position of another batch or
-            dataset.
-        StoreError: there are no such files, a folder has several splits and none is named, or files differ
-            from their manifest, or have another spec.
+        SpecError: an option is invalid, there is no such split, or `start` is a position of another batch
+            size or dataset.
+        StoreError: there are no such files, a folder has several splits and none is named, files differ from
+            their manifest, or files have another spec.
         RecordError: a file is not a TFRecord file.
 
     Example:
@@ -120,8 +122,9 @@ def build(
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
     Args:
-        split: the name of the split, or of several; None for files without.
-        measures: the lengths by which rows are bucketed, of features that are not measured as they decode.
+        split: the name of the split, or the names of several; None for files without splits.
+        measures: by feature, a function from decoded values to the lengths by which rows are bucketed; other
+            features are measured by `filtering.lengths_of`.
     """
     recipe = Recipe(
         options=options,
@@ -147,7 +150,7 @@ def build(
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalWorker:
-    """A worker of a global shuffle: which of how many, and the replicas of each."""
+    """A worker of a global shuffle: its number, the number of workers, and the replicas of each worker."""
 
     worker: int = 0
     workers: int = 1
@@ -160,12 +163,12 @@ class Recipe:
 
     Attributes:
         options: the options of reading.
-        schema: all features.
-        plan: the files.
+        schema: the schema of all features.
+        plan: the files to read.
         split: as for `build`.
         predicate: the filter, a function of a decoded batch; None for no filter.
         start: the first position to read; None for the first batch of the first pass.
-        worker: the worker that reads, of a global shuffle.
+        worker: the worker of a global shuffle that reads.
         measures: as for `build`.
     """
 
@@ -179,7 +182,10 @@ class Recipe:
     measures: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def batches(self) -> Dataset:
-        """The rows of all passes, in batches, before decoding; with an augmentation, `stages.numbered`."""
+        """The rows of all passes, in batches, before decoding.
+
+        With an augmentation, elements are the triples of `stages.numbered`.
+        """
         options = self.options
         if options.shuffle is not None and options.shuffle.global_:
             global_shuffle.check(options, self.plan)
@@ -189,7 +195,7 @@ class Recipe:
         kept = None
         if options.cache != "none":
             kept = memory.cached(self.records(None), options, self.interleave, self.plan)
-        # every pass is the same
+        # whether all passes are equal
         alike = options.shuffle is None and options.balance is None and self.augmentation is None
         if options.service is not None or (alike and self.start is None):
             rows = self._one_pass(kept, Seeds(), None)
@@ -207,7 +213,7 @@ class Recipe:
         return Share(
             rows=len(self._rows),
             batch=batch.size,
-            # where the values of rows decide what a batch is, all rows are looked at
+            # if the values of rows decide batches, all rows are read
             drop_remainder=batch.drop_remainder and not self._shapes,
             **vars(self.worker),
         )
@@ -233,14 +239,17 @@ class Recipe:
             mixed = replace(mixed, block=1)
         if mixed is not None and self.options.service is not None:
             # A sequential interleave of shuffled files makes each worker read them all (TensorFlow 2.16 and
-            # 2.21). A parallel one opens three times its cycle ahead, which the others then cannot read.
+            # 2.21). A parallel interleave opens three times its cycle ahead, and other workers then cannot
+            # read the open files.
             cycle = max(1, len(self.plan.pieces) // _TURNS) if mixed.cycle == "auto" else mixed.cycle
             mixed = replace(mixed, cycle=cycle, parallel=mixed.parallel or "auto")
         return mixed
 
     def _check(self) -> None:
-        """Raises SpecError if several workers would have different numbers of batches, if the first position
-        is one of another way of reading, and for what a service cannot do: its rows come in order of arrival.
+        """Raises SpecError for options that exclude each other, or if `start` belongs to other options.
+
+        Several workers need equal numbers of batches. A service takes no `start`, as its rows come in order
+        of arrival.
         """
         service, several = self.options.service, len(self.plan.others) > 1
         if service is not None and self.start is not None:
@@ -274,7 +283,7 @@ class Recipe:
 
     @property
     def steps(self) -> int | None:
-        """The batches of a pass; None if their number depends on values, or rows were not counted."""
+        """The number of batches of a pass; None if it depends on values, or if rows were not counted."""
         if self._shapes:
             return None
         share = self.share
@@ -293,7 +302,7 @@ class Recipe:
         return decoder.parse(self._wanted.schema, records)
 
     def decode(self, *element: Any) -> dict[str, Any]:
-        """The features of the rows of an element of `batches`."""
+        """The decoded features of an element of `batches`."""
         names, records = self.options.features, element[-1]
         decoded = self._wanted.decode(records)
         if self.augmentation is not None:
@@ -305,7 +314,10 @@ class Recipe:
 
     @cached_property
     def augmentation(self) -> Augmentation | None:
-        """How images are augmented; None if they are not, or not read. Raises SpecError."""
+        """How images are augmented; None if images are not augmented, or the image is not read.
+
+        Raises SpecError if the options do not agree with the schema.
+        """
         if self.options.augment is None:
             return None
         made = Augmentation.of(self.options.augment, self.schema)
@@ -314,7 +326,7 @@ class Recipe:
     def _positions(self, number: Tensor, rows: Tensor) -> Tensor:
         """The positions in the pass of the rows of batch `number`, int64 `[rows]`.
 
-        Those of a global shuffle are the same for any number of workers.
+        With a global shuffle, the positions are the same for any number of workers.
         """
         if self.share is not None:
             first, apart = self.share.positions_in(number)
@@ -324,12 +336,12 @@ class Recipe:
 
     @property
     def _wanted(self) -> DatasetLayout:
-        """The layout with the requested features alone."""
+        """The layout with only the requested features."""
         return self._layout if self.options.features is None else self._layout.only(self.options.features)
 
     @cached_property
     def _layout(self) -> DatasetLayout:
-        """The layout with the features that are parsed: the requested ones, and those that select rows."""
+        """The layout with the features to parse: the requested features, and features that select rows."""
         schema, names = self.schema, self.options.features
         if names is not None:
             asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
@@ -337,11 +349,11 @@ class Recipe:
             schema = schema.only([*names, *asked, *by])
         early, batch = schema.keeps_in_any_batch, self.options.batch
         if self.plan.block is not None:
-            # permuted rows come in blocks of those that are read together
+            # rows of a global shuffle come in blocks of the rows that are read together
             size = self.plan.block if self.share is None else self._rows.chunk
             return BlockLayout(schema, self.plan.chunk, early, size)
-        # It does not pay to decode ragged rows, which are rebatched one by one, before they are batched, nor
-        # large ones, of which a chunk is no more than a batch.
+        # Decoding before batching does not pay for ragged rows, which are rebatched one by one, nor for large
+        # rows, if a chunk of them is less than two batches.
         dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())
         gains = dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
         return RowLayout(schema, self.plan.chunk, early and gains)
@@ -371,12 +383,12 @@ class Recipe:
             )
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
         if mixed is not None and mixed.parallel:
-            cycle *= 3  # a parallel interleave opens this many ahead, and each holds its copy
+            cycle *= 3  # a parallel interleave opens three times its cycle, and each file holds its copy
         staged_shards.check_room(self.plan.pieces, cycle, options.size)
         return staged_shards.folder_of(options, self.plan.pieces)
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
-        """All passes, each with a number; of cached records, or of files that each pass reads again."""
+        """All passes, each with its own seed, of cached records or of files that each pass reads again."""
         first = self.start or Position()
         broken_off = pass_seed(first.epoch)
 
@@ -388,7 +400,7 @@ class Recipe:
                 seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
             if self.share is not None:
                 rows = self._global_pass(of_pass, seeds, skip if first.step else 0)
-                skip *= self.share.replicas  # steps are those of global batches
+                skip *= self.share.replicas  # a step is a global batch
             else:
                 rows = self._one_pass(kept, seeds, skip if first.step else None)
             if self.augmentation is None:
@@ -411,7 +423,7 @@ class Recipe:
         return rows if skip is None else rows.skip(skip)
 
     def _global_pass(self, of_pass: Any, seeds: Seeds, skip: Any) -> Dataset:
-        """A pass in the order of a global shuffle, which begins at any batch."""
+        """A pass in the order of a global shuffle, from batch `skip` on."""
         options, share = self.options, self.share
         assert share is not None
         if self._shapes:
@@ -438,15 +450,15 @@ class Recipe:
             rows = filtering.bucketed(rows, self._layout, options.bucket, options.batch, measure)
         else:
             rows = self._layout.rebatched(rows, options.batch)
-        if options.passes is not None or options.service is not None:  # whose workers have some of the files
+        if options.passes is not None or options.service is not None:  # a worker of it may have no batch
             return rows
         return at_least_one(rows, str(no_batch()))
 
     def _counted(self, rows: Dataset) -> Dataset:
-        """The same batches with a known cardinality."""
+        """Batches with their cardinality stated, if it is known."""
         steps, repeated = self.steps, self.options.passes
         missing = 0 if self.start is None else self.start.step
-        if self.share is not None:  # steps are those of global batches
+        if self.share is not None:  # a step is a global batch
             missing *= self.share.replicas
         check_step(missing, steps)
         if repeated is None and steps == 0:
@@ -476,7 +488,10 @@ def at_a_glance(options: Read, rows: int) -> Read:
 
 
 def per_replica(options: Read, replicas: int) -> Read:
-    """The options with the global batch divided among replicas. Raises SpecError if it does not divide."""
+    """The options with the global batch divided among replicas.
+
+    Raises SpecError if the size of the batch is not a multiple of `replicas`.
+    """
     if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
     size = options.batch.size
@@ -487,9 +502,9 @@ def per_replica(options: Read, replicas: int) -> Read:
 
 
 def global_worker(options: Read, workers: int, number: int, replicas: int) -> GlobalWorker:
-    """A worker of a global shuffle. Raises SpecError for a batch that its replicas cannot divide."""
+    """A worker of a global shuffle. Raises SpecError for a batch that the replicas cannot divide."""
     if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
-    if replicas > workers:  # each worker has batches of one size
+    if replicas > workers:  # all replicas have batches of one size
         per_replica(options, replicas)
     return GlobalWorker(worker=number, workers=workers, replicas=replicas // workers)

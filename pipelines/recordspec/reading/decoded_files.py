@@ -1,4 +1,4 @@
-"""The rows of whole files in order, as values of NumPy, also of compressed ones and in object stores."""
+"""Reads the rows of whole files in order as NumPy arrays, also from compressed files and object stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recordspec.store.staging import StagingFolder
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import Chunk
 
-# Records that are decoded together where they hold images or sounds, which take more memory when decoded.
+# The number of records with images or audio to decode together: media take more memory when decoded.
 _MEDIA_AT_ONCE = 256
 
 
@@ -26,11 +26,11 @@ def decoded_files(schema: Schema, plan: Plan, folder: StagingFolder | None) -> I
     """Yields the rows of whole files as `Schema.decode_numpy` returns them, some thousands at a time.
 
     Args:
-        schema: has the features to decode.
-        folder: of the copies of objects; None to read these in their store.
+        schema: the schema of the features to decode.
+        folder: the folder for copies of objects; None to read objects in their store.
 
-    Raises RecordError, which names file and record, for a record that cannot be read; StoreError for a file;
-    SpecError for a custom kind without `decode_numpy`.
+    Raises RecordError, with file and record, for a record that cannot be read; StoreError for a file that
+    cannot be read; SpecError for a custom kind without `decode_numpy`.
     """
     in_blocks = plan.block is not None
     media = any(feature.value_type.item == "media" for _, feature in schema.placed)
@@ -47,7 +47,7 @@ def decoded_files(schema: Schema, plan: Plan, folder: StagingFolder | None) -> I
 def _decoded(
     schema: Schema, path: Location, chunk: Chunk, first: int, size: int, *, in_blocks: bool
 ) -> dict[str, Any]:
-    """The rows of some records of a chunk. Raises RecordError, placed at the file and the record."""
+    """The rows of some records of a chunk. Raises RecordError with the file and the record."""
     starts, stops = chunk.starts[first : first + size], chunk.stops[first : first + size]
     try:
         if not in_blocks:

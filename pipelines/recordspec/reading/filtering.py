@@ -1,6 +1,6 @@
-"""Rows that are filtered, balanced by class or bucketed by length, between reading and decoding.
+"""Filters rows, balances them by class and buckets them by length, between reading and decoding.
 
-Rows stay serialized, or as columns of blocks (see layouts.py); only the features that decide are decoded
+Rows stay serialized, or columns of blocks (see layouts.py). Only the features that select rows are decoded
 here.
 """
 
@@ -26,20 +26,20 @@ Counts = tuple[int, ...]
 
 
 def filtered(rows: Dataset, layout: DatasetLayout, schema: Schema, predicate: Callable[..., Any]) -> Dataset:
-    """The rows for which `predicate`, a function of the decoded batch, gives True, bool `[n]`."""
+    """The rows to keep by `predicate`, a function from the decoded batch to bool `[n]`."""
     decode = without_autograph(layout.only(names_asked(schema, predicate)).decode)
     take = without_autograph(taken)
 
     def some(records: SerializedRows) -> SerializedRows:
         return take(records, tf.where(predicate(decode(records)))[:, 0])
 
-    return rows.map(some, CALLS, deterministic=True)  # AutoGraph may have Python of `predicate` to convert
+    return rows.map(some, CALLS, deterministic=True)  # AutoGraph may have to convert `predicate`
 
 
 def balanced(
     rows: Dataset, layout: DatasetLayout, label: str, keep_rates: Sequence[float], seed: Tensor | None
 ) -> Dataset:
-    """The rows that are kept of each class, at its rate; the draw of a row depends on its place alone."""
+    """Keeps rows of each class at its rate. The draw of a row depends only on the seed and its place."""
     classes = layout.only([label])
     kept_of = tf.constant(keep_rates, tf.float64)
 
@@ -52,7 +52,7 @@ def balanced(
 
 
 class _Asked(dict[str, Any]):
-    """Features, of which it notes the names that a function asks for: all, if it asks otherwise than by name.
+    """A dict of features that records the names that a function asks for, or all if not asked by name.
 
     Attributes:
         names: the names, in the order in which they were asked for.
@@ -94,7 +94,10 @@ for _method in (
 
 
 def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]:
-    """The features that a filter uses: it is traced once, and its output is checked. Raises SpecError."""
+    """The features that a filter uses, from one trace of it.
+
+    Raises SpecError if the filter asks for an unknown feature, or does not return bool `[n]`.
+    """
     asked: dict[str, None] = {}
 
     def trace(features: Mapping[str, Any]) -> Any:
@@ -123,10 +126,10 @@ def bucketed(
     batch: Batch,
     measure: Callable[[Tensor], Tensor] | None,
 ) -> Dataset:
-    """Batches of rows whose lengths lie between the same two boundaries.
+    """Batches rows by length: the lengths of a batch lie between the same two boundaries.
 
     Args:
-        measure: the lengths of a decoded batch, int64 `[n]`; None for those of `lengths_of`.
+        measure: a function from decoded values to their lengths, int64 `[n]`; None for `lengths_of`.
     """
     measured = layout.only([bucket.by])
     boundaries = tf.constant(bucket.boundaries, tf.int64)
@@ -146,7 +149,7 @@ def bucketed(
 
 
 def lengths_of(value: Any, name: str) -> Tensor:
-    """The number of items per row, int64 `[n]`."""
+    """The length of each row, int64 `[n]`: the number of items or bytes, or the value of an integer."""
     if isinstance(value, tf.RaggedTensor):
         return tf.cast(value.row_lengths(), tf.int64)
     if isinstance(value, tf.sparse.SparseTensor):
@@ -167,10 +170,10 @@ def lengths_of(value: Any, name: str) -> Tensor:
 def class_counts(
     label: str, schema: Schema, known: Mapping[str, Counts], data: Location, option: OptionPath
 ) -> Counts:
-    """The rows of every class of a label, by index; `option` is the path of the option that names it.
+    """The number of rows of each class of a label, by index.
 
-    Raises SpecError if it is no label with one class for each row, StoreError if the manifest has no
-    counts.
+    `option` is the path of the option that names the label. Raises SpecError if the feature is not a label
+    with one class for each row, StoreError if the manifest has no counts.
     """
     if problems := list(check_label(label, schema, option)):
         raise SpecError(problems)
@@ -182,7 +185,7 @@ def class_counts(
 
 
 def check_label(label: str, schema: Schema, option: OptionPath) -> Iterator[Problem]:
-    """The problem of a name that is no label with one class for each row."""
+    """Yields the problem of a name that is not a label with one class for each row."""
     if label not in schema.classes:
         expected = one_of(schema.classes) if schema.classes else "a schema with a label, one for each row"
         hint = nearest(label, schema.classes)
@@ -192,7 +195,7 @@ def check_label(label: str, schema: Schema, option: OptionPath) -> Iterator[Prob
 def class_weights(counts: Sequence[int]) -> dict[int, float]:
     """The weight of each class, rows / (classes * rows of the class): scikit-learn's "balanced".
 
-    A class without rows is not counted among the classes; it weighs 1, because Keras wants a number for each.
+    A class without rows is not counted among the classes. Its weight is 1, as Keras requires all weights.
     """
     present = sum(count > 0 for count in counts)
     rows = sum(counts)
@@ -200,6 +203,6 @@ def class_weights(counts: Sequence[int]) -> dict[int, float]:
 
 
 def keep_rates(counts: Sequence[int]) -> list[float]:
-    """The fraction of each class's rows to keep, so that it is as frequent as the rarest that has rows."""
+    """The fraction of rows to keep of each class, so that it is as frequent as the rarest with rows."""
     least = min((count for count in counts if count), default=0)
     return [least / count if count else 1.0 for count in counts]

@@ -1,4 +1,7 @@
-"""The order of an epoch as a tf.data.Dataset: Python fetches records, many at once, which a graph parses."""
+"""Reads an epoch in global order as a tf.data.Dataset.
+
+Python fetches many records at once, and a graph parses them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ PATH = ("read", "shuffle", "global")
 
 
 def check(options: Read, plan: Plan) -> None:
-    """Raises SpecError, with the way out, for what a global shuffle does not go with."""
+    """Raises SpecError, with a hint, for options and files that a global shuffle does not support."""
     hints = {
         "service": "its workers run no Python: shuffle with a buffer",
         "interleave": "the order says which row comes next",
@@ -54,10 +57,10 @@ class GlobalShuffle:
 
     Args:
         rows: all rows.
-        schema: of what is read of them.
-        seed: of the order.
+        schema: the schema of the features to read.
+        seed: the seed of the order.
         share: the part of this worker.
-        chunk: rows that are fetched together, about.
+        chunk: the approximate number of rows to fetch together.
     """
 
     def __init__(self, rows: Rows, schema: Schema, seed: int, share: Share, chunk: int) -> None:
@@ -72,14 +75,14 @@ class GlobalShuffle:
         """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them.
 
         Args:
-            of_pass: the seeds of the pass, of `seeds.passes`, by which its number is known.
+            of_pass: the seed of the pass, of `seeds.passes`, which identifies its number.
         """
         first = tf.cast(skip, tf.int64)
         count = -(-(self._share.steps - first) // self._together)
 
         def fetched(number: Tensor) -> Tensor:
             step = first + number * self._together
-            # not stateful: the same arguments give the same records, so iterators can be in checkpoints
+            # not stateful, as equal arguments give equal records: so iterators can be in checkpoints
             records = tf.numpy_function(self._fetch, [of_pass, step], tf.string, stateful=False)
             return tf.ensure_shape(records, [None])
 
@@ -91,7 +94,7 @@ class GlobalShuffle:
         return objects_in(self._rows.stored(self._schema, self.rows_at(epoch, positions)))
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:
-        """The rows at some positions of an epoch, int64 `[n]`."""
+        """The numbers of the rows at positions of an epoch, int64 `[n]`."""
         return self._order(epoch).rows_at(positions)
 
     def _order(self, epoch: int) -> EpochOrder:
@@ -103,21 +106,22 @@ class GlobalShuffle:
 
 
 class _EpochNumbers:
-    """The numbers of passes, by their seeds.
+    """Finds the numbers of passes by their seeds.
 
-    A dataset cannot count its iterations, of which Keras makes some that it does not use. It can only draw a
-    pair of random numbers for each that it does: those of pass n are always the same, and are found here.
+    A dataset cannot count its iterations, as Keras makes some iterations that it does not use. A dataset can
+    only draw a pair of random numbers in each iteration that is used. The pair of pass n is always the same,
+    and identifies the pass.
     """
 
     def __init__(self) -> None:
         with tf.init_scope():
-            # each would wait at exit for its thread that tunes, for minutes after minutes of reading
+            # with autotuning, it would wait at exit for its thread, for minutes after minutes of reading
             self._seeds: Iterator[Any] = iter(untuned(passes(0, None)))
         self._known: dict[bytes, int] = {}
         self._lock = threading.Lock()
 
     def of(self, seeds: Any) -> int:
-        """The number of a pass."""
+        """The number of the pass with these seeds."""
         key = seeds.tobytes()
         with self._lock:
             while key not in self._known:

@@ -1,7 +1,7 @@
-"""The two layouts on disk, as stages: from serialized records to batches of rows that are not decoded yet.
+"""The two layouts on disk, as stages from serialized records to batches of rows before decoding.
 
-Rows are serialized, or parsed columns of blocks. Either way they can be filtered, permuted and batched again
-before features are decoded from them.
+Rows are serialized, or parsed columns of blocks. Rows of both forms can be filtered, permuted and rebatched
+before their features are decoded.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class DatasetLayout(abc.ABC):
 
     Attributes:
         schema: the features that are parsed.
-        chunk: rows that are decoded by one call where nothing is shuffled.
-        early: whether a chunk is decoded before it is batched; else each batch is.
+        chunk: the number of rows that one call decodes if nothing is shuffled.
+        early: whether a chunk is decoded before it is batched; otherwise, each batch is decoded.
     """
 
     schema: Schema
@@ -47,26 +47,26 @@ class DatasetLayout(abc.ABC):
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
     ) -> Dataset:
-        """Rows in batches, or single rows, from batch or row `skip` on.
+        """Batches of rows from batch `skip` on, or without `batch`, single rows from row `skip` on.
 
-        `records` are strings `[]`, or `[k]` of several.
+        The elements of `records` are strings, `[]`, or `[k]` for several records.
         """
 
     @abc.abstractmethod
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
-        """The same rows in batches of another size, or one by one."""
+        """Rows in batches of another size, or without `batch`, single rows."""
 
     @abc.abstractmethod
     def decode(self, records: SerializedRows) -> dict[str, Any]:
-        """The features of rows. Rows that were decoded early may have more than those of `schema`."""
+        """The features of rows. Rows that were decoded early may have more features than `schema`."""
 
     def only(self, names: Iterable[str]) -> DatasetLayout:
-        """The same layout, of which only these features are decoded."""
+        """The layout with only the named features decoded."""
         return replace(self, schema=self.schema.only(names))
 
 
 class RowLayout(DatasetLayout):
-    """One record one row."""
+    """A record is one row."""
 
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
@@ -87,7 +87,7 @@ class RowLayout(DatasetLayout):
         return self.rebatched(chosen, batch)
 
     def _at_once(self, batch: Batch | None) -> int:
-        """About a chunk of rows, in whole batches: a slice of a chunk is not copied."""
+        """About a chunk of rows, in whole batches, so that a batch is a slice of a chunk, without a copy."""
         if batch is None:
             return self.chunk
         return batch.size * (max(1, self.chunk // batch.size) if self.early else 1)

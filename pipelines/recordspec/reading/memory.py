@@ -1,4 +1,4 @@
-"""The memory of shuffle buffers and caches, checked against what this machine has free."""
+"""Checks the memory of shuffle buffers and caches against the free memory of this machine."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from recordspec.store.transaction import locked
 
 log = logging.getLogger("recordspec")
 
-# The name of the files of a cache in its folder, and the end of that which TensorFlow has while it fills one.
+# The name of the files of a cache in its folder, and the suffix of TensorFlow's lockfile while it fills them.
 _NAME, _LOCKFILE = "records", ".lockfile"
-# The most elements of a cache in a folder. After more, TensorFlow raises InvalidArgumentError, and leaves a
-# cache that looks whole, with the first 10 million.
+# The most elements of a cache in a folder. For more elements, TensorFlow raises InvalidArgumentError, and
+# leaves a cache that looks whole, with the first 10 million elements.
 _MOST_ELEMENTS = 9_999_999
-# The locks of the folders of caches, by the process that holds them, to its end.
+# The locks of cache folders, by process and folder. A process holds its locks until it ends.
 _claims: dict[tuple[int, Path], int] = {}
 
-# The memory of tf.data for a string besides its bytes: the tensor, its buffer, and a place in the queue.
+# The bytes that tf.data takes for a string besides its own: the tensor, its buffer, and a place in the queue.
 _ROW_OVERHEAD = 160
 # The part of the free memory that buffers may take: the model needs memory too.
 _MOST = 0.8
@@ -73,16 +73,17 @@ def available() -> int:
 
 
 def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan) -> Dataset:
-    """The records, cached by the first pass in memory or a folder; not cached while another process fills it.
+    """The records, cached by the first pass in memory or in a folder.
 
-    `mixed` is how files are interleaved. Raises StoreError if the disk is full, or the folder not writable;
-    SpecError for more elements than a folder can cache.
+    While another process fills the folder, records are not cached. `mixed` is how files are interleaved.
+    Raises StoreError if the disk has too little space, or the folder is not writable; SpecError for more
+    elements than a folder can cache.
     """
     if options.cache == "memory":
         return records.cache()
     folder = local(options.cache)
     _check_elements(records, mixed, plan)
-    # a hash of what is read and in which order, so that other files get another cache
+    # a hash of the files and their order, so that other files get another cache
     files = [_version(piece, plan.manifest_identity) for piece in plan.pieces]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
     order = (files, parts, mixed, options.deterministic, plan.large)
@@ -103,12 +104,12 @@ def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan
 
 
 def _version(piece: Piece, manifest_identity: str | None) -> tuple[Any, ...]:
-    """What changes with the bytes of a file."""
+    """A version of a file, which changes with its bytes."""
     if piece.copy_sha256:
         return (piece.copy_sha256,)
     stat = piece.path.stat()
-    # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
-    # program can set
+    # size and mtime can stay the same when a file is written again: the manifest then differs, or the ctime,
+    # which no program can set
     written = manifest_identity or getattr(stat, "st_ctime_ns", "")
     return (str(piece.path.resolve()), stat.st_size, stat.st_mtime_ns, written)
 
@@ -131,10 +132,10 @@ def _is_whole(path: Path) -> bool:
 
 
 def _claimed(path: Path) -> bool:
-    """Whether this process may fill a cache, or another one has filled it meanwhile.
+    """Whether this process may fill a cache, or another process has filled it in the meantime.
 
-    TensorFlow's lockfile does not do: it stays when a process is killed, and a second process that finds it
-    deletes what the first has written. Only files of a killed process are deleted here.
+    TensorFlow's lockfile is not enough: it stays when a process is killed, and a second process that finds it
+    deletes the files that the first process has written. Here, only files of a killed process are deleted.
     """
     mine = (os.getpid(), path)
     if mine in _claims and os.path.samestat(os.fstat(_claims[mine]), path.stat()):
@@ -145,5 +146,5 @@ def _claimed(path: Path) -> bool:
     _claims[mine] = lock
     if not _is_whole(path):
         for left in sorted(path.iterdir(), key=lambda left: left.name.endswith(_LOCKFILE)):
-            left.unlink()  # the lockfile last: without it, what is left of an index would be whole
+            left.unlink()  # the lockfile last: without it, a leftover index would look whole
     return True

@@ -1,4 +1,4 @@
-"""Mixes several datasets to one, by weight."""
+"""Mixes datasets by weight."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recordspec.reading.stages import known_cardinality
 from recordspec.reading.transformations import flat_map, map_elements
 from recordspec.schema.tensors import Tensor, without_autograph
 
-# Choices that are drawn by one call.
+# The number of choices that one call draws.
 _AT_ONCE = 1024
 _ENDS = ("first", "all")
 
@@ -26,7 +26,7 @@ def mix(
     seed: int,
     end: Literal["first", "all"] = "first",
 ) -> Dataset:
-    """Returns a tf.data.Dataset each of whose elements is the next one of a dataset drawn by weight.
+    """Returns a tf.data.Dataset that draws a dataset by weight for each element, and yields its next one.
 
         dataset = recordspec.mix([ours.dataset("train"), theirs.dataset("train")], [0.8, 0.2], seed=17)
 
@@ -39,11 +39,11 @@ def mix(
             their first pass is shorter: to resume, use a `tf.train.Checkpoint` of the iterator.
         weights: the relative frequency of each dataset; equal by default.
         seed: the seed of the draws.
-        end: with "first" the mixture ends when an exhausted dataset is drawn, with "all" when all datasets
-            are exhausted: until then, the others are drawn by the same weights.
+        end: with "first", the mixture ends when an exhausted dataset is drawn; with "all", when all datasets
+            are exhausted: until then, the remaining datasets are drawn by the same weights.
 
     Returns:
-        A plain Dataset. With "all", its cardinality is the sum of theirs, if these are known.
+        A plain Dataset. With "all", its cardinality is the sum of the datasets' cardinalities, if known.
 
     Raises:
         SpecError: an argument is invalid, or the types of the elements differ.
@@ -62,17 +62,17 @@ def mix(
     drawn = list(datasets)
     endless = [count == tf.data.INFINITE_CARDINALITY for count in counts]
     if end == "first" and any(endless) and not all(endless):
-        # tf.data takes a mixture to have no end where one of its datasets says that it has none
+        # tf.data takes a mixture as infinite if one of its datasets is: the filter hides the cardinality
         drawn = [dataset.filter(without_autograph(lambda *_: tf.constant(True))) for dataset in datasets]
     choices = flat_map(passes(0, 1), lambda of_pass: _choices(weights, Seeds.of(seed, of_pass).choices))
     mixed = tf.data.Dataset.choose_from_datasets(drawn, choices, stop_on_empty_dataset=end == "first")
-    # what "first" reads follows from the draws
+    # with "first", the number of elements follows from the draws
     known = min(counts) >= 0 and (len(counts) == 1 or end == "all")
     return known_cardinality(mixed, sum(counts)) if known else mixed
 
 
 def _choices(weights: Sequence[float], seed: Tensor) -> Dataset:
-    """An endless dataset of drawn indices of datasets."""
+    """An infinite dataset of drawn indices of datasets."""
     bounds = tf.constant([bound / sum(weights) for bound in accumulate(weights)][:-1], tf.float64)
 
     def some(number: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def _check(datasets: Sequence[Dataset], weights: Sequence[float], end: str) -> I
 
 
 def _flat(spec: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The types within nested tuples and mappings, each with its place."""
+    """Yields the types within nested tuples and mappings, each with its path."""
     if isinstance(spec, Mapping):
         parts: Any = spec.items()
     elif isinstance(spec, tuple):

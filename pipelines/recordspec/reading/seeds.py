@@ -29,7 +29,7 @@ class Seeds:
 
     @classmethod
     def of(cls, seed: int, pass_seed: Tensor) -> Seeds:
-        """The seeds of a pass, from the seed of all passes and that of this one."""
+        """The seeds of a pass, from the seed of all passes and the seed of the pass."""
         both = tf.random.experimental.stateless_fold_in(
             pass_seed, tf.constant(seed % (1 << 63), tf.int64), "philox"
         )
@@ -38,7 +38,7 @@ class Seeds:
 
 
 def permuted(places: Tensor, seed: Tensor | None, number: Tensor | int = 0) -> Tensor:
-    """A permutation of a vector, a function of a seed and a number; random without a seed.
+    """Permutes a vector by a seed and a number; at random without a seed.
 
     Dataset.shuffle combines its seed with that of the program (tf.random.set_seed), and in a graph it is a
     stateful op, which makes checkpoints of iterators impossible (TensorFlow 2.16 and 2.21).
@@ -58,11 +58,11 @@ def chances(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
 
 
 def passes(first: int, count: int | None) -> Dataset:
-    """The seeds of `count` passes from pass `first` on, int64 `[2]`, each a different one.
+    """The seeds of `count` passes from pass `first` on, int64 `[2]`, all different.
 
-    Each new iteration, which Keras starts for every epoch, continues where the last one ended. tf.data's
-    dataset of random numbers does so too, and it alone both remembers earlier iterations and can be in a
-    checkpoint of an iterator; its n-th numbers are the seed of the n-th pass.
+    Keras starts an iteration for every epoch, and each new iteration continues after the last one. Only
+    tf.data's dataset of random numbers both remembers earlier iterations and can be in a checkpoint of an
+    iterator. Its n-th pair of numbers is the seed of the n-th pass.
     """
     variant = tf.raw_ops.RandomDatasetV2(
         seed=tf.constant(_SEED, tf.int64),
@@ -74,7 +74,7 @@ def passes(first: int, count: int | None) -> Dataset:
     )
     numbers = tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
     seeds = numbers.batch(2, drop_remainder=True).take(1)
-    for _ in flat_map(tf.data.Dataset.range(first), lambda _: seeds):  # an iterator for each takes 10 ms
+    for _ in flat_map(tf.data.Dataset.range(first), lambda _: seeds):  # an iterator a seed takes 10 ms
         pass
     # Keras 3.15 makes two iterators an epoch and uses one. A flat_map makes its inner iterators only when it
     # is asked for an element, so an unused iterator does not count as a pass.

@@ -1,8 +1,8 @@
 """The shuffle buffer: pools of rows that are permuted and passed on together.
 
-To pass single records between the stages of tf.data costs more than the shuffle itself: on 2 cores, reading
-records of 784 bytes took 4.4 us of CPU time a row with `shuffle(10_000)`, and 2.6 us in pools of as many. Of
-large rows the copies into pools cost more, so these are shuffled one by one.
+Passing single records between the stages of tf.data costs more than the shuffle itself: on 2 cores, reading
+records of 784 bytes took 4.4 us of CPU time a row with `shuffle(10_000)`, and 2.6 us in pools of 10,000. For
+large rows, the copies into pools cost more, so large rows are shuffled one by one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from recordspec.schema.tensors import Tensor, without_autograph
 # `[]`, or a dict of n = 1.
 SerializedRows = Any
 
-# Pools of blocks that are decoded at a time: more would take as much more memory.
+# The number of pools of blocks that are decoded at a time. Memory grows in proportion.
 _AT_ONCE = 2
-# Pools in memory: those, one that is being read, and one that is being passed on.
+# The pools in memory: pools being decoded, one that is being read, and one that is being passed on.
 _POOLS = 2 + _AT_ONCE
 
 
@@ -33,9 +33,9 @@ class ShufflePlan:
     """How the rows of a pass are shuffled.
 
     Attributes:
-        buffer: rows of a pool; without pools, rows in the buffer of a `Dataset.shuffle`.
+        buffer: the number of rows of a pool; without pools, of the buffer of a `Dataset.shuffle`.
         seeds: the seeds of the shuffles.
-        large: whether rows are so large that they are better shuffled one by one, without pools.
+        large: whether rows are so large that they are shuffled one by one, without pools.
     """
 
     buffer: int
@@ -59,21 +59,21 @@ def together(rows: Dataset) -> bool:
 
 
 def gathered(rows: Dataset, size: int, *, drop_remainder: bool = False) -> Dataset:
-    """Rows, single ones or batches, in batches of `size`."""
+    """Batches of `size` rows, from single rows or from batches."""
     if together(rows):
         return rebatch(rows, size, drop_remainder=drop_remainder)
     return rows.batch(size, drop_remainder=drop_remainder)
 
 
 def shuffled(rows: Dataset, shuffle: ShufflePlan) -> Dataset:
-    """Single rows through a shuffle buffer, without a copy."""
+    """Shuffles single rows in a shuffle buffer, without a copy."""
     if shuffle.seeds.pools is None:
         return rows.shuffle(shuffle.buffer)
     variant = tf.raw_ops.ShuffleDataset(  # Dataset.shuffle: see `permuted`
         input_dataset=tf.data.experimental.to_variant(rows),
         buffer_size=tf.constant(shuffle.buffer, tf.int64),
         seed=shuffle.seeds.pools,
-        seed2=tf.ones([], tf.int64),  # both 0 would be chance
+        seed2=tf.ones([], tf.int64),  # both 0 would mean a random seed
         reshuffle_each_iteration=False,
         output_types=[rows.element_spec.dtype],
         output_shapes=[rows.element_spec.shape],
@@ -95,8 +95,8 @@ def rows_of_pools(
     Args:
         pools: vectors of serialized records.
         read_pool: returns the rows of a pool, and their number.
-        made: is applied to the rows that are taken.
-        counted: returns only the number, which is faster.
+        made: a function that is applied to the rows of a pool.
+        counted: returns only the number of rows, which is faster.
         shuffle: how rows are permuted; None for the order of the pool.
         first: the number of rows to skip; None for none.
     """
@@ -149,7 +149,7 @@ def _places(count: Tensor, shuffle: ShufflePlan | None, number: Tensor, left_out
 def _numbered(
     pools: Dataset, counted: Callable[[Tensor], Tensor], shuffle: ShufflePlan | None, first: Tensor | None
 ) -> Dataset:
-    """The number of each pool, the pool, and, with `first`, how many of its rows come before that row."""
+    """The number of each pool, the pool, and, with `first`, the number of its rows before that row."""
     if first is None and (shuffle is None or shuffle.seeds.pools is None):
         # a tf.data service divides its sources among workers: an enumeration would be divided, too
         return map_elements(pools, lambda pool: (tf.zeros([], tf.int64), pool))
@@ -158,7 +158,7 @@ def _numbered(
 
 
 def _from(numbered: Dataset, row: Tensor, counted: Callable[[Tensor], Tensor]) -> Dataset:
-    """The pools from the one that holds this row on, each with how many of its rows come before it."""
+    """The pools from the pool that holds `row` on, each with the number of its rows before `row`."""
 
     def measured(before: Tensor, pool: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         number, records = pool
@@ -171,5 +171,5 @@ def _from(numbered: Dataset, row: Tensor, counted: Callable[[Tensor], Tensor]) -
 
 
 def taken(records: SerializedRows, places: Tensor) -> SerializedRows:
-    """The rows at these places."""
+    """The rows at `places`."""
     return tf.nest.map_structure(lambda value: tf.gather(value, places), records)

@@ -1,8 +1,9 @@
-"""Shards of an object store, read as local files: copies in a folder of bounded size, downloaded ahead.
+"""Reads shards of an object store as local files: copies in a folder of bounded size, downloaded ahead.
 
-A pass has leases on the copies that it reads, one on each from before it is opened until its last record is
-read, and gives back the others when it ends, or is dropped. A copy that TensorFlow cannot read to its end is
-hashed; one with other bytes is deleted, the object is copied again, and the pass goes on in the new copy.
+A pass has a lease on each copy, from before the copy is opened until its last record is read. When the pass
+ends, or is dropped, it releases the remaining leases. If TensorFlow cannot read a copy to its end, the copy
+is hashed. A copy that differs from its object is deleted, the object is copied again, and the pass continues
+in the new copy.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ from recordspec.wire.compression import CODECS
 
 log = logging.getLogger("recordspec")
 
-# Shards that are downloaded while others are read, each by one connection: requests for ranges take twice the
+# The number of shards that are downloaded ahead, each by one connection: requests for ranges take twice the
 # CPU time.
 _AHEAD = 3
 
-# What each pass reads: by its number, and that of the piece.
+# The readings of each pass, by the number of the pass and the index of the piece.
 _passes: dict[int, dict[int, _Reading]] = {}
 _numbers = itertools.count()
 
@@ -59,8 +60,8 @@ class _Reading:
     """A piece that is being read.
 
     Attributes:
-        lease: on its copy; None for a local file.
-        count: the number of its records; None where only reading tells.
+        lease: the lease on its copy; None for a local file.
+        count: the number of its records; None if only reading tells it.
     """
 
     piece: Piece
@@ -78,10 +79,11 @@ class _Reading:
             self.lease.release()
 
     def copied_again(self, folder: StagingFolder) -> tuple[str, int]:
-        """The path of a new copy, and the number of records before the first that TensorFlow could not read.
+        """Makes a new copy. Returns its path, and the number of records before the first unreadable one.
 
-        Raises StoreError if the copy was changed while it was read, as TensorFlow may have read more of it
-        before; and if it is right. Raises RecordError if a record of the object itself is corrupt.
+        TensorFlow counts the records in the old copy. Raises RecordError if a record of the object itself is
+        corrupt. Raises StoreError if the copy is intact, and if the copy was changed while it was read:
+        TensorFlow may have read more of it before the change.
         """
         piece, lease = self.piece, self.lease
         path = str(piece.path) if lease is None else lease.open_path
@@ -110,25 +112,25 @@ def records_of_copies(
     """The records of copies of the pieces.
 
     Args:
-        order: of the pieces, int64 `[pieces]`.
-        mixed: gives all records, from a dataset of pieces, and a function from a piece to its records.
+        order: the order of the pieces, int64 `[pieces]`.
+        mixed: returns all records, from a dataset of pieces and a function from a piece to its records.
 
-    Where TensorFlow cannot read a record, the rest comes from a new copy. That is noticed by the number of
-    records, which costs nothing else: where that is not known, the error is TensorFlow's.
+    If TensorFlow cannot read a record, the rest comes from a new copy. The number of records tells that some
+    are missing, at no other cost. If the number is not known, the error is TensorFlow's.
     """
     drop_iterators_at_exit()
 
     def one_pass(number: Tensor) -> Dataset:
         return mixed(_copies(pieces, number, order, folder), partial(_records_of, pieces, folder))
 
-    # The generator of this dataset ends with the pass, or when its iterator is dropped; that of the copies
-    # ends before the last of them are read.
+    # The generator of this dataset ends with the pass, or when its iterator is dropped. The generator of the
+    # copies ends before the last copies are read.
     passes = tf.data.Dataset.from_generator(_numbered_pass, output_signature=tf.TensorSpec([], tf.int64))
     return flat_map(passes, one_pass)
 
 
 def _numbered_pass() -> Iterator[int]:
-    """Yields the number of a new pass; its leases that are left are released at the end."""
+    """Yields the number of a new pass. Releases the remaining leases of the pass at the end."""
     number = next(_numbers)
     _passes[number] = {}
     try:
@@ -139,8 +141,11 @@ def _numbered_pass() -> Iterator[int]:
 
 
 def _copies(pieces: tuple[Piece, ...], number: Tensor, order: Tensor, folder: StagingFolder) -> Dataset:
-    """For each piece, in an order: the number of the pass, its own, the path of its copy, how many records it
-    has, or -1 if that is not known, and what went wrong."""
+    """A dataset with an element for each piece, in `order`.
+
+    An element has the number of the pass, the index of the piece, the path of its copy, the number of its
+    records, or -1 if it is not known, and the message of an error, or "".
+    """
 
     def copies(number: Any, order: Any) -> Iterator[tuple[int, int, str, int, str]]:
         readings = _readings_ahead(folder, [pieces[index] for index in order])
@@ -172,7 +177,7 @@ def _records_of(
     count: Tensor,
     problem: Tensor,
 ) -> Dataset:
-    """The records of a copy, string `[]`; its lease is released after the last."""
+    """The records of a copy, string `[]`. Its lease is released after the last record."""
     compression = tf.gather([CODECS[piece.compression].tensorflow for piece in pieces], index)
     first = tf.gather(tf.constant([piece.first for piece in pieces], tf.int64), index)
 
@@ -205,7 +210,7 @@ def _records_of(
 
 
 def _unless(problem: Tensor, value: Tensor) -> Tensor:
-    """The value; a problem that is not empty is raised."""
+    """The value. Raises InvalidArgumentError with a problem that is not empty."""
     with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
         return tf.identity(value)
 
@@ -213,8 +218,10 @@ def _unless(problem: Tensor, value: Tensor) -> Tensor:
 def _readings_ahead(
     folder: StagingFolder, pieces: Sequence[Piece]
 ) -> Generator[_Reading | RecordspecError, None, None]:
-    """Each piece with a lease on its copy, or an error. Leases that the caller has not received are released
-    at the end."""
+    """Yields each piece with a lease on its copy, or an error.
+
+    Leases that the caller has not received are released at the end.
+    """
     pool, stopped = ThreadPool("recordspec-ahead", _AHEAD), Event()
     waiting: deque[Future[_Reading | RecordspecError]] = deque()
 
@@ -240,12 +247,12 @@ def _readings_ahead(
 
 
 def copies_of(pieces: Sequence[Piece], folder: StagingFolder | None) -> Iterator[tuple[Piece, Location]]:
-    """Each piece, and the file to read it from until the next one is asked for.
+    """Yields each piece, and the file to read it from until the next piece is requested.
 
     Args:
-        folder: of the copies of objects; None to read these in their store.
+        folder: the folder for copies of objects; None to read objects in their store.
 
-    Raises RecordspecError if one cannot be read.
+    Raises RecordspecError if a piece cannot be read.
     """
     if folder is None:
         yield from ((piece, piece.path) for piece in pieces)
@@ -261,7 +268,7 @@ def copies_of(pieces: Sequence[Piece], folder: StagingFolder | None) -> Iterator
 
 
 def folder_of(options: Literal["tensorflow"] | Staging, pieces: Sequence[Piece]) -> StagingFolder | None:
-    """The folder to which these are copied; None where none is in an object store, or TensorFlow reads it."""
+    """The folder for copies; None if no piece is in an object store, or if TensorFlow reads the store."""
     if options == "tensorflow" or all(piece.remote is None for piece in pieces):
         return None
     folder = default_folder() if options.folder is None else local(options.folder)
@@ -269,13 +276,13 @@ def folder_of(options: Literal["tensorflow"] | Staging, pieces: Sequence[Piece])
 
 
 def _told(error: RecordspecError) -> str:
-    """The message of an error: of an exception, TensorFlow would print the traceback."""
+    """Stores an error and returns its message: TensorFlow would print the traceback of an exception."""
     FAILURES.append(error)
     return str(error)
 
 
 def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> _Reading:
-    """The piece with a lease on its copy, if it is in a store. A corrupt copy is made once more."""
+    """The piece with a lease on its copy, if it is in a store. A corrupt copy is replaced once."""
     if piece.remote is None:
         return _Reading(piece=piece, lease=None, count=_count(piece, None))
     wanted, believed = _object_of(piece), _is_counted(piece)
@@ -298,13 +305,15 @@ def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> _Reading:
 
 
 def _is_counted(piece: Piece) -> bool:
-    """Whether the number of its records is known before they are read."""
+    """Whether the number of records of a piece is known before they are read."""
     return piece.count is not None or piece.shard is not None or piece.compression == "none"
 
 
 def _count(piece: Piece, lease: Lease | None) -> int | None:
-    """The number of its records; None if only reading tells it. Raises RecordError for an invalid length, and
-    for compressed data in whose middle TensorFlow ends."""
+    """The number of records of a piece; None if only reading tells it.
+
+    Raises RecordError for an invalid length, and for compressed data that TensorFlow reads only in part.
+    """
     if piece.count is not None:
         return piece.count
     if piece.shard is not None and lease is not None:
@@ -327,7 +336,7 @@ def _check_records(piece: Piece, path: LocalPath) -> None:
 
 
 def named(problem: Problem, path: Location, piece: Piece) -> Problem:
-    """The problem of a copy, with the name of its object."""
+    """The problem of a copy, with the path of the copy replaced by the path of its object."""
     return problem.at(problem.where.replace(str(path), str(piece.path), 1))
 
 
@@ -335,7 +344,7 @@ def _object_of(piece: Piece) -> StagedObject:
     """The copy to make for a piece that is in a store."""
     remote = piece.remote
     assert remote is not None
-    # of an adopted file that was copied to the store its manifest need not have the hash
+    # the manifest may lack the hash of an adopted file that was copied to the store
     if piece.shard is not None and piece.shard.sha256:
         return StagedObject(remote=remote, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
     with system_errors("read", remote):
@@ -344,7 +353,7 @@ def _object_of(piece: Piece) -> StagedObject:
 
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
-    """Raises SpecError if the copies that are read at a time do not fit into the folder."""
+    """Raises SpecError if the copies that are open at a time do not fit into the folder."""
     largest = max(on_disk(_object_of(piece).bytes) for piece in pieces if piece.remote is not None)
     needed = largest * min(min(cycle, len(pieces)) + _AHEAD, len(pieces))
     if parse_bytes(size) < needed:
@@ -354,7 +363,7 @@ def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
 
 
 def check_tensorflow(paths: list[RemotePath]) -> None:
-    """Raises SpecError for a URL that TensorFlow does not read itself."""
+    """Raises SpecError for a URL that TensorFlow cannot read itself."""
     for path in paths:
         if not str(path).startswith("gs://"):
             hint = "without it, shards are copied to this machine"
@@ -364,5 +373,5 @@ def check_tensorflow(paths: list[RemotePath]) -> None:
 
 
 def default_folder() -> Path:
-    """`$XDG_CACHE_HOME/recordspec/shards`, by default `~/.cache/recordspec/shards`."""
+    """The folder `$XDG_CACHE_HOME/recordspec/shards`, by default `~/.cache/recordspec/shards`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recordspec" / "shards"

@@ -25,11 +25,11 @@ from recordspec.schema.tensors import Tensor, without_autograph
 from recordspec.store.staging import StagingFolder
 from recordspec.wire.compression import CODECS
 
-# Batches made ahead: one waits while another is made.
+# The number of batches made ahead: one waits while another is made.
 _AHEAD = 2
 # Seconds in which a dispatcher must accept a connection.
 _CONNECT_SECONDS = 10.0
-# Files that are open at a time unless the options say otherwise.
+# The most files that are open at a time, unless the options state a cycle.
 MOST_OPEN = 128
 
 
@@ -41,17 +41,17 @@ def records(
     deterministic: bool,
     staging: StagingFolder | None = None,
 ) -> Dataset:
-    """The serialized records of a plan: string `[]` of one piece after another, or `[k]` if interleaved.
+    """The serialized records of a plan: string `[]`, or `[k]` if records that are not large are interleaved.
 
     With seeds, the pieces are shuffled.
     """
     if staging is not None:
         return _staged(plan, options, seeds, staging, deterministic=deterministic)
     pieces = plan.pieces
-    # The workers of a service run in folders of their own.
+    # The paths are absolute, as the workers of a service run in other folders.
     names = [str(absolute(piece.path)) for piece in pieces]
     compressions = [CODECS[piece.compression].tensorflow for piece in pieces]
-    # No record between the first and the last that is read is left out.
+    # Whether the pieces follow each other without a gap.
     follow = not any(piece.first for piece in pieces[1:]) and all(
         piece.count is None or not piece.cut for piece in pieces[:-1]
     )
@@ -89,7 +89,7 @@ def _staged(
 
 
 def _in_order(columns: tuple[Tensor, ...], seeds: Seeds | None) -> Dataset:
-    """One element for each row of the columns, shuffled by the seed of files."""
+    """A dataset with an element for each row of the columns, shuffled by the seed of files."""
     if seeds is not None:
         order = permuted(tf.range(tf.size(columns[0])), seeds.files)
         columns = tuple(tf.gather(column, order) for column in columns)
@@ -117,21 +117,21 @@ def _mixed(
 
 
 def known_cardinality(elements: Dataset, count: int) -> Dataset:
-    """The same elements with a known cardinality; for batches that costs next to nothing."""
+    """States the cardinality of a dataset; for batches, that costs next to nothing."""
     return elements.apply(tf.data.experimental.assert_cardinality(count))
 
 
 def numbered(elements: Dataset, first: Any, seed: Tensor) -> Dataset:
-    """Triples: the seed, int64 `[2]`; the number of an element, int64 `[]`, from `first` on; the element."""
+    """Triples of the seed, int64 `[2]`, a number from `first` on, int64 `[]`, and the element."""
     numbers = tf.data.Dataset.range(first, tf.int64.max)
     return tf.data.Dataset.zip((tf.data.Dataset.from_tensors(seed).repeat(), numbers, elements))
 
 
 def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
-    """A dataset of cardinality `count`, whose first iteration has `missing` elements less.
+    """A dataset of cardinality `count`; its first iteration has `missing` elements fewer.
 
-    tf.data has no other way to state a cardinality that an iteration falls short of than this: elements of a
-    dataset that is declared infinite, chosen by one that ends.
+    tf.data has only one way to state a cardinality that an iteration does not reach: the elements come from a
+    dataset that is declared infinite, and a dataset of choices ends.
     """
     first = pass_seed(0)
 
@@ -145,17 +145,17 @@ def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
 
 
 def apply(elements: Dataset, function: Callable[..., Any], *, deterministic: bool) -> Dataset:
-    """A user's function on every element, in parallel."""
+    """Maps a user's function over the elements, in parallel."""
     return elements.map(function, num_parallel_calls=CALLS, deterministic=deterministic)
 
 
 def prefetch(elements: Dataset, count: Any) -> Dataset:
-    """Elements made ahead, while the model is busy."""
+    """Prefetches elements while the model is busy."""
     return elements.prefetch(_AHEAD if count == "auto" else count)
 
 
 def distributed(elements: Dataset, service: str) -> Dataset:
-    """The elements read by the workers of a tf.data service, each file by one worker, in order of arrival.
+    """Reads elements by the workers of a tf.data service: each file by one worker, in order of arrival.
 
     Raises StoreError if nothing listens at the address: TensorFlow would retry for ever, silently.
     """
@@ -173,8 +173,8 @@ def distributed(elements: Dataset, service: str) -> Dataset:
 def untuned(elements: Dataset) -> Dataset:
     """The dataset without autotuning, a thread that times all stages to choose parallelism and buffers.
 
-    It takes 12 to 22 % of the CPU time of light pipelines, and to drop an iterator often waits for it: 3
-    seconds after 8 of reading (TensorFlow 2.16 and 2.21).
+    The thread takes 12 to 22 % of the CPU time of light pipelines, and dropping an iterator often waits for
+    the thread: 3 seconds after 8 seconds of reading (TensorFlow 2.16 and 2.21).
     """
     options = tf.data.Options()
     options.autotune.enabled = False

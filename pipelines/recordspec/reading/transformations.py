@@ -1,10 +1,11 @@
 """Transformations of datasets whose functions cost little to instantiate.
 
-tf.data instantiates every function of a dataset each time it is iterated, and again in each iteration of a
-function that holds it. For `Dataset.map` that means grappler and the placement of a multi-device function:
-3 ms of CPU time for `x + 1`, 12 ms for a shuffle of indices, at each epoch (TensorFlow 2.21, 2 cores). A
-function for one device is instantiated in 0.2 ms, and these run on the CPU alone. tf.data makes one of a
-function that has the attribute `experimental_ints_on_device`, which only raw ops let a caller set.
+tf.data instantiates every function of a dataset each time the dataset is iterated, and again in each
+iteration of a function that holds the dataset. For `Dataset.map`, this runs grappler and the placement of a
+multi-device function: 3 ms of CPU time for `x + 1`, 12 ms for a shuffle of indices, at each epoch (TensorFlow
+2.21, 2 cores). A function for one device is instantiated in 0.2 ms, and the functions here run on the CPU
+alone. tf.data makes a function for one device if the function has the attribute
+`experimental_ints_on_device`, which a caller can set only by raw ops.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any
 from recordspec._tf import Dataset, tf
 from recordspec.schema.tensors import Tensor, without_autograph
 
-# The number that tf.data, too, uses as the largest useful one, where it does not time the stages.
+# The largest useful number of parallel calls: tf.data uses the same number without autotuning.
 MOST_CALLS = 16
 # TFRecordDataset reads 256 KiB at once by default; larger requests cost nothing locally and save
 # round trips elsewhere.
 READ_BUFFER = 1 << 20
-# Calls of a function at a time.
+# The number of parallel calls of a function.
 CALLS = min(MOST_CALLS, max(2, os.cpu_count() or 1))
 
 
@@ -79,7 +80,7 @@ def interleave(dataset: Dataset, function: Callable[..., Dataset], *, cycle: int
 
 
 def rebatch(batches: Dataset, size: int, *, drop_remainder: bool = False) -> Dataset:
-    """The rows of batches in batches of another size; `Dataset.rebatch` calls a function on each first."""
+    """Rebatches rows to another size. `Dataset.rebatch` first calls a function on each batch."""
     if not _is_dense(batches.element_spec):
         return batches.rebatch(size, drop_remainder=drop_remainder)
     rows = size if drop_remainder else None
@@ -96,7 +97,7 @@ def rebatch(batches: Dataset, size: int, *, drop_remainder: bool = False) -> Dat
 
 
 def at_least_one(elements: Dataset, problem: str) -> Dataset:
-    """The same elements; at their end InvalidArgumentError, with a problem, if there was none."""
+    """The elements. If there is none, the end raises InvalidArgumentError with `problem`."""
     optional, spec = tf.experimental.Optional, elements.element_spec
     end = tf.data.Dataset.from_tensors(optional.empty(spec))
 
@@ -118,7 +119,7 @@ def at_least_one(elements: Dataset, problem: str) -> Dataset:
 
 
 def tfrecord_dataset(path: Tensor, compression: Tensor) -> Dataset:
-    """The records of a file, string `[]`. `tf.data.TFRecordDataset` is a flat_map of this."""
+    """The records of a file, string `[]`. `tf.data.TFRecordDataset` is a flat_map of this dataset."""
     made = tf.raw_ops.TFRecordDataset(
         filenames=path, compression_type=compression, buffer_size=tf.constant(READ_BUFFER, tf.int64)
     )
@@ -129,12 +130,12 @@ def tfrecord_dataset(path: Tensor, compression: Tensor) -> Dataset:
 def drop_iterators_at_exit() -> None:
     """Ends the iterators that are left when the process ends, before Python is finalized.
 
-    Threads of tf.data that call Python prefetch until their iterator is deleted, which waits for them. If it
-    is deleted when the interpreter no longer lets them, the process never ends.
+    Threads of tf.data that call Python prefetch until their iterator is deleted, and the deletion waits for
+    the threads. If the iterator is deleted when the interpreter no longer runs them, the process never ends.
     """
 
     def drop() -> None:
-        for name in ("last_value", "last_traceback", "last_exc"):  # whose frames have one
+        for name in ("last_value", "last_traceback", "last_exc"):  # their frames may hold an iterator
             setattr(sys, name, None)
         kind = type(iter(tf.data.Dataset.range(0)))
         for left in [one for one in gc.get_objects() if isinstance(one, kind)]:
@@ -144,12 +145,12 @@ def drop_iterators_at_exit() -> None:
 
 
 def _is_dense(spec: Any) -> bool:
-    """Whether elements are tensors: tf.data alone encodes others for a function, and decodes them."""
+    """Whether elements are dense tensors. Only tf.data can encode and decode other values for a function."""
     return all(isinstance(one, tf.TensorSpec | tf.Tensor) for one in tf.nest.flatten(spec))
 
 
 def _component(value: Tensor) -> Tensor:
-    """A tensor as tf.data has it in an element: a ragged or sparse one as a variant."""
+    """A tensor as a component of an element in tf.data; a ragged or sparse tensor as a variant."""
     if isinstance(value, tf.RaggedTensor):
         return tf.raw_ops.RaggedTensorToVariant(
             rt_nested_splits=value.nested_row_splits, rt_dense_values=value.flat_values, batched_input=False
@@ -160,7 +161,7 @@ def _component(value: Tensor) -> Tensor:
 
 
 def _traced_dataset(function: Callable[..., Dataset], dataset: Dataset) -> tuple[Any, Any]:
-    """A function that gives a dataset as a graph, and the type of that dataset's elements."""
+    """The graph of a function that returns a dataset, and the type of the elements of that dataset."""
     specs: list[Any] = []
 
     def variant(*element: Tensor) -> Tensor:
@@ -172,7 +173,7 @@ def _traced_dataset(function: Callable[..., Dataset], dataset: Dataset) -> tuple
 
 
 def _traced(function: Callable[..., Any], dataset: Dataset) -> Any:
-    """The graph of a function of an element; tuples are given as several arguments, as tf.data does."""
+    """The graph of a function of an element. A tuple is passed as several arguments, as tf.data does."""
     spec = dataset.element_spec
     made = tf.function(
         function, autograph=False, experimental_attributes={"experimental_ints_on_device": True}

@@ -1,4 +1,4 @@
-"""Backups of a training, which resumes after an interruption with the next batch."""
+"""Backups of a training: after an interruption, it resumes with the next batch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from recordspec.locations import atomic_write, local, read_bytes, sync_file
 from recordspec.order.position import Opening, Position
 
 _POSITION = "position.json"
-# The fields of a position that say what is read.
+# The fields of a position that identify the data.
 _DATASET = ("workers", "batch", "manifest", "order")
-_MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
+_MOST_BYTES = 64 << 20  # of a position file: a few numbers for each random number generator
 # The value of `stop_training` that ends an epoch, but not the training. No other callback sets it.
 _ENDED = "the end of an interrupted epoch"
 _OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?|\.position\.json\.(\d+|partial)")
@@ -36,16 +36,16 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         model.fit(pipeline.dataset("train", start=backup.start), initial_epoch=backup.start.epoch,
                   epochs=10, callbacks=[backup])
 
-    Run again after an interruption, the same code resumes from the last backup: weights, optimizer, the
+    If this code runs again after an interruption, it resumes from the last backup: weights, optimizer, the
     random numbers of dropout and the order of the batches equal those of an uninterrupted run. An epoch
     of `fit` must be a pass of the dataset: `repeat` and `steps_per_epoch` raise SpecError. List the callback
-    last, so that it sees the effects of others.
+    last, so that it sees the effects of the other callbacks.
 
-    A backup has the complete position in the dataset that begins at `start`: resuming with another batch,
-    seed, split or filter, or after the dataset was replaced or added to, raises SpecError.
+    A backup has the complete position in the dataset that begins at `start`. Resuming with another batch,
+    seed, split or filter, or after the dataset was replaced or appended to, raises SpecError.
 
     Attributes:
-        start: the position of the backup, or the beginning.
+        start: the position of the backup; without a backup, the beginning.
 
     Example:
         >>> backup = rs.Backup("backup", every=500)
@@ -54,15 +54,15 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, every: int | None = None) -> None:
-        """Looks for a backup.
+        """Loads the position of a backup, if there is one.
 
         Args:
             folder: the folder of the backup. Other files in it are never changed.
-            every: steps from one backup to the next; by default one is made after each epoch.
+            every: the number of steps between backups; by default, a backup is made after each epoch.
 
         Raises:
             SpecError: `every` is below 1, or `folder` is a URL.
-            StoreError: the folder holds no backup, but other files.
+            StoreError: the folder holds other files, but no backup.
         """
         super().__init__()
         if every is not None and every < 1:
@@ -76,13 +76,13 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._stopped, self._quiet = False, ExitStack()
 
     def _load(self) -> tuple[Position, list[Any], list[str]]:
-        """The position of the backup, and the states of generators of random numbers of Keras and PyTorch."""
+        """The position of the backup, and the states of the random number generators of Keras and PyTorch."""
         path = self._folder / _POSITION
         try:
             if not self._folder.exists() or _nothing_but_ours(self._folder):
                 return Position(), [], []
             kept = json.loads(read_bytes(path, _MOST_BYTES))
-            # earlier versions saved the epoch and the step alone
+            # earlier versions saved only the epoch and the step
             more = {name: kept[name] for name in _DATASET if name in kept}
             position = Position(epoch=kept["epoch"], step=kept["step"], **more)
             return position, kept["seeds"], kept.get("torch", [])
@@ -98,12 +98,12 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             raise StoreError(problem) from None
 
     def set_model(self, model: Any) -> None:
-        """Takes the model that is trained."""
+        """Receives the model to train."""
         super().set_model(model)
         self._trained = model  # on JAX, `self.model` copies the state of the training to the model each time
 
     def _set_read(self, position: Position, opening: Opening) -> None:
-        """Takes over what the dataset that begins at `start` reads, and how."""
+        """Receives the position and the opening of the dataset that begins at `start`."""
         self._read, self._opening, self._has_begun = position, opening, False
 
     @property
@@ -119,7 +119,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if (self.start.epoch, self.start.step) == (0, 0):
             return
         self._resumes = True
-        # without variables of its own, an optimizer ignores those that were saved
+        # an optimizer that is not built ignores the saved variables
         self.model.optimizer.build(self.model.trainable_variables)
         self.model.load_weights(self._folder / _weights(self.start))
         for variable, state in zip(_generators(self.model), self._seeds, strict=True):
@@ -157,17 +157,17 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         raise SpecError(Problem(path=("Backup",), expected=expected, got=got, hint=hint))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Counts the steps of the epoch. Raises SpecError if a resumed training begins with another one."""
+        """Counts the steps of the epoch. Raises SpecError if training resumes with another epoch."""
         if self._resumes and epoch != self.start.epoch:
             expected, hint = f"initial_epoch={self.start.epoch}", "give `fit` `backup.start.epoch`"
             raise SpecError(Problem(path=("Backup",), expected=expected, got=str(epoch), hint=hint))
         self._resumes = False
         self._position = self.start if epoch == self.start.epoch else Position(epoch=epoch)
         if self._restart is not None and 0 < self._position.step == self.params.get("steps"):
-            self._end_early()  # nothing is left of it
+            self._end_early()  # nothing is left of the epoch
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Restores the generator of PyTorch, from which Keras draws a number as it begins an epoch."""
+        """Restores PyTorch's generator: Keras has drawn a number from it at the beginning of the epoch."""
         self._restore_torch()
 
     def _restore_torch(self) -> None:
@@ -176,14 +176,14 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             self._torch = []
 
     def _draw_from_torch(self) -> None:
-        """Draws what Keras draws at the end of a whole epoch, for a DataLoader that it does not use."""
+        """Draws the number that Keras draws at the end of a whole epoch, for a DataLoader that it ignores."""
         import torch
 
         self._restore_torch()
         torch.empty((), dtype=torch.int64).random_()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Makes a backup after each `every` steps."""
+        """Makes a backup every `every` steps."""
         epoch, before = self._position.epoch, self._position.step
         first = self.start.step if epoch == self.start.epoch else 0
         self._position = Position(epoch=epoch, step=first + batch + 1)
@@ -194,8 +194,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             self._end_early()
 
     def _end_early(self) -> None:
-        """Ends this epoch, which is shorter than others. Keras asks for more batches, and warns that there
-        are none.
+        """Ends a resumed epoch, which is shorter than a whole epoch.
+
+        Keras asks for more batches, and warns that there are none.
         """
         if self._restart is not None:
             self._quiet.enter_context(warnings.catch_warnings())
@@ -203,8 +204,8 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             if keras.backend.backend() == "torch":
                 self._quiet.callback(self._draw_from_torch)
         else:
-            # TensorFlow's trainer also counts the step that failed in the optimizer and in the generators of
-            # random numbers; others do not, and refuse an epoch after one that was stopped.
+            # TensorFlow's trainer counts a failed step, too, in the optimizer and in the random number
+            # generators. Other trainers do not count it, and refuse an epoch after a stopped epoch.
             self._trained.stop_training = _ENDED
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -214,13 +215,13 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             self._trained.stop_training = False
         steps = self.params.get("steps")
         if not steps and self._stopped:
-            return  # of a dataset without a known cardinality, only whole epochs can be resumed
+            return  # without a known cardinality, training resumes only at whole epochs
         if not (steps and self._trained.stop_training and self._position.step < steps):
             self._position = Position(epoch=epoch + 1)
         self._save()
 
     def _save(self) -> None:
-        """Makes a backup, whole or not at all: weights are part of it once the position names them."""
+        """Makes a backup atomically: weights are part of it once the position names them."""
         if self._position == self._saved:
             return
         weights = self._folder / _weights(self._position)
@@ -230,7 +231,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
         position: dict[str, Any] = {"epoch": self._position.epoch, "step": self._position.step}
         position |= {name: getattr(self._read, name) for name in _DATASET} | {"seeds": seeds}
-        if keras.backend.backend() == "torch":  # whose own generator layers use that have no seed
+        if keras.backend.backend() == "torch":  # layers without a seed use PyTorch's generator
             position["torch"] = _torch_states()
         atomic_write(self._folder / _POSITION, json.dumps(position).encode())
         for path in self._folder.iterdir():
@@ -250,7 +251,7 @@ def _nothing_but_ours(folder: Path) -> bool:
 
 
 def _generators(model: Any) -> list[Any]:
-    """The states of random number generators, such as those of dropout, which weights do not include."""
+    """The states of random number generators, such as dropout's. Weights do not include them."""
     known = {id(variable) for variable in [*model.weights, *model.metrics_variables]}
     return [variable for variable in model.variables if id(variable) not in known]
 

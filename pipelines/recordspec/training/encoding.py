@@ -1,4 +1,4 @@
-"""How inputs and targets of a model are encoded, and what is learned for it of one split."""
+"""The encoding of the inputs and targets of a model, and its statistics, learned from one split."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from recordspec.training.encoding_statistics import (
     WordVocabulary,
 )
 
-# What maps a text or an integer to its index in a vocabulary.
+# The encodings by the index of a text or an integer in a vocabulary.
 LOOKUPS = ("index", "one_hot", "multi_hot", "count")
-# What makes classes of a target.
+# The encodings of a target to classes.
 _OF_TARGETS = ("index", "one_hot", "multi_hot")
-# The padding of a list of classes, as that of a label: no class, and Keras' `ignore_class`.
+# The padding of a list of classes, equal to that of labels. It is not a class: Keras' `ignore_class`.
 NO_CLASS = -1
 _MOST_CLASSES_SHOWN = 10
 _BINS = 10
-# The largest file of statistics: it contains vocabularies.
+# The largest file of statistics, which contains vocabularies.
 _MOST_BYTES = 1 << 30
 
 
@@ -44,22 +44,22 @@ class Encode:
 
     Attributes:
         as_: `normalize` scales numbers to mean 0 and variance 1 (`keras.layers.Normalization`, separately
-            along the last axis); `index` maps a text or integer to its index in a vocabulary
-            (`StringLookup`, `IntegerLookup`), `one_hot` to a vector with a 1 at that index, `multi_hot` and
-            `count` a list to one vector; `discretize` maps a number to the index of its bin
-            (`Discretization`); `words` maps a text to the indices of its words (`TextVectorization`). The
+            along the last axis). `index` maps a text or integer to its index in a vocabulary
+            (`StringLookup`, `IntegerLookup`), and `one_hot` to a vector with a 1 at that index; `multi_hot`
+            and `count` map a list to one vector. `discretize` maps a number to the index of its bin
+            (`Discretization`). `words` maps a text to the indices of its words (`TextVectorization`). The
             vocabulary of a label is its classes. For lists and words, index 0 is padding. A value that
-            `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an unknown one;
-            such a text has no words, and `discretize` returns the bin of its default. A target takes `index`,
-            `one_hot` and `multi_hot`: its classes are the sorted values in the split, and another one is an
-            InvalidArgumentError; lists are padded with -1.
-        max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
-            for all others, the first; by default all values in the split. Of `words`, padding has one, too.
+            `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an unknown value;
+            a missing text has no words, and `discretize` returns the bin of the default. A target takes
+            `index`, `one_hot` and `multi_hot`: its classes are the sorted values in the split, and another
+            value raises InvalidArgumentError; lists are padded with -1.
+        max_tokens: the size of the vocabulary: the most frequent texts or integers, and before them one index
+            for all other values; by default all values in the split. For `words`, padding has an index, too.
         bins: the number of bins of `discretize`, with about equal counts; 10 by default.
-        length: the number of words to which texts are cut or padded with 0; by default those of the longest
-            text of a batch.
-        standardize: how a text is changed before it is split at spaces: by default, letters of ASCII become
-            lower case, and its punctuation is removed.
+        length: the number of words to which texts are cut or padded with 0; by default the number of words of
+            the longest text of a batch.
+        standardize: how a text is changed before it is split at spaces: by default, ASCII letters become
+            lower case, and ASCII punctuation is removed.
     """
 
     SHORT_FORM: ClassVar[str] = "as_"
@@ -91,11 +91,11 @@ class Encode:
 
     @property
     def has_unknown(self) -> bool:
-        """Whether there is an encoding for an unknown value, which missing ones get."""
+        """Whether unknown values have an encoding, which missing values get."""
         return self.as_ != "discretize"
 
     def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
-        """The problem of a feature, or one of each step, that cannot be encoded so."""
+        """The problem of a feature that cannot be encoded this way; `in_steps` if each step has a value."""
         value_type = feature.value_type
         is_number = value_type.is_number and value_type.item != "bool"
         if self.as_ == "normalize":
@@ -120,7 +120,7 @@ class Encode:
         return Problem(expected=f"{expected} {'for' if self.as_ == 'words' else 'to'} {self.as_}", got=got)
 
     def problem_of_target(self, feature: Feature) -> Problem | None:
-        """The problem of a target that cannot be encoded so."""
+        """The problem of a target that cannot be encoded this way."""
         if self.as_ not in _OF_TARGETS:
             return Problem(expected=f"{one_of(_OF_TARGETS)}, for a target", got=f"`{self.as_}`")
         return self.problem(feature, in_steps=False)
@@ -128,18 +128,18 @@ class Encode:
 
 @dataclass(frozen=True)
 class FitEncoder:
-    """How the values of an input or a target are encoded, with what was learned of a split.
+    """The encoding of an input or a target, with the statistics of a split.
 
-    It is data: it is pickled, and applied by Keras' layers (`Pipeline.layers`) or to NumPy's arrays.
+    An encoder is data: it can be pickled. Keras layers apply it to tensors (`Pipeline.layers`), or it is
+    applied to NumPy arrays.
 
     Attributes:
         feature: the feature.
-        encode: its option.
-        state: what was learned: `mean` and `variance`, `bin_boundaries`, or a `vocabulary`; of a label,
-            nothing.
+        encode: the option of the feature in `fit.encode`.
+        state: the statistics: `mean` and `variance`, `bin_boundaries`, or a `vocabulary`; empty for a label.
         dtype: the name of the dtype of stored values.
         in_lists: whether rows have different numbers of values.
-        is_target: whether its values are classes of a target.
+        is_target: whether the values are classes of a target.
 
     Example:
         >>> pipeline.encoders()
@@ -155,7 +155,7 @@ class FitEncoder:
 
     @property
     def is_label(self) -> bool:
-        """Whether the vocabulary is that of the feature."""
+        """Whether the vocabulary is the class names of the feature."""
         return bool(self.feature.class_names)
 
     @property
@@ -164,7 +164,7 @@ class FitEncoder:
 
     @property
     def vocabulary(self) -> Sequence[Any]:
-        """The texts or integers that have an index of their own, in the order of these."""
+        """The texts or integers with an index of their own, in the order of their indices."""
         names: Sequence[Any] = self.feature.class_names or self.state["vocabulary"]
         return names
 
@@ -182,12 +182,12 @@ class FitEncoder:
 
     @property
     def depth(self) -> int:
-        """The number of indices of a vector."""
+        """The length of a vector of `one_hot`, `multi_hot` or `count`."""
         return len(self.vocabulary) + int(self.has_unknown)
 
     @property
     def padding_token(self) -> str | int | None:
-        """The value that means padding, as those of Keras' layers do; None if there is none."""
+        """The value that means padding, as the mask token of a Keras layer; None without padding."""
         if not self.has_padding:
             return None
         # neither an integer of the vocabulary nor -1, which means unknown
@@ -207,13 +207,15 @@ class FitEncoder:
 
 
 def float_for(dtype: str) -> str:
-    """The dtype in which numbers of a dtype are normalized: float32 would round times, for example, and then
-    subtract the mean from them."""
+    """The dtype in which numbers of a dtype are normalized.
+
+    In float32, large integers, such as times, would be rounded before the mean is subtracted.
+    """
     return "float64" if dtype in ("int32", "uint32", "int64", "uint64", "float64") else "float32"
 
 
 def unknown_class(name: str, classes: Sequence[str]) -> Problem:
-    """The problem of a target's value that is none of its classes; the value is `{}` in it."""
+    """The problem of a value that is not one of the classes of a target; `{}` stands for the value."""
     expected = one_of(classes) if len(classes) <= _MOST_CLASSES_SHOWN else f"one of {len(classes):,} classes"
     hint = "`max_tokens` gives all others one class"
     path = ("fit", "encode", name)
@@ -221,12 +223,12 @@ def unknown_class(name: str, classes: Sequence[str]) -> Problem:
 
 
 def _kind(batch: Any) -> str:
-    """The name of a type of TensorFlow, or of its stand-in."""
+    """The name of the class of a TensorFlow type spec, or of its stand-in."""
     return type(batch).__name__
 
 
 def _check_batch(feature: Feature, batch: Any) -> None:
-    """Raises SpecError for a feature whose batches, of this type, are padded or sparse."""
+    """Raises SpecError for a feature with padded or sparse batches; `batch` is the type of a batch."""
     padded = _kind(batch) == "TensorSpec" and None in list(batch.shape)[1:]
     if padded or _kind(batch) == "SparseTensorSpec":
         kind = "a padded" if padded else "a sparse"
@@ -234,7 +236,7 @@ def _check_batch(feature: Feature, batch: Any) -> None:
 
 
 def _learner(encoder: FitEncoder) -> Learner:
-    """What learns the state of an encoder."""
+    """The learner of the state of an encoder."""
     feature, encode, masked = encoder.feature, encoder.encode, encoder.has_padding
     if masked and encode.max_tokens == 2:
         raise _problem(feature, "`max_tokens` of at least 3, as padding and unknown values are two", "2")
@@ -267,12 +269,13 @@ def encoders(
     """The encoder of each encoded feature, by name, with the statistics of a split.
 
     Args:
-        targets: those of them that are targets.
-        fingerprint: the fingerprint of the rows of the statistics.
-        kept: the file of the statistics, which is read if it has this fingerprint and is valid, else written.
-        batches: reads these features of the split, as `Schema.decode_numpy` returns them.
+        targets: the names of the encoded features that are targets.
+        fingerprint: the fingerprint of the rows and options of the statistics.
+        kept: the file of the statistics. It is read if it has this fingerprint and is valid, otherwise
+            written.
+        batches: a function that reads the named features of the split, as `Schema.decode_numpy` returns them.
 
-    Raises what reading raises, and SpecError for values from which nothing can be learned.
+    Raises the errors of reading, and SpecError for values from which nothing can be learned.
     """
     made = {}
     with types_of(schema):
@@ -307,10 +310,10 @@ def _state(feature: Feature, learner: Learner) -> dict[str, Any]:
 def _kept_states(
     path: Location, fingerprint: str, learned: Mapping[str, tuple[FitEncoder, Any]]
 ) -> dict[str, Any] | None:
-    """The states in a file; None if there is no file, it is for other rows, or it is invalid, with a warning.
+    """The states in a file; None if there is no file, or it is for other rows or, with a warning, invalid.
 
     Args:
-        learned: the encoder of each feature with a state, and the type of a batch of it.
+        learned: the encoder of each feature with a state, and the type of a batch of the feature.
     """
     try:
         stored = json.loads(read_text(path, _MOST_BYTES))
@@ -332,7 +335,10 @@ def _kept_states(
 
 
 def _is_state(encoder: FitEncoder, batch: Any, state: Mapping[str, Any]) -> bool:
-    """Whether an encoder of batches of this type can have the state. Raises what wrong types raise."""
+    """Whether a state is valid for an encoder and a type of batch.
+
+    Raises ValueError, TypeError, KeyError or RecursionError for values of wrong types.
+    """
     encode = encoder.encode
     if encode.as_ == "normalize":
         mean, variance = (np.asarray(state[name]) for name in ("mean", "variance"))
@@ -356,5 +362,5 @@ def _keep(path: Location, fingerprint: str, states: Mapping[str, Any]) -> None:
     try:
         with output_file(path, force=True) as file:
             file.write_text(text, encoding="utf-8")
-    except (StoreError, SpecError, OSError) as error:  # such as a dataset that may only be read
+    except (StoreError, SpecError, OSError) as error:  # for example, the dataset is read-only
         warnings.warn(f"the statistics of `fit.encode` are not kept: {error}", stacklevel=5)

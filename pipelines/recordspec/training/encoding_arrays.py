@@ -17,14 +17,14 @@ from recordspec.training.encoding import NO_CLASS, Encode, FitEncoder, float_for
 from recordspec.training.encoding_statistics import Standardize, split_words
 from recordspec.wire.arrays import Ints, Mask, offsets, present_in
 
-# Keras adds it to no variance, but divides by no smaller deviation.
+# The smallest deviation by which Keras divides. Keras does not add it to the variance.
 _LEAST_DEVIATION = np.float32(1e-7)
 
 
 def encoded_target(value: Any, encoder: FitEncoder, length: int | None) -> Array:
-    """Encodes a batch of a target, as `encoded` does an input.
+    """Encodes a batch of a target, as `encoded` encodes a batch of an input.
 
-    Lists of indices are padded with -1. Raises RecordError for a value that is no class.
+    Lists of indices are padded with -1. Raises RecordError for a value that is not a class.
     """
     pad, codes = NO_CLASS if encoder.encode.as_ == "index" else None, None
     if not encoder.is_label and not encoder.has_unknown:
@@ -52,7 +52,7 @@ def encoded(
     Args:
         value: an array `[n, ...]`, or a RaggedArray.
         length: the length to which the rows of a ragged batch are padded.
-        missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
+        missing: bool `[n]`, true for values of a dense batch to encode as unknown; None if there are none.
         pad: the padding of shorter rows; None for 0.
         codes: the indices of all values in the vocabulary, int64 `[m]`, if they are known.
     """
@@ -78,10 +78,11 @@ def encoded(
 
 
 def words(texts: Array, encoder: FitEncoder, missing: Mask | None = None) -> Any:
-    """The indices of words of texts, bytes `[n]`: int64 `[n, length]`, or a RaggedArray.
+    """The indices of the words of texts: int64 `[n, length]`, or a RaggedArray without a `length`.
 
     Args:
-        missing: which texts are missing, and have no words, bool `[n]`; None if none is.
+        texts: bytes `[n]`.
+        missing: bool `[n]`, true for missing texts, which have no words; None if there are none.
     """
     split, lengths = _words_of(texts, encoder.encode.standardize)
     if missing is not None:
@@ -95,19 +96,19 @@ def words(texts: Array, encoder: FitEncoder, missing: Mask | None = None) -> Any
 
 
 def measure(encode: Encode) -> Callable[[Array], Ints] | None:
-    """The length by which rows are bucketed of a feature that is encoded so; None for the usual one."""
+    """The function that measures an encoded feature to bucket rows by length; None for the default."""
     if encode.as_ != "words":
         return None
     return partial(count_words, standardize=encode.standardize)
 
 
 def count_words(texts: Array, standardize: Standardize) -> Ints:
-    """The number of words of each text, bytes `[n]`, int64 `[n]`."""
+    """The number of words of each text: int64 `[n]` for bytes `[n]`."""
     return _words_of(texts, standardize)[1]
 
 
 def _words_of(texts: Array, standardize: Standardize) -> tuple[Any, Ints]:
-    """The words of all texts, an array of Arrow, and how many each has."""
+    """The words of all texts, an Arrow array, and the number of words of each text."""
     pyarrow = arrow()
     lists = split_words(pyarrow.array(texts, pyarrow.large_binary()), standardize)
     split = pyarrow.compute.list_flatten(lists).view(pyarrow.large_binary())
@@ -129,8 +130,10 @@ def _normalized(values: Array, encoder: FitEncoder, missing: Mask | None) -> Arr
 
 
 def _codes(values: Any, encoder: FitEncoder) -> Ints:
-    """The indices of values, `[n]`: those of the vocabulary after that of padding and that of unknown ones.
-    Of unknown values without an index they are below 0."""
+    """The indices of values, int64 `[n]`; below 0 for unknown values if they have no index.
+
+    Padding and unknown values come first, if they have an index. The vocabulary follows.
+    """
     if encoder.is_label:
         codes: Ints = values.astype(np.int64)
         return codes
@@ -157,7 +160,7 @@ def _codes(values: Any, encoder: FitEncoder) -> Ints:
 
 
 def _one_hot(codes: Ints, depth: int) -> Array:
-    """float32 `[..., depth]`, of codes outside of it zeros."""
+    """One-hot vectors, float32 `[..., depth]`; zeros for codes outside of `depth`."""
     is_code: Array = codes[..., None] == np.arange(depth)
     return is_code.astype(np.float32)
 
@@ -177,7 +180,7 @@ def _flat(value: Any) -> Array:
 
 
 def _row_lengths(value: Any) -> Ints:
-    """The number of values of each row, also of all its lists, int64 `[n]`."""
+    """The number of values of each row, including nested lists, int64 `[n]`."""
     if not isinstance(value, RaggedArray):
         return np.full(len(value), np.prod(value.shape[1:], dtype=np.int64))
     return np.diff(offsets(_row_lengths(value.values))[offsets(value.lengths)])

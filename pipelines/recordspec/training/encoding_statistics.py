@@ -1,4 +1,4 @@
-"""What the layers of `fit.encode` learn from a split: means, vocabularies and the boundaries of bins."""
+"""Statistics that the layers of `fit.encode` learn from a split: means, vocabularies, bin boundaries."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.values import Array
 from recordspec.wire.arrays import Mask
 
-# What Keras' lookups name an unknown text and integer, which are no part of a vocabulary.
+# Keras' tokens for an unknown text and an unknown integer, which a vocabulary does not contain.
 UNKNOWN_TEXT, UNKNOWN_INTEGER = "[UNK]", -1
-# How texts are changed before they are split into words, by Keras' names; `none` leaves them.
+# How texts are changed before they are split into words, by Keras' names; `none` changes nothing.
 Standardize = Literal["lower_and_strip_punctuation", "lower", "strip_punctuation", "none"]
-# The characters that are no part of words; letters and spaces of ASCII alone are changed, as by Keras.
+# The characters to remove. As in Keras, only ASCII letters become lower case, and only ASCII spaces split.
 PUNCTUATION = f"[{re.escape(string.punctuation)}]"
-# Rows of which Keras' layer of bins takes the quantiles at once, which it then merges.
+# The number of rows of which Keras' layer computes quantiles at once. It then merges the quantiles.
 _ROWS_OF_BINS = 1024
-# The quantiles to which it reduces what was added.
+# The number of quantiles to which it reduces the merged quantiles.
 _QUANTILES = 1 / 0.01
-# Values that are counted at once, or their bytes, and counts that are merged at once, at least.
+# The least number of values, or of their bytes, to count at once, and of counts to merge at once.
 _VALUES_AT_ONCE, _BYTES_AT_ONCE, _COUNTS_AT_ONCE = 1 << 17, 8 << 20, 1 << 20
 
 
@@ -34,14 +34,14 @@ def _nothing(expected: str, got: str, hint: str = "") -> SpecError:
 
 
 class Learner(abc.ABC):
-    """The state of a layer, learned from values that come batch by batch."""
+    """Learns the state of a layer from batches of values."""
 
     def add(self, value: Any, missing: Mask | None = None) -> None:
         """Adds the values of a batch.
 
         Args:
             value: an array `[n, ...]`, or a RaggedArray.
-            missing: which rows of an array have none, bool `[n]`; None if all have.
+            missing: bool `[n]`, true for rows of an array without a value; None if all rows have one.
         """
         while isinstance(value, RaggedArray):
             value = value.values
@@ -52,11 +52,11 @@ class Learner(abc.ABC):
 
     @abc.abstractmethod
     def state(self) -> dict[str, Any]:
-        """The state of the layer, for JSON. Raises SpecError for values that do not make a layer."""
+        """The state of the layer, for JSON. Raises SpecError if the values do not define a state."""
 
 
 class MeanAndVariance(Learner):
-    """The mean and the variance of numbers, along the last axis of what is not a scalar."""
+    """The mean and the variance of numbers; if values are not scalars, separately along their last axis."""
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, np.zeros(()), np.zeros(())
@@ -68,7 +68,7 @@ class MeanAndVariance(Learner):
         if not count:
             return
         total = self._count + count
-        with np.errstate(over="ignore", invalid="ignore"):  # `state` refuses what is not finite
+        with np.errstate(over="ignore", invalid="ignore"):  # `state` refuses NaN and infinity
             mean = values.mean(0)
             apart = mean - self._mean
             squares = ((values - mean) ** 2).sum(0) + apart**2 * self._count * count / total
@@ -87,14 +87,14 @@ class MeanAndVariance(Learner):
 
 
 class Vocabulary(Learner):
-    """Texts or integers, the most frequent first, of equally frequent ones the largest: as Keras orders them.
+    """Distinct texts or integers in Keras' order: the most frequent first; of equal frequency, the largest.
 
     Args:
-        is_text: whether they are texts.
-        most: their largest number; None for all.
+        is_text: whether the values are texts.
+        most: the largest size of the vocabulary; None for all values.
         mask: the text that stands for padding, and is left out.
-        classes: whether they are the classes of a target: sorted, so that their indices do not depend on how
-            frequent they are, and with the texts and integers that otherwise stand for unknown ones.
+        classes: whether the values are classes of a target. Classes are sorted, so that their indices do not
+            depend on frequency, and include the tokens that otherwise stand for unknown values.
     """
 
     def __init__(self, *, is_text: bool, most: int | None, mask: str | None, classes: bool = False) -> None:
@@ -104,7 +104,7 @@ class Vocabulary(Learner):
         self._classes = classes
         self._values: list[Any] = []  # arrays that are not counted yet
         self._counted: list[Any] = []  # tables of values and counts
-        self._merged = 0  # values in the first of them
+        self._merged = 0  # the number of values in the first table
 
     def _add(self, values: Array) -> None:
         pyarrow, flat = arrow(), values.reshape(-1)
@@ -114,7 +114,7 @@ class Vocabulary(Learner):
             self._add_tokens(pyarrow.array(flat, pyarrow.large_binary()))
 
     def _add_tokens(self, tokens: Any) -> None:
-        """Adds tokens, an array of Arrow."""
+        """Adds tokens, an Arrow array."""
         self._values.append(tokens)
         size = sum(array.nbytes for array in self._values)
         if sum(map(len, self._values)) >= _VALUES_AT_ONCE or size >= _BYTES_AT_ONCE:
@@ -178,11 +178,12 @@ class WordVocabulary(Vocabulary):
 
 
 def split_words(texts: Any, standardize: Standardize) -> Any:
-    """The words of texts, as `keras.layers.TextVectorization` splits them: lists of strings of Arrow. Some
-    may be empty.
+    """Splits texts into words, as `keras.layers.TextVectorization` does. Words may be empty.
 
     Args:
-        texts: an array of Arrow of bytes, `[n]`.
+        texts: an Arrow array of bytes, `[n]`.
+
+    Returns an Arrow array of lists of strings, `[n]`.
     """
     compute = arrow().compute
     texts = texts.view(arrow().large_string())
@@ -207,7 +208,7 @@ class Bins(Learner):
         self._learn(_ROWS_OF_BINS)
 
     def _learn(self, least: int) -> None:
-        """Learns from the rows that wait, by the same numbers of rows whatever the batches were."""
+        """Learns from the waiting rows, `least` rows at a time: the sizes of batches have no influence."""
         count = sum(len(value) for value, _ in self._waiting)
         if count < least:
             return
@@ -221,7 +222,7 @@ class Bins(Learner):
     def _add(self, values: Array) -> None:
         if values.size:
             numbers = values.astype(np.float64)
-            self._low = np.minimum(self._low, numbers.min())  # which keep NaN
+            self._low = np.minimum(self._low, numbers.min())  # `minimum` and `maximum` keep NaN
             self._high = np.maximum(self._high, numbers.max())
             both = np.concatenate([_spaced(values), self._quantiles], 1)
             self._quantiles = _fewer(both[:, np.argsort(both[0])], 1 / _QUANTILES)
@@ -243,7 +244,7 @@ class Bins(Learner):
 
 
 def _spaced(values: Array) -> Array:
-    """Numbers at equal distances in the order of all, and how many each stands for: float32 `[2, k]`."""
+    """Sorted numbers at equal distances, and the count that each stands for: float32 `[2, k]`."""
     ordered = np.sort(values.astype(np.float32), axis=None)
     each = max(len(ordered) / _QUANTILES, 1)
     chosen = ordered[int(each - 1) :: int(each)]
@@ -251,8 +252,11 @@ def _spaced(values: Array) -> Array:
 
 
 def _fewer(quantiles: Array, share: float) -> Array:
-    """The numbers at which each time another `share` of all is reached, of rising ones with their weights:
-    interpolated, float32 `[2, k]`. The same if there are fewer."""
+    """Reduces sorted numbers with weights to quantiles, one for each `share` of the total weight.
+
+    Returns interpolated quantiles and their weights, float32 `[2, k]`. If there are fewer numbers than
+    quantiles, returns the numbers unchanged.
+    """
     if quantiles.shape[1] * share < 1:
         return quantiles
     numbers, reached = quantiles[0], quantiles[1].cumsum()

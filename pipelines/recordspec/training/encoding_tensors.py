@@ -19,17 +19,17 @@ def layers(encoders: Mapping[str, FitEncoder]) -> dict[str, Any]:
 
 
 def _layer(encoder: FitEncoder) -> Any:
-    """The Keras layer of a feature, with what was learned.
+    """The Keras layer of a feature, with the learned state.
 
-    Their dtypes are stated: in those of a global policy of mixed precision, numbers overflow.
+    The dtype of a layer is explicit: numbers overflow in the dtype of a global mixed precision policy.
     """
     keras, encode, state = tf.keras.layers, encoder.encode, encoder.state
     if encode.as_ == "normalize":
-        moments = {name: np.asarray(value) for name, value in state.items()}  # of lists it makes float32
+        moments = {name: np.asarray(value) for name, value in state.items()}  # lists would become float32
         size = moments["mean"].shape
         axis, dtype = -1 if size else None, encoder.normalized_as
         layer = keras.Normalization(axis=axis, dtype=dtype, **moments)
-        layer.build((None, *size))  # until then it has no mean
+        layer.build((None, *size))  # before, it has no mean
         return layer
     if encode.as_ == "discretize":
         return keras.Discretization(dtype="float32", **state)
@@ -44,7 +44,7 @@ def _layer(encoder: FitEncoder) -> Any:
     mode = "int" if encode.as_ == "index" else "one_hot"
     if encoder.is_label:
         return keras.CategoryEncoding(num_tokens=len(encoder.vocabulary), output_mode=mode)
-    # of a list, Keras tracks every token, which takes longer than learning them
+    # an array: Keras tracks every token of a list, which takes longer than learning the tokens
     vocabulary = np.array(encoder.vocabulary, object if encoder.is_text else np.int64)
     options = {"output_mode": mode, "max_tokens": encode.max_tokens, "vocabulary": vocabulary}
     if encoder.is_target:
@@ -57,7 +57,7 @@ def _layer(encoder: FitEncoder) -> Any:
 
 
 def class_names(layer: Any) -> tuple[str, ...]:
-    """The classes of a target by index, of its layer; also while a graph is traced."""
+    """The classes of a target by index, from its layer; also while a graph is traced."""
     with tf.init_scope():
         return tuple(map(str, layer.get_vocabulary()))
 
@@ -73,14 +73,14 @@ def apply_to_row(
 def apply_to_target(
     value: Tensor, name: str, encode: Encode, layer: Any, length: int | None, *, batched: bool
 ) -> Tensor:
-    """Encodes a batch of a target, or with `batched=False` one row, as `apply` does an input.
+    """Encodes a batch of a target, or with `batched=False` one row, as `apply` encodes an input.
 
-    Lists of indices are padded with -1. A value that is no class is an InvalidArgumentError.
+    Lists of indices are padded with -1. A value that is not a class raises InvalidArgumentError.
     """
     if not batched:
         return apply_to_target(tf.expand_dims(value, 0), name, encode, layer, length, batched=True)[0]
     pad = NO_CLASS if encode.as_ == "index" else None
-    if not hasattr(layer, "lookup_table") or layer.num_oov_indices:  # a label, whose index is its class
+    if not hasattr(layer, "lookup_table") or layer.num_oov_indices:  # a label: its value is its index
         return apply(value, encode, layer, length, pad=pad)
     flat = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1])
     keys = flat if flat.dtype == tf.string else tf.cast(flat, tf.int64)  # the type of the table's integers
@@ -103,9 +103,9 @@ def apply(
 
     Args:
         value: dense `[n, ...]`, or ragged.
-        layer: one of `layers`.
+        layer: the layer of the feature, from `layers`.
         length: the length to which the rows of a ragged batch are padded.
-        missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
+        missing: bool `[n]`, true for values of a dense batch to encode as unknown; None if there are none.
         pad: the padding of shorter rows; None for 0.
     """
     if encode.as_ == "words":
@@ -123,7 +123,7 @@ def apply(
         )
         each = tf.reshape(missing, [-1, *[1] * (flat.shape.rank - 1)])
         flat = tf.where(each, tf.cast(unknown, flat.dtype), flat)
-    if encode.as_ in LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
+    if encode.as_ in LOOKUPS:  # flat, as Keras treats a last dimension of 1 in another way
         codes = layer(tf.reshape(flat, [-1]))
         if encode.as_ != "index":  # a vector; versions of Keras differ in its dtype
             codes = tf.cast(codes, tf.float32)
@@ -143,11 +143,12 @@ def apply(
 
 
 def words(texts: Tensor, layer: Any, missing: Tensor | None = None) -> Tensor:
-    """The indices of words of texts, string `[n]`: int64 `[n, length]`, or ragged `[n, (k)]`.
+    """The indices of the words of texts: int64 `[n, length]`, or ragged `[n, (k)]`.
 
     Args:
-        layer: one of `layers`.
-        missing: which texts are missing, and have no words, bool `[n]`; None if none is.
+        texts: string `[n]`.
+        layer: the layer of the feature, from `layers`.
+        missing: bool `[n]`, true for missing texts, which have no words; None if there are none.
     """
     if missing is not None:
         texts = tf.where(missing, "", texts)
@@ -155,8 +156,10 @@ def words(texts: Tensor, layer: Any, missing: Tensor | None = None) -> Tensor:
 
 
 def measures(encodes: Mapping[str, Encode]) -> dict[str, Callable[[Tensor], Tensor]]:
-    """The length by which rows are bucketed, of each feature that is measured in another way than as it
-    decodes: a text in words, if it is encoded so."""
+    """By feature, the function that measures it to bucket rows by length: the number of words of a text.
+
+    Only texts that are encoded as words have a function. Other features are measured as they decode.
+    """
 
     def in_words(encode: Encode) -> Callable[[Tensor], Tensor]:
         return lambda texts: count_words(texts, encode.standardize)
@@ -165,8 +168,10 @@ def measures(encodes: Mapping[str, Encode]) -> dict[str, Callable[[Tensor], Tens
 
 
 def count_words(texts: Tensor, standardize: Standardize) -> Tensor:
-    """The number of words of each text, string `[n]`, as `keras.layers.TextVectorization` splits them: int64
-    `[n]`, in a graph or eagerly."""
+    """The number of words of each text, as `keras.layers.TextVectorization` splits it.
+
+    Returns int64 `[n]` for string `[n]`, in a graph or eagerly.
+    """
     if "strip" in standardize:
         texts = tf.strings.regex_replace(texts, PUNCTUATION, "")
     return tf.strings.split(texts).row_lengths()

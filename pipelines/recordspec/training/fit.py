@@ -1,4 +1,4 @@
-"""Selects what `model.fit` takes from decoded features: (inputs, targets, sample weights)."""
+"""Selects the inputs, targets and sample weights of `model.fit` from decoded features."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from recordspec.training.encoding import Encode
 
 Names = str | tuple[str, ...]
 
-# The suffix of a mask of a padded feature: true for values that are no padding.
+# The suffix of a mask of a padded feature: true for values that are not padding.
 MASK = "_mask"
-# The suffix of the lengths of a feature that is padded in the batch: the values or steps of each row.
+# The suffix of the lengths of a feature that is padded in the batch: the numbers of values or steps of rows.
 LENGTH = "_length"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Which features are the model's inputs, targets and sample weights.
+    """The features that are inputs, targets and sample weights of a model.
 
     Among inputs and weights, `<name>_mask` is a mask of the padded feature `<name>`: bool, true for
     values that are not padding, with one dimension per padded dimension. As weights, a mask is 1.0 and 0.0.
 
     Attributes:
-        inputs: one name selects the tensor, several a dict by name.
-        targets: the same.
+        inputs: one name selects a tensor; several names select a dict by name.
+        targets: one name or several, as for `inputs`.
         weights: one name, or several to multiply. A mapping from targets to their weights yields a
             dict by target, with ones for missing targets.
-        ragged: `dense` pads ragged features to the longest row of a batch, and fills sparse ones, with their
-            `pad`; `keep` changes neither.
-        pad_to: the lengths to which ragged features are padded, so that shapes are static. A longer row is an
-            error: InvalidArgumentError, when its batch is made.
-        derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
+        ragged: `dense` pads ragged features to the longest row of a batch, and fills sparse features, both
+            with their `pad`; `keep` changes neither.
+        pad_to: the lengths to which ragged features are padded, so that shapes are static. A longer row
+            raises InvalidArgumentError when its batch is made.
+        derived: the names that a function `map` adds to the features, for inputs, targets or weights.
         encode: how inputs and targets are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`,
             `count`, `discretize` or `words`, or a mapping such as `{as: words, max_tokens: 20000}`. See
             `Pipeline.layers`. A name that is both an input and a target is encoded as an input.
@@ -61,7 +61,7 @@ class Fit:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The names of inputs, targets and weights, without those that are None; a single name is text."""
+        """The names of inputs, targets and weights, except for parts that are None; a single name is text."""
         parts = (names for names in (self.inputs, self.targets, self.weights) if names is not None)
         return tuple(names[0] if isinstance(names, tuple) and len(names) == 1 else names for names in parts)
 
@@ -71,8 +71,10 @@ class Fit:
         return frozenset(names_of(self.targets)) & self.encode.keys() - {*names_of(self.inputs)}
 
     def target_of_classes(self, schema: Schema) -> str | None:
-        """The single target whose values are classes, one for each row, or several as `multi_hot`; None if
-        there is no such target."""
+        """The single target, if its values are classes: one for each row, or several as `multi_hot`.
+
+        None if there is no such target.
+        """
         names = names_of(self.targets)
         feature = schema.names.get(names[0]) if len(names) == 1 else None
         if feature is None or feature in schema.sequence:
@@ -85,7 +87,7 @@ class Fit:
 
     @property
     def _weights_by_target(self) -> Mapping[str, Names]:
-        """The weights of each target; empty where they are not given by target."""
+        """The weights of each target; empty if weights are not given by target."""
         return self.weights if isinstance(self.weights, Mapping) else {}
 
     @property
@@ -95,7 +97,7 @@ class Fit:
         return names_of(self.weights)
 
     def problems_with(self, schema: Schema) -> Iterator[Problem]:
-        """Yields the problems of names that the schema does not decode to, and of impossible masks."""
+        """Yields the problems with a schema, such as unknown names and impossible masks."""
         parts = {
             "inputs": names_of(self.inputs),
             "targets": names_of(self.targets),
@@ -154,12 +156,12 @@ class Fit:
                 yield problem.under("fit", "encode", name)
 
     def features_of(self, schema: Schema) -> tuple[str, ...]:
-        """What is to be decoded of the schema, if no function derives more."""
+        """The outputs of the schema to decode, if no function `map` needs more."""
         names = (*names_of(self.inputs), *names_of(self.targets), *self._weight_names)
         return schema.only(owner_of(name, schema.outputs) for name in names).outputs
 
     def known(self, schema: Schema) -> tuple[str, ...]:
-        """The names that there are to select: derived ones, and what the schema decodes to."""
+        """The names that can be selected: derived names, and the outputs of the schema."""
         return (*self.derived, *schema.outputs)
 
     def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
@@ -194,8 +196,10 @@ class Fit:
             yield Problem(path=path, expected="a mapping from targets to their weights", got=got)
 
     def request(self, schema: Schema, *, whole: bool) -> Schema:
-        """The schema of what predictions are asked for: of the inputs alone, or of all but targets and
-        weights. Raises SpecError if derived inputs need all."""
+        """The schema of a prediction request: the inputs, or all features but targets and weights if `whole`.
+
+        Raises SpecError if an input is derived, and the request is not `whole`.
+        """
         outputs = schema.outputs
         inputs = {owner_of(name, self.known(schema)) for name in names_of(self.inputs)}
         if whole:
@@ -213,10 +217,10 @@ class Fit:
         return _without_indicators(schema.only(inputs), {*names_of(self.inputs), *encoded})
 
     def check_encoders(self, encoders: Mapping[str, Any], option: str) -> None:
-        """Raises SpecError if an input or a target has no encoder, or no layer: it would not be encoded.
+        """Raises SpecError if an encoded input or target has no encoder or layer: it would not be encoded.
 
         Args:
-            option: what they are: `encoders`, or `layers`.
+            option: the argument with the encoders: `encoders`, or `layers`.
         """
         missing = [name for name in self.encode if name not in encoders]
         if missing:
@@ -227,7 +231,7 @@ class Fit:
 
 
 def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
-    """The schema with only those indicators of missing values that are needed."""
+    """The schema with only the needed indicators of missing values."""
 
     def kept(feature: Feature) -> Feature:
         return feature if feature.indicator in needed else feature.indicating(False)
@@ -240,13 +244,15 @@ def names_of(names: Names | None) -> tuple[str, ...]:
 
 
 def owner_of(name: str, known: Any) -> str:
-    """The feature whose mask has this name; the name itself if it is that of a feature."""
+    """The feature of a mask, by the name of the mask; the name itself if a feature has it."""
     return name if name in known else name.removesuffix(MASK)
 
 
 def check_parts(parts: Any) -> Any:
-    """The result of `map_fit`. Raises SpecError if it has no targets, without which Keras only says that a
-    loss failed."""
+    """The result of `map_fit`. Raises SpecError if it has no targets.
+
+    Without targets, Keras only reports that a loss failed.
+    """
     if isinstance(parts, tuple) and len(parts) in (2, 3):
         return parts
     expected = "(inputs, targets) or (inputs, targets, weights), a tuple, from `map_fit`"

@@ -1,4 +1,4 @@
-"""A batch as a model takes it: inputs, targets and weights, as tensors or as NumPy arrays."""
+"""Converts the features of a batch to inputs, targets and weights, as tensors or as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class FitBatch(abc.ABC):
 
     Attributes:
         fit: the selection.
-        features: those that `schema` decoded, and a user's `map` may have changed.
-        decoded: the same before `map`. Of a value that `map` passed on, the missing items are known.
+        features: the decoded features, after a user's `map`.
+        decoded: the decoded features before `map`. If `map` does not change a value, its missing items are
+            known.
         schema: the schema.
-        encoders: what encodes inputs and targets, by name.
+        encoders: the encoders or layers of inputs and targets, by name.
     """
 
     fit: Fit
@@ -44,7 +45,7 @@ class FitBatch(abc.ABC):
     def picked(self) -> Any:
         """The tuple for `model.fit`.
 
-        Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
+        Raises SpecError if a feature of `pad_to` is not ragged, and for a mask of a feature without padding.
         """
         if not isinstance(self.features, Mapping):
             got = type(self.features).__name__
@@ -89,7 +90,7 @@ class FitBatch(abc.ABC):
         return self._dense(value, self._pad(part, name), self.fit.pad_to.get(name))
 
     def _missing(self, name: str) -> Any:
-        """Which values of a feature are encoded as unknown: missing ones, unless `map` has replaced them."""
+        """The indicator of values to encode as unknown: missing values, unless `map` has replaced them."""
         indicator = self.schema.names[name].indicator
         replaced = self.features[name] is not self.decoded.get(name)
         if indicator is None or replaced or not self.fit.encode[name].has_unknown:
@@ -100,7 +101,7 @@ class FitBatch(abc.ABC):
         return self.decoded[indicator]
 
     def _mask(self, part: str, name: str) -> Any:
-        """The mask of a padded feature: true for values that are no padding."""
+        """The mask of a padded feature: true for values that are not padding."""
         value, kept = self._short_enough(name), self._is_kept(name)
         feature, counts = self.schema.names.get(name), f"{name}{LENGTH}"
         lengths = self.features.get(counts) if feature is not None and counts in feature.outputs else None
@@ -110,7 +111,7 @@ class FitBatch(abc.ABC):
         return self._mask_of(value, lengths, self.fit.pad_to.get(name))
 
     def _weights(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Any:
-        """The product of weights; those of fewer dimensions are broadcast along the others."""
+        """The product of weights; weights of fewer dimensions are broadcast along the remaining ones."""
         weights = [self._value("weights", name) for name in names]
         if len(weights) == 1 and self._dtype(weights[0]) != "bool":
             return weights[0]
@@ -120,7 +121,7 @@ class FitBatch(abc.ABC):
         rank = max(map(self._rank, weights))
         for target in targets:
             most = self._rank(self.features[target])
-            if rank > most:  # Keras may take them, and multiply each of one dimension with all of the other
+            if rank > most:  # Keras may multiply each weight with all values of another dimension
                 expected, got = f"weights of no more dimensions than `{target}` has ({most})", str(rank)
                 raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
         return self._product(weights, rank)
@@ -131,7 +132,7 @@ class FitBatch(abc.ABC):
         return kept and self._is_composite(self.features[name])
 
     def _short_enough(self, name: str) -> Any:
-        """The value of a feature, checked that no row is longer than its `pad_to`."""
+        """The value of a feature, after a check that no row is longer than `pad_to`."""
         value, length = self.features[name], self.fit.pad_to.get(name)
         if length is None:
             return value
@@ -181,7 +182,7 @@ class FitBatch(abc.ABC):
 
     @abc.abstractmethod
     def _checked(self, value: Any, length: int, problem: Problem) -> Any:
-        """A ragged value, checked to have no longer row; the longest is `{}` in the problem."""
+        """A ragged value, after a check of its rows; `{}` in the problem stands for the longest length."""
 
     @abc.abstractmethod
     def _product(self, weights: list[Any], rank: int) -> Any: ...
@@ -199,10 +200,10 @@ class FitBatch(abc.ABC):
 
 @dataclass(frozen=True)
 class FitTensors(FitBatch):
-    """Tensors, in a graph or eagerly, which Keras' layers encode.
+    """Features as tensors, in a graph or eagerly. Keras layers encode them.
 
     Attributes:
-        batched: whether these are the features of a batch, not of one row.
+        batched: whether the features are of a batch, not of one row.
     """
 
     batched: bool = True
@@ -261,7 +262,10 @@ class FitTensors(FitBatch):
 
 @dataclass(frozen=True)
 class FitArrays(FitBatch):
-    """Arrays of NumPy, a RaggedArray or a SparseArray where rows differ, which an `FitEncoder` encodes."""
+    """Features as NumPy arrays, encoded by a `FitEncoder`.
+
+    If rows differ in length, a feature is a RaggedArray or a SparseArray.
+    """
 
     def _value(self, part: str, name: str) -> Any:
         value = self.features.get(owner_of(name, self.features))
@@ -269,7 +273,7 @@ class FitArrays(FitBatch):
             expected, got = "arrays of NumPy from `map`", f"{type(value).__name__} for `{name}`"
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
         made = super()._value(part, name)
-        # a function that changes an input in place, such as one that adds noise, leaves the target as it is
+        # a copy: a function that changes an input in place, to add noise, does not change the target
         return deepcopy(made) if part == "targets" and name in names_of(self.fit.inputs) else made
 
     def _is_composite(self, value: Any) -> bool:
@@ -341,12 +345,14 @@ def _items(value: Any) -> Array:
 
 @dataclass(frozen=True)
 class FinishArrays:
-    """What makes of decoded features what a model takes. It is pickled if the functions can be.
+    """Converts decoded features to the inputs, targets and weights of a model.
+
+    An instance can be pickled if its functions can.
 
     Attributes:
         fit: the selection; None for all features.
         schema, encoders: as for `FitBatch`.
-        mapped, map_fit: the functions of a user, before and after the selection; None for none.
+        mapped, map_fit: a user's functions before and after the selection, or None.
     """
 
     fit: Fit | None

@@ -1,4 +1,4 @@
-"""What frameworks have no array for, or would change without a word."""
+"""Checks for values that a framework has no array for, or would change silently."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 
-# What JAX makes of numbers of 64 bits, without x64.
+# The types to which JAX converts numbers of 64 bits, without x64.
 _HALVES = {"int64": np.iinfo(np.int32), "uint64": np.iinfo(np.uint32), "float64": np.finfo(np.float32)}
 
 
 def check_arrays(batch: Any, *, bits: int = 64) -> None:
-    """Raises SpecError for a value of a batch that is no array of numbers, and for integers of more bits.
+    """Raises SpecError for a value that is not an array of numbers, and for numbers that `bits` cannot hold.
 
     Args:
         batch: an array, or tuples and dicts of arrays.
-        bits: 32 for JAX if x64 is not enabled: it rounds floats to 32 bits, makes infinity of larger ones,
-            and keeps the lower half of larger integers.
+        bits: 32 for JAX if x64 is not enabled: JAX rounds floats to 32 bits, converts larger floats to
+            infinity, and keeps the lower half of larger integers.
     """
     _check(batch, ("fit",), bits)
 

@@ -1,4 +1,4 @@
-"""`Pipeline.jax_dataset`: batches as arrays of JAX, on one device or on several."""
+"""`Pipeline.jax_dataset`: batches as JAX arrays, on one device or on several."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from recordspec.training.framework_arrays import check_arrays
 
 
 class JaxDataset:
-    """The batches of a split as arrays of JAX, in the order of the config. Each iteration is the next pass.
+    """The batches of a split as JAX arrays, in the order of the config. Each iteration is the next pass.
 
     Args:
         passes: the batches.
-        sharding: how an array is distributed over devices, of all processes; None for the default device.
+        sharding: how an array is distributed over the devices of all processes; None for the default device.
 
-    Raises what reading raises, and SpecError for values that JAX has no array for.
+    Raises the errors of reading, and SpecError for values that JAX has no array for.
     """
 
     def __init__(self, passes: Passes, sharding: Any = None) -> None:
@@ -35,7 +35,7 @@ class JaxDataset:
 
     def __iter__(self) -> Iterator[Any]:
         begin, self._next = self._next, self._passes.after(self._next)
-        # not by the thread that makes batches ahead, which does not see the caller's `jax.default_device`
+        # not in the thread that makes batches ahead: it does not see the caller's `jax.default_device`
         return map(self._put, self._passes.begin(begin))
 
     def _put(self, batch: Any) -> Any:
@@ -48,7 +48,7 @@ class JaxDataset:
 
 
 def bits() -> int:
-    """The bits of the numbers of JAX, at most."""
+    """The largest number of bits of a number in JAX."""
     return 64 if jax.config.jax_enable_x64 else 32
 
 

@@ -1,4 +1,4 @@
-"""`Pipeline.keras_dataset`: what `model.fit` reads on the backends JAX and PyTorch."""
+"""`Pipeline.keras_dataset`: the dataset for `model.fit` on the backends JAX and PyTorch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _END = object()
 class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
     """The batches of a split, in the order of the config: each epoch of `fit` is the next pass.
 
-    `fit` asks a PyDataset for its batches in an order that it shuffles, which has no influence here: the
-    index that is asked for first has the first batch, and so on. Threads of recordspec make batches ahead, so
-    `workers` is 1. A pass that begins at a later step ends where it ends, and Keras warns that it is shorter.
+    `fit` asks a PyDataset for batches by index, in an order that it shuffles. The index has no influence
+    here: the first request gets the first batch, and so on. Threads of recordspec make batches ahead, so
+    `workers` is 1. A pass that begins at a later step is shorter, and Keras warns that it is.
 
-    Raises what reading raises.
+    Raises the errors of reading.
     """
 
     def __init__(self, passes: Passes) -> None:
@@ -28,28 +28,28 @@ class KerasDataset(keras.utils.PyDataset):  # type: ignore[misc]
         self._passes, self._next = passes, passes.start
         self._batches: Iterator[Any] | None = None
         self._left = 0
-        # whether the next batch is the first of an iteration, and whether an epoch has begun and has none yet
+        # whether the next batch is the first of an iteration, and whether an epoch has begun without a batch
         self._is_new, self._begins = True, False
 
     @property
     def num_batches(self) -> int | None:
         """The batches of an epoch; None for `repeat: forever`.
 
-        Keras asks before the first batch of each iteration, and never during one. It also begins iterations
-        that it breaks off, to build a model with their first batches: these are read again. Keras keeps the
-        number for all epochs, so the shorter number of a pass that begins later is returned only while the
-        iteration over that pass begins.
+        Keras asks before the first batch of each iteration, and never during an iteration. To build a model,
+        Keras also begins iterations and breaks them off: their first batches are read again. Keras keeps the
+        number for all epochs. The smaller number of a pass that begins later is therefore returned only while
+        the iteration over that pass begins.
         """
         self._is_new = True
         total = self._passes.batches
         return total if total is None or not self._begins else total - self._next.step
 
     def on_epoch_begin(self) -> None:
-        """Is called by Keras before an epoch."""
+        """Notes that an epoch begins. Keras calls it before each epoch."""
         self._begins = True
 
     def on_epoch_end(self) -> None:
-        """Goes on with the next pass if nothing was left of this one. Keras calls it after each epoch."""
+        """Continues with the next pass if nothing is left of this pass. Keras calls it after each epoch."""
         if self._next.step and self._next.step == self._passes.steps:
             self._next = self._passes.after(self._next)
 

@@ -1,4 +1,4 @@
-"""What a served model answers: names and probabilities of classes, or the value of its target."""
+"""The answers of a served model: names and probabilities of classes, or the value of its target."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.schema.tensors import Tensor
 
-# What the numbers of a model of classes are; `raw` exports them as they are.
+# The kinds of outputs of a classifier; `raw` exports them unchanged.
 ModelOutputs = Literal["logits", "probabilities", "raw"]
 
-# The name of the output of a model whose outputs have none.
+# The name of an output of a model without names.
 RAW = "outputs"
 
 
@@ -22,9 +22,9 @@ class TargetClasses:
     """The classes of a target.
 
     Attributes:
-        target: its name.
-        names: of the classes, by index.
-        several: whether a row may be of several, each with a probability of its own.
+        target: the name of the target.
+        names: the names of the classes, by index.
+        several: whether a row may have several classes, each with a probability of its own.
     """
 
     target: str
@@ -32,13 +32,16 @@ class TargetClasses:
     several: bool = False
 
     def answer(self, numbers: Tensor, outputs: ModelOutputs, *, one_by_one: bool) -> dict[str, Tensor]:
-        """The names of all classes, string `[n, k]`, and their probabilities, float32 `[n, k]`; unless a row
-        may be of several, also the most probable class, string `[n]`, and its probability, float32 `[n]`.
+        """Returns the names of all classes, string `[n, k]`, and their probabilities, float32 `[n, k]`.
+
+        Unless a row may have several classes, also returns the most probable class, string `[n]`, and its
+        probability, float32 `[n]`.
 
         Args:
-            numbers: of a model, float `[n, k]`; of two classes also `[n, 1]` or `[n]`, of the second class.
-            outputs: what they are.
-            one_by_one: whether logits are those of each class alone.
+            numbers: the outputs of a model, float `[n, k]`; for two classes also `[n, 1]` or `[n]`, the
+                output for the second class.
+            outputs: the kind of the numbers.
+            one_by_one: whether each logit is of its class alone, so that a sigmoid replaces the softmax.
 
         Raises SpecError for numbers of another shape.
         """
@@ -71,10 +74,10 @@ class TargetClasses:
 
 
 def outputs_of(model: Any) -> tuple[ModelOutputs, bool]:
-    """What the numbers of a Keras model of classes are, and whether logits are those of each class alone: as
-    its last activation says, or the loss that it was compiled with.
+    """The kind of outputs of a Keras classifier, and whether each logit is of its class alone.
 
-    Raises SpecError if neither says it, or they say different things.
+    The last activation tells the kind, or the loss of `compile`. Raises SpecError if neither tells it, or if
+    they disagree.
     """
     activated, loss = _activation(model), _loss(model)
     by_loss = _of_loss(loss)
@@ -94,12 +97,12 @@ def outputs_of(model: Any) -> tuple[ModelOutputs, bool]:
 
 
 def _activation(model: Any) -> ModelOutputs | None:
-    """What the last activation of a Keras model makes; None if its last layer has none."""
+    """The kind of numbers that the last activation of a Keras model returns; None without an activation."""
     last = model
     while isinstance(last, tf.keras.Model):
         try:
             (output,) = last.outputs
-            last = output._keras_history.operation  # which has no public name
+            last = output._keras_history.operation  # it has no public name
         except (AttributeError, ValueError, TypeError):  # a subclassed model, or one of several outputs
             return None
     keras = tf.keras
@@ -121,7 +124,7 @@ def _loss(model: Any) -> Any:
 
 
 def _of_loss(loss: Any) -> ModelOutputs | None:
-    """What numbers a loss takes; None if it does not say it."""
+    """The kind of numbers that a loss takes; None if the loss does not tell it."""
     from_logits = getattr(loss, "from_logits", None)
     if isinstance(from_logits, bool):
         return "logits" if from_logits else "probabilities"
@@ -130,5 +133,5 @@ def _of_loss(loss: Any) -> ModelOutputs | None:
 
 
 def _name(value: Any) -> str:
-    """The name of a function, a class of an object, or a name itself."""
+    """The name of a function, or of the class of an object; a text is the name itself."""
     return value if isinstance(value, str) else getattr(value, "__name__", type(value).__name__)

@@ -1,5 +1,7 @@
-"""Exports a trained model with the decoding and the encoding of its training, for clients that know the names
-of features and classes."""
+"""Exports a trained model with the decoding and the encoding of its training.
+
+Clients only need the names of features and classes.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,18 @@ from recordspec.training.fit_batch import FitTensors
 from recordspec.training.predictions import RAW, ModelOutputs, TargetClasses, outputs_of
 from recordspec.wire.columns import Ragged, VarLen
 
-# The signature that TensorFlow Serving calls where a request names none: it takes plain tensors.
+# The signature that TensorFlow Serving calls if a request names none: it takes plain tensors.
 TENSORS = "serving_default"
 # The signature that takes serialized Examples or SequenceExamples, as they are stored.
 EXAMPLES = "examples"
-# The attribute of a loaded model that is the function of plain tensors, with defaults for missing ones.
+# The attribute of a loaded model with the function of plain tensors, which has defaults for missing tensors.
 PREDICT = "predict"
-# Arguments of TensorFlow's own function, which calls that of a signature.
+# The arguments of TensorFlow's own function, which calls the function of a signature.
 _RESERVED = ("self",)
 # The suffix of the input with the lengths of the rows of a ragged feature.
 _LENGTHS = "_row_lengths"
 _MOST_NAMES_SHOWN = 10
-# The place of the name in the message of an unknown one.
+# The place of an unknown name in its message.
 _PLACE = "{}"
 
 
@@ -56,8 +58,8 @@ def export_model(
     """Writes a SavedModel, and returns the names of its inputs. `Pipeline.export_model` documents both.
 
     Args:
-        classes: those of the target; None if it has none.
-        outputs: what the numbers of a model of classes are; None if the model says it.
+        classes: the classes of the target; None if it has none.
+        outputs: the kind of outputs of a classifier; None if the model tells it.
     """
     inputs = replace(fit, targets=None, weights=None)
     answer = _answering(model, fit, classes, outputs)
@@ -104,7 +106,7 @@ def _merged(dicts: Any) -> dict[str, Any]:
 def _answering(
     model: Any, fit: Fit, classes: TargetClasses | None, outputs: ModelOutputs | None
 ) -> Callable[[Any], dict[str, Tensor]]:
-    """A function that names the outputs of the model. Raises SpecError if it is unknown what they are."""
+    """A function that names the outputs of the model. Raises SpecError if the kind of outputs is unknown."""
     if outputs == "raw" or (classes is None and outputs is None):
         alone = fit.targets if isinstance(fit.targets, str) else "".join((fit.targets or ())[:1])
         several = not isinstance(fit.targets, str) and len(fit.targets or ()) > 1
@@ -122,9 +124,9 @@ def _function(
     specs: Mapping[str, Any],
     defaults: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A function of tensors by name, some of which have defaults, which the signature then has, too."""
+    """A function of tensors by name. Its signature has the defaults of tensors, too."""
     known = defaults or {}
-    names = sorted(specs, key=lambda name: name in known)  # Python has arguments with defaults last
+    names = sorted(specs, key=lambda name: name in known)  # in Python, arguments with defaults come last
 
     def call(*tensors: Tensor) -> dict[str, Tensor]:
         return body(dict(zip(names, tensors, strict=True)))
@@ -138,7 +140,7 @@ def _function(
 
 
 def check_exportable(model: Any) -> None:
-    """Raises SpecError for a model of another backend, and for one that was not trained."""
+    """Raises SpecError for a model of another backend, and for a model that was not trained."""
     backend = keras.backend.backend()
     if backend != "tensorflow":
         expected = "one with the TensorFlow backend of Keras"
@@ -153,7 +155,7 @@ def check_exportable(model: Any) -> None:
 
 
 def check_inputs(model: Any, fit: Fit) -> None:
-    """Raises SpecError for a model of named inputs, of which `fit` does not have one."""
+    """Raises SpecError if a model has a named input that `fit` does not have."""
     try:
         wanted = model.input
     except (AttributeError, ValueError):  # a function, or a model that was not called yet
@@ -169,14 +171,14 @@ def check_inputs(model: Any, fit: Fit) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _ClientInput:
-    """A decoded tensor, as clients give it.
+    """A decoded tensor in the form in which clients send it.
 
     Attributes:
         name: the name of the argument.
         output: the name of the decoded tensor.
         feature: the feature that decodes to it.
-        spec: the type of a batch of it.
-        is_list: whether it is a list that a record may lack, and that is then empty.
+        spec: the type of a batch of the tensor.
+        is_list: whether the tensor is a list that a record may lack; a missing list is empty.
     """
 
     name: str
@@ -195,7 +197,7 @@ class _ClientInput:
 
     @property
     def _default(self) -> Any:
-        """The value where it is missing; None if it must be there."""
+        """The value that replaces a missing value; None if a value is required."""
         return self.feature.default if self._is_value and isinstance(self.feature, WithDefault) else None
 
     @property
@@ -205,10 +207,10 @@ class _ClientInput:
 
     @property
     def specs(self) -> dict[str, Any]:
-        """The tensors that a client gives, by their names.
+        """The types of the tensors that a client sends, by name.
 
-        Of a ragged feature, a dense tensor padded to the longest row; if single items vary in number, also
-        the length of each row.
+        A ragged feature is a dense tensor, padded to the longest row. If its ragged rank is 1, a second
+        tensor has the length of each row.
         """
         signature = {self.name: tf.TensorSpec(self.spec.shape, self._dtype, self.name)}
         if self._has_lengths:
@@ -221,7 +223,7 @@ class _ClientInput:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What stands for a tensor that is left out: one of no rows."""
+        """The defaults of tensors that may be left out: tensors without rows."""
         left_out: dict[str, Any] = {}
         if self._default is not None or self.is_list:
             left_out[self.name] = _no_rows(self.spec.shape, self._dtype)
@@ -230,7 +232,7 @@ class _ClientInput:
         return left_out
 
     def decoded(self, tensors: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
-        """The decoded tensors of the feature, from those of `specs`.
+        """The decoded tensors of the feature, from the tensors of `specs`.
 
         Args:
             rows: the number of rows of the request, int32 `[]`.
@@ -254,7 +256,7 @@ class _ClientInput:
         return self._with_default(value, rows)
 
     def _with_default(self, value: Tensor, rows: Tensor) -> dict[str, Tensor]:
-        """The value, with the default where it is missing, and the indicator if the feature has one."""
+        """The value, with the default for missing values, and the indicator if the feature has one."""
         count = tf.shape(value)[0]
         filler = tf.constant("" if self._date is not None else self._default, self._dtype)
         value = _completed(value, rows, filler, self.name)
@@ -271,11 +273,14 @@ class _ClientInput:
         return {self.output: value} if indicator is None else {self.output: value, indicator: missing}
 
     def _of_text(self, value: Tensor) -> Tensor:
-        """The value as it is decoded: a date is text in a request."""
+        """The decoded value: a date is text in a request."""
         return value if self._date is None else since_epoch_in_graph(value, self._date, (self.name,))
 
     def _indices(self, names: Tensor) -> Tensor:
-        """The indices of class names. An unknown one is an InvalidArgumentError, unless it has an index."""
+        """The indices of class names.
+
+        An unknown name raises InvalidArgumentError, unless unknown names have an index.
+        """
         known = self.feature.known_names
         few = len(known) <= _MOST_NAMES_SHOWN
         expected = one_of(known) if few else f"one of {len(known):,} names"
@@ -291,8 +296,10 @@ def _no_rows(shape: Any, dtype: Any) -> Tensor:
 
 
 def _completed(value: Tensor, rows: Tensor, filler: Tensor, name: str) -> Tensor:
-    """A tensor of so many rows: the value, or if it has none, the filler, which has no more dimensions than
-    one row. Another number of rows is an InvalidArgumentError."""
+    """A tensor of `rows` rows: the value, or if it has no rows, the filler.
+
+    The filler has no more dimensions than one row. Another number of rows raises InvalidArgumentError.
+    """
     count = tf.shape(value)[0]
     message = f"{name}: expected as many rows as other inputs have"
     right = tf.debugging.Assert((count == rows) | (count == 0), [message, count, rows])
@@ -303,8 +310,10 @@ def _completed(value: Tensor, rows: Tensor, filler: Tensor, name: str) -> Tensor
 
 
 def _client_inputs(schema: Schema) -> list[_ClientInput]:
-    """The inputs of a signature of plain tensors: all that the schema decodes to, but for the indicators of
-    missing values, which clients leave out."""
+    """The inputs of a signature of plain tensors: the outputs of the schema.
+
+    Indicators of missing values are left out, as clients do not send them.
+    """
     types, made = decoder.batch_spec(schema), []
     for section, feature in schema.placed:
         lists = all(isinstance(column.layout, Ragged | VarLen) for column in feature.columns())
@@ -325,10 +334,10 @@ def _is_ragged_list(spec: Any) -> bool:
 
 
 def _input_names(inputs: list[_ClientInput]) -> dict[str, str]:
-    """The names of the inputs of a signature, by feature: TensorFlow takes only names that are arguments of
-    Python and begin with a letter, and that differ in more than case.
+    """The names of the inputs of a signature, by decoded tensor.
 
-    A feature keeps its name if that is one. Names that others have get a number: `price_2`, `price_3`.
+    TensorFlow takes only names that are valid arguments in Python, begin with a letter, and differ in more
+    than case. A name that is valid is kept. A name that is taken gets a number: `price_2`, `price_3`.
     """
     names: dict[str, str] = {}
     taken = set[str]()

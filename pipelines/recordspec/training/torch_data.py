@@ -14,21 +14,21 @@ from recordspec.errors import Problem, SpecError
 from recordspec.order.global_order import whole_numbers
 from recordspec.order.position import Position
 
-# Workers of a DataLoader, at most.
+# The most workers of a DataLoader.
 _MOST_WORKERS = 1024
 
 
 class TorchDataset(IterableDataset):  # type: ignore[misc]
     """The batches of a split as tensors, in the order of the config.
 
-    With several workers of a DataLoader each makes every n-th batch, so that these come in the same order for
-    any number of workers, each row once. Numbers are tensors that share the memory of the decoded arrays;
-    strings stay arrays of NumPy, values of different lengths a RaggedArray or a SparseArray.
+    Each of n workers of a DataLoader makes every n-th batch. Batches come in the same order for any number of
+    workers, with each row once. Numbers are tensors that share the memory of the decoded arrays. Strings stay
+    NumPy arrays, and values of different lengths stay a RaggedArray or a SparseArray.
 
-    Without workers, each iteration is the next pass. Workers are told by `set_epoch` which one to read.
-    `state_dict` and `load_state_dict` are those that torchdata's StatefulDataLoader calls.
+    Without workers, each iteration is the next pass. With workers, `set_epoch` sets the pass to read.
+    StatefulDataLoader of torchdata calls `state_dict` and `load_state_dict`.
 
-    Raises what reading raises.
+    Raises the errors of reading.
     """
 
     def __init__(self, passes: Passes, manifest: str) -> None:
@@ -38,8 +38,8 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
             "manifest": manifest,
             "order": {**passes.order},
         }
-        # in memory that workers share: the pass to read, whether `set_epoch` named it, and that which each
-        # worker has read
+        # in memory that workers share: the pass to read, whether `set_epoch` set it, and the last pass that
+        # each worker has read
         self._epoch = torch.tensor([passes.start.epoch, 0]).share_memory_()
         self._read = torch.full([_MOST_WORKERS], -1).share_memory_()
         self._resumed: dict[str, Any] | None = None
@@ -49,7 +49,7 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
         return {"epoch": begin.epoch, "step": begin.step, "batches": batches, **self._dataset}
 
     def set_epoch(self, epoch: int) -> None:
-        """Says which pass, from 0, the next iteration reads."""
+        """Sets the pass, from 0, that the next iteration reads."""
         (epoch,) = whole_numbers(epoch=(epoch, 0))
         self._epoch[0], self._epoch[1] = epoch, 1
         self._read.fill_(-1)
@@ -64,7 +64,7 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
         part, parts = (0, 1) if info is None else (info.id, info.num_workers)
         (epoch, is_told), resumed, self._resumed = self._epoch.tolist(), self._resumed, None
         if resumed is not None and is_told and resumed["epoch"] != epoch:
-            resumed = None  # of a pass before
+            resumed = None  # the state is of another pass
         if resumed is not None:
             epoch, begin = resumed["epoch"], Position(epoch=resumed["epoch"], step=resumed["step"])
         else:
@@ -75,7 +75,7 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
         return self._batches(begin, part + skipped * parts, info, resumed is not None)
 
     def _batches(self, begin: Position, first: int, info: Any, is_resumed: bool) -> Iterator[Any]:
-        # not when it is made: StatefulDataLoader makes iterators of which it takes no batch, or few
+        # not when the iterator is made: StatefulDataLoader makes iterators and takes few batches, or none
         if info is None:
             self._epoch[0] = self._passes.after(begin).epoch
         elif not is_resumed:
@@ -94,12 +94,14 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
             raise SpecError(Problem(path=("epoch",), expected=expected, got=f"{epoch} again", hint=hint))
 
     def state_dict(self) -> dict[str, Any]:
-        """The pass, its first batch, how many this process has made since, and what is read."""
+        """The pass, its first batch, the number of batches made since, and the identity of the dataset."""
         return dict(self._state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on after the last batch that was made when `state_dict` was called, unless `set_epoch` names
-        another pass. Raises SpecError for a state of another dataset, or of batches of another size."""
+        """Resumes after the last batch before `state_dict`, unless `set_epoch` sets another pass.
+
+        Raises SpecError for a state of another dataset, or of batches of another size or order.
+        """
         for name, value in self._dataset.items():
             if state.get(name) != value:
                 got = str(state.get(name))
@@ -115,6 +117,6 @@ def _as_tensors(batch: Any) -> Any:
         return type(batch)(map(_as_tensors, batch))
     if not isinstance(batch, np.ndarray) or batch.dtype == object:
         return batch
-    if batch.dtype.name == "bfloat16":  # which NumPy has from another package
+    if batch.dtype.name == "bfloat16":  # NumPy has it from another package
         return torch.from_numpy(batch.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(batch)
