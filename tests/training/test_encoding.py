@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
-from recordspec.training import fit
+from recordspec.schema import user_functions
 
 ROWS = 1024  # of which Keras takes quantiles at once
 
@@ -533,7 +533,7 @@ def test_an_error_in_a_map_comes_without_warnings_of_autograph(small, caplog, mo
         def nearest(self, name, known):
             return self.__text  # AutoGraph converts no such attributes, and warns once of each such method
 
-    monkeypatch.setattr(fit, "nearest", Hints().nearest)
+    monkeypatch.setattr(user_functions, "nearest", Hints().nearest)
     made = small("{inputs: x, targets: y}")
     monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
     with pytest.raises(rs.SpecError, match="a hint"):
