@@ -1,4 +1,4 @@
-"""Adopts TFRecords of another writer: a manifest and an index make them a dataset, without a copy."""
+"""Adopts TFRecords of another writer: adds a manifest and an index, without a copy of the records."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ from recordspec.wire.framing import (
 from recordspec.wire.hashes import FrameHash, HashedFile, sha256_of
 from recordspec.wire.tfrecord import CHUNK_BYTES, Damage, FrameReader
 
-# The split of files whose names do not tell one.
+# The split of files without a split in their names.
 _SPLIT = "train"
-# The first records of a file, which are compared with the schema: at most so many, of so many bytes.
+# The first records of a file are compared with the schema: at most this many records, of this many bytes.
 _FIRST, _FIRST_BYTES = 10, 64 << 10
-# Files whose first records are compared at once: to compare those of one takes 1 ms, of 32 hardly more.
+# The number of files whose first records are compared at once: one file takes 1 ms, 32 take hardly more.
 _TOGETHER = 32
-# Bytes of a file whose lengths are read at once.
+# The bytes of a file whose record lengths are read at once.
 _WINDOW = 64 << 20
 _ELSEWHERE = "out=FOLDER, or --out, makes a folder of links to them"
 
@@ -88,29 +88,31 @@ def adopt(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Makes a dataset of TFRecords that another program wrote, without a copy of them.
+    """Makes a dataset of TFRecords that another program wrote, without a copy of the records.
 
-    Writes a manifest, the schema and an index beside the files, or to a folder of its own, which has links
-    to the files. The files do not change, and no command of recordspec replaces or deletes them.
+    Writes a manifest, the schema and an index beside the files, or to a new folder of links to the files.
+    The files do not change, and no command of recordspec replaces or deletes them.
 
-    Of a file on this machine that is not compressed, the lengths are read, and the first records, which must
-    match the schema; of others every byte, and each CRC is checked.
+    If a file is local and uncompressed, only its record lengths and its first records are read; the first
+    records must match the schema. If a file is remote or compressed, every byte is read, and each CRC is
+    checked.
 
     Args:
         schema: the schema of the records.
-        files: a path, a folder, a pattern, or several of these; or these by split. Without splits, these
-            follow from their names or those of their folders, as for `reshard`; a single one whose name is
-            not that of a split is `train`.
-        out: a folder that does not exist yet; None for the folder of the files, with all TFRecords in it.
-        check: reads every record, compares it with the schema, and counts the classes of labels, which
-            `class_weights` and `balance` need.
+        files: a path, a folder, a pattern, or several of them; or a mapping from split to files. Without a
+            mapping, the splits follow from the names of files or folders, as for `reshard`; if there is
+            only one name and it is not the name of a split, the split is `train`.
+        out: a folder that does not exist yet. None adopts the files in their own folder, of which they must
+            be all TFRecords.
+        check: whether to read every record, compare it with the schema, and count the classes of labels;
+            `class_weights` and `balance` need the counts.
         jobs: the number of processes; None for one per processor if there is much to read.
-        force: adopts files again, and replaces the manifest, the schema and the index of before.
+        force: whether to adopt files again, and replace the previous manifest, schema and index.
         progress: receives the number of records and bytes.
 
     Raises:
         RecordError: a file is not whole, or its first records do not match the schema.
-        SpecError: the files cannot be one dataset, or are not those of one folder.
+        SpecError: the files cannot be one dataset, or are not all the TFRecords of one folder.
         StoreError: there is no file, a shard is missing, the folder is a dataset, or it cannot be written.
 
     Example:
@@ -146,7 +148,7 @@ def _adopted(
     jobs: int | None,
     progress: Progress,
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """The manifest of files, and their indices by their names in it."""
+    """Returns the manifest of the files, and the index of each file by its name in the manifest."""
     surveys = _surveys([*names], schema, check, jobs, progress)
     manifest = Manifest(
         schema=schema.name,
@@ -173,7 +175,7 @@ def _adopted(
 
 
 def _splits(files: Files | Mapping[str, Files], *, force: bool) -> dict[str, tuple[Location, ...]]:
-    """The files by split, that of training first."""
+    """The files by split, the training split first."""
     if isinstance(files, Mapping):
         splits = {split: _expanded(some, force=force) for split, some in files.items()}
         times = Counter(chain.from_iterable(splits.values()))
@@ -185,7 +187,7 @@ def _splits(files: Files | Mapping[str, Files], *, force: bool) -> dict[str, tup
         paths = _expanded(files, force=force)
         split_of = splits_by_name(paths, _SPLIT)
         if len(names := {*split_of.values()}) == 1 and not any(map(is_split_name, names)):
-            split_of = dict.fromkeys(paths, _SPLIT)  # `trips-00000-of-00002` names the data, and no split
+            split_of = dict.fromkeys(paths, _SPLIT)  # `trips-00000-of-00002` names the data, not a split
         splits = {
             split: tuple(path for path in paths if split_of[path] == split)
             for split in dict.fromkeys(split_of.values())
@@ -198,7 +200,7 @@ def _expanded(files: Files, *, force: bool) -> tuple[Location, ...]:
         return expand(files, ignore_adopted=force)
     except StoreError:
         paths = expand(files, as_found=True, ignore_adopted=force)
-        # what a manifest says does not count if it is that of another program
+        # a manifest of another program is ignored
         if not any(_is_foreign(folder) for folder in {path.parent for path in paths}):
             raise
         return paths
@@ -214,7 +216,7 @@ def _is_foreign(folder: Location) -> bool:
 
 
 def _home(paths: Sequence[Location], *, force: bool) -> Location:
-    """The folder of the files, which becomes a dataset. Raises SpecError, StoreError if it cannot."""
+    """The folder of the files. Raises SpecError, StoreError if it cannot become a dataset."""
     folders = list(dict.fromkeys(path.parent for path in paths))
     if len(folders) > 1:
         expected, got = "files in one folder", f"{folders[0]} and {folders[1]}"
@@ -239,7 +241,7 @@ def _home(paths: Sequence[Location], *, force: bool) -> Location:
 
 
 def _check_links(paths: Sequence[Location], out: str | os.PathLike[str]) -> None:
-    """Raises SpecError for files and folders between which there cannot be links."""
+    """Raises SpecError if `out` or one of the files is remote: links need local files."""
     local(out, "out")
     for path in paths:
         if isinstance(path, RemotePath):
@@ -248,7 +250,8 @@ def _check_links(paths: Sequence[Location], out: str | os.PathLike[str]) -> None
 
 
 def _link_names(paths: Sequence[Location]) -> dict[Location, str]:
-    """The names of the links to files: their own, or else with that of their folder, or with a number."""
+    """The name of the link to each file: the name of the file. If names repeat, the name of the folder is
+    put in front; if names still repeat, a number."""
     by_folder = {path: f"{path.parent.name}-{path.name}" for path in paths}
     numbered = {path: f"{number:05d}-{path.name}" for number, path in enumerate(paths)}
     candidates = ({path: path.name for path in paths}, by_folder)
@@ -257,14 +260,14 @@ def _link_names(paths: Sequence[Location]) -> dict[Location, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSurvey:
-    """What a manifest needs to know of a file.
+    """The facts about a file that a manifest needs.
 
     Attributes:
-        shard: its entry.
-        compression: its compression.
-        block: the most rows of a record; None if each is one row.
-        index: its index; empty if it is compressed.
-        classes: the rows of every class by label, if they were counted.
+        shard: the manifest entry of the file.
+        compression: the compression of the file.
+        block: the largest number of rows in a record; None if each record is one row.
+        index: the index of the file; empty if the file is compressed.
+        classes: the number of rows of every class, by label, if the classes were counted.
     """
 
     shard: Shard
@@ -276,7 +279,7 @@ class FileSurvey:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRecords:
-    """The first records of a file, and the bytes where they begin."""
+    """The first records of a file, and their byte offsets."""
 
     path: Location
     records: RecordSpans
@@ -301,7 +304,7 @@ def _surveys(
 
 
 def _survey_files(paths: Sequence[Location], schema: Schema, check: bool, attempt: str) -> list[FileSurvey]:
-    """Surveys some files. Raises RecordError, StoreError."""
+    """Surveys files, and compares their first records with the schema. Raises RecordError, StoreError."""
     surveys, rows = [], []
     for path in paths:
         with system_errors("read", path):
@@ -322,7 +325,8 @@ def _survey_files(paths: Sequence[Location], schema: Schema, check: bool, attemp
 
 
 def _survey(path: Location) -> tuple[FileSurvey, FirstRecords | None]:
-    """Surveys a file by its lengths, where these alone can be read; else by all its bytes."""
+    """Surveys a file. Reads only the record lengths of a local, uncompressed file, and every byte of another
+    file."""
     writer, frames, first = IndexWriter(), FrameHash(), None
     size, sha256 = path.stat().st_size, ""
     rows = block = 0
@@ -355,15 +359,15 @@ def _survey(path: Location) -> tuple[FileSurvey, FirstRecords | None]:
 
 
 def _by_lengths(path: Location, file: io.BufferedReader, size: int) -> Iterator[tuple[Bytes, Ints, Ints]]:
-    """Yields parts of a file that is mapped, and where the data of their records begin and end; the data is
-    not read. Raises RecordError at the first invalid length."""
+    """Yields windows of a memory-mapped file, with the offsets where the data of each record begins and ends.
+    The data is not read. Raises RecordError at the first invalid length."""
     # np.memmap looks the file up again, which takes as long as the rest
     mapped = np.frombuffer(mmap(file.fileno(), size, access=ACCESS_READ) if size else b"", np.uint8)
     offset = number = 0
     while offset < size:
         part = mapped[offset : offset + _WINDOW]
         places = frames_in(part)
-        if len(places) == 1:  # the record is larger, or invalid
+        if len(places) == 1:  # the record is larger than the window, or invalid
             length = checked_length(path, number, offset, part[:HEADER_BYTES].tobytes(), size)
             if length > LARGEST_RECORD:
                 raise RecordError(too_large(path, number, offset, length), number)
@@ -376,7 +380,8 @@ def _by_lengths(path: Location, file: io.BufferedReader, size: int) -> Iterator[
 def _by_bytes(
     path: Location, file: HashedFile, compression: Compression
 ) -> Iterator[tuple[Bytes, Ints, Ints]]:
-    """The same, of a file whose bytes are all read. Raises RecordError at the first corrupt record."""
+    """Yields buffers of a file, with the offsets where the data of each record begins and ends. Every byte is
+    read. Raises RecordError at the first corrupt record."""
     for item in FrameReader(path, file, compression, None, CHUNK_BYTES):
         if isinstance(item, Damage):
             raise RecordError(item.problem, item.number)
@@ -390,7 +395,7 @@ def _rows_of_blocks(buffer: Bytes, starts: Ints, stops: Ints) -> list[int]:
 
 
 def _first_records(path: Location, buffer: Bytes, starts: Ints, stops: Ints) -> FirstRecords:
-    """A copy of the first records of a file, at least of one. Raises RecordError if one is corrupt."""
+    """Copies the first records of a file, at least one record. Raises RecordError if a record is corrupt."""
     number = max(1, int(np.searchsorted(stops[:_FIRST], int(starts[0]) + _FIRST_BYTES)))
     starts, stops = starts[:number], stops[:number]
     begin, end = int(starts[0]) - HEADER_BYTES, int(stops[-1]) + FOOTER_BYTES
@@ -420,7 +425,7 @@ def _check_rows(files: Sequence[FirstRecords], schema: Schema) -> None:
 
 
 def _count_classes(path: Location, schema: Schema, in_blocks: bool) -> dict[str, tuple[int, ...]]:
-    """The rows of every class in a file, by label; all its rows are checked. Raises RecordError, with the
+    """The number of rows of every class in a file, by label. Checks all rows. Raises RecordError, with the
     first row of each violation."""
     counts = {name: np.zeros(count, np.int64) for name, count in schema.counted_classes.items()}
     for item in scan(FileRange(path=path, blocks=schema if in_blocks else None)):
@@ -440,7 +445,7 @@ def _count_classes(path: Location, schema: Schema, in_blocks: bool) -> dict[str,
 
 
 def _check_block(first: FirstRecords, schema: Schema) -> None:
-    """Raises RecordError if the first blocks of a file are not of the schema."""
+    """Raises RecordError if the first blocks of a file do not match the schema."""
     records = first.records
     try:
         rows_of_blocks(schema, records.buffer, records.starts, records.stops)
@@ -449,7 +454,7 @@ def _check_block(first: FirstRecords, schema: Schema) -> None:
 
 
 def _common_compression(surveys: Mapping[Location, FileSurvey]) -> Compression:
-    """The compression of all files. Raises SpecError if they have several: a manifest has one."""
+    """The compression of all files. Raises SpecError if the files differ in it: a manifest has one."""
     first: dict[Compression, Location] = {}
     for path, survey in surveys.items():
         first.setdefault(survey.compression, path)
@@ -462,8 +467,10 @@ def _common_compression(surveys: Mapping[Location, FileSurvey]) -> Compression:
 
 
 def _common_block(surveys: Mapping[Location, FileSurvey]) -> int | None:
-    """The most rows of a record; None if each is one row. Raises SpecError if they have other blocks than
-    recordspec writes: all of one size, but for the last of a file."""
+    """The largest number of rows in a record; None if each record is one row.
+
+    Raises SpecError unless all blocks have one size, except the last of each file, as recordspec writes them.
+    """
     blocks = [survey.block for survey in surveys.values() if survey.shard.records]
     block = max((block for block in blocks if block is not None), default=None)
     for path, survey in surveys.items():
@@ -476,7 +483,7 @@ def _common_block(surveys: Mapping[Location, FileSurvey]) -> int | None:
 
 
 def _link(path: Location, folder: Path) -> str:
-    """What a link in a folder contains: a relative path, if that of the file is."""
+    """The target of a link in a folder; a relative path if the path of the file is relative."""
     if os.path.isabs(str(path)):
         return str(path)
     return os.path.relpath(os.path.join(os.path.realpath(str(path.parent)), path.name), folder)
@@ -485,8 +492,8 @@ def _link(path: Location, folder: Path) -> str:
 def _publish_beside(
     manifest: Manifest, indices: Mapping[str, bytes], schema: Schema, home: Location
 ) -> Manifest:
-    """Writes the schema and the index under names that no file has, and then the manifest, which names them;
-    then those of before go."""
+    """Writes the schema and the index under unused names, then the manifest, which refers to them. Then
+    deletes the previous schema and index."""
     if isinstance(home, RemotePath):
         return _publish_objects(manifest, indices, schema, home)
     folder = Path(str(home))
@@ -512,7 +519,7 @@ def _publish_beside(
 
 
 def _unlink(folder: Path, manifest: Manifest) -> None:
-    """Deletes the files that `adopt` wrote beside a manifest; a file that cannot be deleted stays."""
+    """Deletes the files that `adopt` wrote beside a manifest. Ignores a file that cannot be deleted."""
     for file in (SCHEMA_FILE, INDEX_FILE):
         with suppress(OSError):
             (folder / manifest.name_of(file)).unlink()
@@ -526,7 +533,7 @@ def _suffixes() -> Iterator[str]:
 def _publish_objects(
     manifest: Manifest, indices: Mapping[str, bytes], schema: Schema, home: RemotePath
 ) -> Manifest:
-    """The same in a store, where nothing is overwritten but the manifest, and `sweep` finds what is left."""
+    """Publishes in an object store. Overwrites only the manifest; `sweep` finds the objects left over."""
     home.check_writable()
     stamp: Stamp | None = None
     with suppress(FileNotFoundError):

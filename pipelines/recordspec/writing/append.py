@@ -1,4 +1,4 @@
-"""The dataset to which `append` adds rows: its shards do not change, new ones are added."""
+"""The dataset to which `append` adds rows, in new shards; the existing shards do not change."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from recordspec.writing.write_options import Write
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingDataset:
-    """The existing dataset.
+    """An existing dataset, to which rows are appended.
 
     Attributes:
-        folder: its folder.
-        manifest: its manifest.
+        folder: the folder of the dataset.
+        manifest: the manifest of the dataset.
     """
 
     folder: Location
@@ -35,19 +35,21 @@ class ExistingDataset:
     def load(
         cls, folder: Location, manifest: Manifest | None, schema: Schema, options: Write
     ) -> ExistingDataset:
-        """Loads a dataset; pass `manifest` if it was read already. Raises StoreError if such rows
-        do not belong to it."""
+        """Loads a dataset; pass `manifest` if it was read already.
+
+        Raises StoreError if rows of this schema with these options cannot be appended to it.
+        """
         base = cls(folder=folder, manifest=manifest or Manifest.load(folder))
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
         if problems:
             raise StoreError(problems)
-        of_dataset(base.folder, base.manifest)  # which is damaged before rows are encoded, not after
+        of_dataset(base.folder, base.manifest)  # reports a damaged index before rows are encoded, not after
         return base
 
     def _differences(self, schema: Schema, options: Write) -> Iterator[Problem]:
         manifest = self.manifest
         division = dict(manifest.division)
-        # a dataset of format 1 does not say so, nor after another command has written its manifest again
+        # a manifest of format 1 has no `copies`, not even after another command has rewritten it
         if options.splits_by_content:
             division.setdefault("copies", "together")
         pairs: dict[str, tuple[object, object]] = {
@@ -59,7 +61,7 @@ class ExistingDataset:
         }
         if manifest.division:
             pairs["splits"] = (division, options.division)
-        elif len(options.weights or ()) > 1:  # the names of files gave the rows their splits, and no hash
+        elif len(options.weights or ()) > 1:  # file names determined the splits of the rows, not hashes
             expected = "one split, or a column of splits, since files named those of the dataset"
             yield Problem(path=("splits",), expected=expected, got=json.dumps(options.division["splits"]))
         for name, (old, new) in pairs.items():
@@ -78,13 +80,13 @@ class ExistingDataset:
 
     @property
     def keys(self) -> Location:
-        """The hashes of the keys of all its rows."""
+        """The file of the hashes of the keys of all rows."""
         return self.folder / self.manifest.name_of(KEYS_FILE)
 
     def indices(self) -> Mapping[str, FileIndex]:
-        """The index of each shard, by file; made again where an older release has written none.
+        """The index of each shard, by file; computed if an older release has not written one.
 
-        Raises StoreError if it was changed; RecordError if a shard is corrupt.
+        Raises StoreError if the index was changed, RecordError if a shard is corrupt.
         """
         known = of_dataset(self.folder, self.manifest)
         if known:
@@ -92,7 +94,7 @@ class ExistingDataset:
         return {one.file: of_bytes(of_shard(self.folder, one)) for one in self.manifest.all_shards}
 
     def suffix(self, version: str) -> str:
-        """The suffix of the split in the names of new shards: `-add1`, then `-add2`, ..., after `version`."""
+        """The suffix of the split in the names of new shards: `version`, then `-add1`, or `-add2` ..."""
         stems = {name.split for name in map(parse_name, self.manifest.files) if name is not None}
         number = 1
         while any(f"{split}{version}-add{number}" in stems for split in self.manifest.splits):
@@ -101,19 +103,19 @@ class ExistingDataset:
 
     def place(self, row: int) -> str:
         """The location of a row for messages, counted across all splits and shards of the dataset."""
-        # of several that begin at one row, all but the last have none
+        # if several shards begin at one row, all of them but the last are empty
         file, start = [one for one in self.manifest.starts().items() if one[1] <= row][-1]
         return f"{self.folder / file}: row {row - start}"
 
     def put_rejects_into(self, partial: Path) -> None:
-        """The list of rows that were rejected before, for others to be added."""
+        """Copies the list of the rows rejected so far to the partial folder, where a build adds to it."""
         if self.manifest.rejected:
             rejects = self.folder / self.manifest.name_of(REJECTS_FILE)
             with open_file(rejects) as old, (partial / REJECTS_FILE).open("wb") as new:
                 shutil.copyfileobj(old, new)
 
     def with_more(self, manifest: Manifest) -> Manifest:
-        """The manifest of both, whose new shards come last."""
+        """The manifest of the existing and the new rows; the new shards come last."""
         old, new = self.manifest.splits, manifest.splits
         splits = {name: (*old.get(name, ()), *new.get(name, ())) for name in dict.fromkeys((*old, *new))}
         counted = summed_counts([self.manifest.label_counts, manifest.label_counts])

@@ -1,7 +1,7 @@
 """A build: rows are encoded, put into shards, and published as a dataset.
 
 Encoding and sharding are protocols. `local` implements them with the processes of this machine, and
-`recordspec.spark` with a cluster; a build gives both its plan, and the publication.
+`recordspec.spark` with a cluster. Both get the plan and the publication from the build.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from recordspec.writing.sorter import EXISTING, Run
 from recordspec.writing.tasks import EncodedPart
 from recordspec.writing.write_options import Execution, Write
 
-# How often publishing is repeated for a dataset that others change meanwhile.
+# How often publishing is repeated if other writers change the dataset meanwhile.
 _CONFLICTS = 8
 
 # The shards of each split.
 Shards = dict[str, tuple[Shard, ...]]
-# The rejects of all parts, each with the number of the rows before its part.
+# The rejects of all parts, each with the number of rows before its part.
 RejectLines = Iterator[tuple[Mapping[str, Any], int]]
 
 
 class BuildSource(Protocol):
-    """The provider of the parts of a build; the task that encodes a part knows more of it."""
+    """The provider of the parts of a build. Only the task that encodes a part uses more of its methods."""
 
     @property
     def rows(self) -> int | None:
         """The number of rows; None if unknown."""
 
     def parts(self, schema: Any, extra: tuple[str, ...]) -> Iterator[Any]:
-        """The parts, in the order of the rows; they have a `place`, as a `SourcePart` has."""
+        """The parts, in the order of the rows. Each has a `place`, like a `SourcePart`."""
 
     def identity(self) -> Any:
-        """Like `Source`."""
+        """The identity of the source, like `Source.identity`."""
 
 
 class Encoding(Protocol):
@@ -74,7 +74,7 @@ class Encoding(Protocol):
 
 
 class Sharding(Protocol):
-    """The second stage of a build: encoded rows are put in order, and written as shards."""
+    """The second stage of a build: encoded rows are ordered and written as shards."""
 
     def duplicate_keys(self) -> tuple[int, int] | None:
         """The numbers of two rows with the same key, the earlier first; None if there are none.
@@ -89,22 +89,22 @@ class Sharding(Protocol):
         """
 
     def write(self, bar: Progress) -> Shards:
-        """Writes the shards of each split, which the publication takes over."""
+        """Writes the shards of each split; the publication takes them over."""
 
 
-# What encodes and shards the rows of a build, within its `with` block.
+# A context manager of the two stages of a build: encoding and sharding.
 Stages = Callable[["Build"], AbstractContextManager[tuple[Encoding, Sharding]]]
 
 
 class Build:
-    """The three stages, in a row. Nothing is published before the end of `complete`.
+    """Runs the three stages: encoding, sharding, publication. Publishes nothing before the end of `complete`.
 
     Attributes:
         plan: the common arguments of all tasks.
         publication: publishes the shards.
-        checkpoint: what survives a crash.
-        status: how far the build has come, for messages.
-        parts: the parts that are encoded.
+        checkpoint: the parts and shards that survive a crash.
+        status: the progress of the build, for messages.
+        parts: the encoded parts.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Build:
         self._allow_empty = allow_empty
 
     def run(self, stages: Stages, *, progress: bool | None = None) -> Manifest:
-        """Builds and publishes. Raises what `write` raises."""
+        """Builds and publishes. Raises the errors of `write`."""
         with self.begun(), Progress(show=progress) as bar, stages(self) as (encoding, sharding):
             return self.complete(encoding, sharding, bar)
 
     @contextmanager
     def begun(self) -> Iterator[Build]:
-        """The build in its partial folder. An error of the block is annotated with how far it had come."""
+        """Opens the partial folder of the build. Annotates errors in the block with the build's progress."""
         with self.status.annotating(), self.publication:
             with disk_errors(self.plan.name):
                 self.plan = self.publication.planned(self.plan)
@@ -134,19 +134,19 @@ class Build:
                 raise
 
     def _fail(self, error: BaseException) -> None:
-        """Decides what is kept for a resumed build."""
+        """Decides whether the partial folder is kept, so that a build can resume."""
         status, transaction = self.status, self.publication.transaction
         status.rows = max(status.rows, self.parts.seen)
         if isinstance(error, (RecordError, SpecError)):
-            transaction.keep = False  # the next build will be of other rows, or another one
+            transaction.keep = False  # the next build has other rows or other options
             return
         status.published = transaction.published
-        # without a journal nothing tells what is done
+        # without a journal, finished parts cannot be told from unfinished ones
         status.safe = self.checkpoint.safe if transaction.resumable else None
         transaction.keep = bool(status.safe)
 
     def complete(self, encoding: Encoding, sharding: Sharding, bar: Progress) -> Manifest:
-        """Goes through the stages, within `with build.begun()`."""
+        """Runs the stages. Call it within `with build.begun()`."""
         try:
             for part in encoding.encode(bar):
                 self.parts.add(part)
@@ -177,14 +177,14 @@ class Build:
         return self.publication.publish(self.plan, manifest, bar)
 
     def _check_unique(self, encoding: Encoding, sharding: Sharding) -> None:
-        """Raises RecordError, which names both, where two rows have one key and may not."""
+        """Raises RecordError if keys must be unique and two rows have the same key; the error names both."""
         if not self.plan.options.unique:
             return
         with disk_errors(self.plan.name):
             pair = sharding.duplicate_keys()
         if pair is None:
             return
-        # a row that was there before is not the one that is wrong
+        # an existing row is never reported as the wrong one
         first, second = (self._place(row, encoding) for row in (pair if pair[1] < EXISTING else pair[::-1]))
         expected = "a key that no other row has"
         problem = Problem(path=self.plan.options.keys, expected=expected, got=f"that of {first}")
@@ -198,9 +198,9 @@ class Build:
         return encoding.place(number >> PART_BITS, number & (1 << PART_BITS) - 1)
 
     def _list_rejects(self, encoding: Encoding) -> int:
-        """Lists all invalid rows; returns how many.
+        """Lists all invalid rows. Returns their number.
 
-        Raises RecordError for too many, or if no row is valid.
+        Raises RecordError if too many rows are invalid, or if no row is valid.
         """
         parts, publication = self.parts, self.publication
         rejects.check(
@@ -224,12 +224,12 @@ def planned_build(
     identity: Any = None,
     publication: Callable[[Transaction], Publication] = Publication,
 ) -> Build:
-    """The build of a dataset, before it begins.
+    """Plans the build of a dataset, without beginning it.
 
     Args:
-        schema: the schema of the rows; records that are only copied need none.
+        schema: the schema of the rows; None if records are only copied.
         identity: as for `Checkpoint`.
-        publication: makes the publication of the dataset.
+        publication: creates the publication of the dataset.
 
     Raises SpecError, StoreError.
     """
@@ -248,7 +248,7 @@ def planned_build(
 
 
 def parts_of(source: BuildSource, plan: BuildPlan) -> Iterator[Any]:
-    """Yields the parts of a source. Raises WriteError if it fails."""
+    """Yields the parts of a source. Raises WriteError if the source fails."""
     return source_errors(source.parts(plan.schema, plan.options.columns), plan.name)
 
 
@@ -258,10 +258,10 @@ def place_of(source: BuildSource, plan: BuildPlan, part: int, row: int) -> str:
 
 
 def check_unchanged(source: BuildSource, identity: Any, name: str) -> None:
-    """Raises SourceError if the source changed while it was read: parts of it may be older.
+    """Raises SourceError if the source changed while it was read: its parts may be of different versions.
 
     Args:
-        identity: that of the source before it was read; None if its rows cannot be read again.
+        identity: the identity of the source before it was read; None if its rows cannot be read again.
         name: the name of the dataset in messages.
     """
     if identity is not None and identity != source.identity():
@@ -269,11 +269,11 @@ def check_unchanged(source: BuildSource, identity: Any, name: str) -> None:
 
 
 class EncodedParts:
-    """The parts of a source that are encoded, in its order.
+    """The encoded parts of a source, in its order.
 
     Attributes:
         all: the parts.
-        before: the number of rows, valid or not, before each part, and of all of them.
+        before: the number of rows, valid or not, before each part; and, last, in all parts.
     """
 
     def __init__(self) -> None:
@@ -311,7 +311,7 @@ class EncodedParts:
 
 
 def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: LabelCounts) -> Manifest:
-    """The manifest of what was just written."""
+    """The manifest of the shards just written."""
     options, schema = plan.options, plan.schema
     return Manifest(
         schema=None if schema is None else schema.name,

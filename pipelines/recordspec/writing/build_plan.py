@@ -1,4 +1,4 @@
-"""The plan of a build: what all of its stages, and all of their tasks, have in common."""
+"""The plan of a build: the common arguments of all its stages and tasks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from recordspec.store.transaction import Transaction
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.write_options import Write
 
-# Larger ones sort no faster: the caches are smaller than either. A chunk is a block that the allocator keeps.
+# Larger runs and chunks are not sorted faster: the caches are smaller than either. The allocator keeps blocks
+# of the size of a chunk.
 _LARGEST_RUN = 256 << 20
 _LARGEST_CHUNK = 16 << 20
-# The memory of a process without rows, and for the rows being encoded: Python, NumPy and Arrow.
+# The memory of a process for Python, NumPy and Arrow, and for the rows being encoded.
 _PROCESS = 200 << 20
 _SMALLEST_BUDGET = 32 << 20
 # The default memory of each process.
@@ -27,12 +28,12 @@ _MEMORY = 512 << 20
 
 
 def allowance(memory: str | None, jobs: int) -> int:
-    """The bytes that a build may use; by default 512 MiB for each process. Raises SpecError."""
+    """The bytes of memory that a build may use; by default 512 MiB for each process. Raises SpecError."""
     return _processes(jobs) * _MEMORY if memory is None else parse_bytes(memory, "memory")
 
 
 def budget(memory: str | None, jobs: int) -> int:
-    """The bytes of rows that each process may hold, if all may use `memory` together.
+    """The bytes of rows that each process may hold, if all processes together may use `memory`.
 
     Raises SpecError.
     """
@@ -47,7 +48,7 @@ def free_space(directory: str | os.PathLike[str] | RemotePath) -> int:
 
 
 def _processes(jobs: int) -> int:
-    return jobs + (jobs > 1)  # and the one that gives them work
+    return jobs + (jobs > 1)  # several workers have a parent process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +56,14 @@ class BuildPlan:
     """The common arguments of all tasks of a build.
 
     Attributes:
-        schema: the schema of the rows; records that are only copied need none.
-        options: how rows become shards.
+        schema: the schema of the rows; None if records are only copied.
+        options: the options of sharding.
         name: the name of the dataset in messages.
-        folder: the folder of the files of tasks.
-        budget: the bytes of rows that a task may hold.
+        folder: the folder where tasks write their files.
+        budget: the bytes of rows that a task may hold in memory.
         durable: whether files must survive a power failure as soon as a task is done.
         base: the dataset to which rows are appended, if any.
-        suffix: the suffix of the split in the names of shards, if a dataset is replaced or added to.
+        suffix: the suffix of the split in the names of shards, if a dataset is replaced or appended to.
     """
 
     schema: Schema | None
@@ -75,7 +76,7 @@ class BuildPlan:
     suffix: str = ""
 
     def added_to(self, transaction: Transaction) -> BuildPlan:
-        """The plan of rows that are appended to an existing dataset, whose files are kept."""
+        """The plan for appending the rows to an existing dataset. The transaction keeps its shards."""
         base = ExistingDataset.load(
             transaction.dataset, transaction.existing, self.checked_schema, self.options
         )
@@ -84,24 +85,24 @@ class BuildPlan:
 
     @property
     def for_tasks(self) -> BuildPlan:
-        """The plan as tasks on other machines get it: without the manifest of the dataset that rows are added
-        to, which may be large."""
+        """The plan for tasks on other machines: without the manifest of the existing dataset, which may be
+        large."""
         return replace(self, base=None)
 
     @property
     def checked_schema(self) -> Schema:
-        """The schema, where there must be one."""
+        """The schema of a build that needs one."""
         assert self.schema is not None
         return self.schema
 
     @property
     def free(self) -> int:
-        """The free bytes of the disk of the files of tasks."""
+        """The free bytes of the disk to which tasks write their files."""
         return shutil.disk_usage(self.folder).free
 
     @property
     def as_encoded(self) -> bool:
-        """Whether shards have the bytes of the encoded rows, so that their size is known before."""
+        """Whether shards consist of the bytes of the encoded rows, so that their size is known in advance."""
         return self.options.compression == "none" and self.options.block is None
 
     @property
@@ -111,10 +112,10 @@ class BuildPlan:
 
     @property
     def chunk(self) -> int:
-        """The bytes of rows that are put in order at once."""
+        """The bytes of rows that are merged at once."""
         return min(_LARGEST_CHUNK, self.budget // 4)
 
     @property
     def run(self) -> int:
-        """The bytes of rows that are sorted in memory, and then written as a run."""
+        """The bytes of rows that are sorted in memory and written as one run."""
         return min(_LARGEST_RUN, self.budget // 2)

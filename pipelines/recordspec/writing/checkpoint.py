@@ -1,4 +1,4 @@
-"""What is done of a build, so that another one can continue after a crash."""
+"""The finished parts and shards of a build, from which another build can continue after a crash."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from recordspec.writing.tasks import EncodedPart
 
 
 class Checkpoint:
-    """The parts that are encoded and the shards that are written, as far as they survive a crash.
+    """The encoded parts and written shards that survive a crash.
 
     Args:
-        identity: the identity of the source; None if its rows cannot be read again: then nothing survives.
+        identity: the identity of the source. None if its rows cannot be read again; then nothing survives.
 
     Attributes:
-        parts: the parts, from the first on.
-        shards: the shards, by the name of their file.
+        parts: the finished parts, from the first part of the source on.
+        shards: the finished shards, by file name.
     """
 
     def __init__(self, identity: Any = None) -> None:
@@ -39,9 +39,9 @@ class Checkpoint:
         self._journal: Journal | None = None
 
     def begin(self, plan: BuildPlan, partial: Path) -> None:
-        """Takes over what an interrupted build of the same plan has done, and removes the rest of its files.
+        """Takes over the finished parts and shards of an interrupted build, and removes its other files.
 
-        Raises StoreError if the plan of the interrupted build was another one.
+        Raises StoreError if the interrupted build had another plan.
         """
         if self.identity is None:
             return
@@ -65,7 +65,7 @@ class Checkpoint:
         self._journal = journal
 
     def _take_over(self, entry: Mapping[str, Any], plan: BuildPlan, partial: Path) -> bool:
-        """Takes over a part or a shard if its files are whole; False for a part that is not."""
+        """Takes over a part or a shard if its files are whole. Returns False for an incomplete part."""
         if "part" in entry:
             runs = tuple(SortedRun(**run) for run in entry["part"]["runs"])
             reasons = tuple(entry["part"].get("reasons", ()))
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def is_durable(self) -> bool:
-        """Whether what is done survives a crash."""
+        """Whether finished parts and shards survive a crash."""
         return self._journal is not None
 
     @property
@@ -106,7 +106,7 @@ class Checkpoint:
         self.shards[shard.file] = shard
 
     def drop(self) -> None:
-        """Lets nothing survive."""
+        """Removes the journal, so that nothing survives a crash."""
         if self._journal is not None:
             self._journal.remove()
         self._journal = None

@@ -1,8 +1,8 @@
-"""Tells the copies of a row apart: rows with one hash, which is that of their content.
+"""Gives the copies of a row different hashes. Copies are rows with the same hash of their content.
 
-Copy 0 keeps the hash. Copy k has output k of a SplitMix64 generator that starts from it, and so its own place
-in the shuffled order, and its own split. Copies have equal bytes: only their number matters, not which row is
-which. Where rows keep the order of the source, copies are numbered in that order.
+Copy 0 keeps the hash. The hash of copy k is output k of a SplitMix64 generator seeded with it, so each copy
+has its own place in the shuffled order and its own split. Copies have equal bytes, so any numbering of them
+yields the same dataset. If rows keep the order of the source, copies are numbered in that order.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.label_counts import ClassCounter, summed_counts
 from recordspec.writing.sorter import END, KEY_HASH, NUMBER, START, MemoryRun, Run, RunReader, Sorter
 
-# Bytes that a search for copies needs for a row: its hash, its number, and their order.
+# The bytes that a search for copies needs per row: its hash, its number, and its rank.
 _SEARCH_BYTES = 64
-# Bytes of records that are moved at once.
+# The bytes of records moved at once.
 _MOVED_BYTES = 8 << 20
 # The increment of SplitMix64 (Steele et al. 2014).
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 def copy_hashes(hashed: Words, copies: Words) -> Words:
-    """The hashes of copies, uint64 `[n, 2]`, from those of their rows and their numbers, uint64 `[n]`."""
+    """The hashes of copies, uint64 `[n, 2]`, from the hashes of rows and the copy numbers, uint64 `[n]`."""
     numbers = copies[:, np.newaxis]
     return np.where(numbers == 0, hashed, splitmix64(hashed + numbers * _GAMMA))
 
@@ -42,12 +42,13 @@ def copy_hashes(hashed: Words, copies: Words) -> Words:
 def number_copies(
     plan: BuildPlan, runs: tuple[Run, ...], bar: Progress
 ) -> tuple[tuple[Run, ...], LabelCounts]:
-    """Moves the copies of rows to their own places, in the memory of the plan's budget.
+    """Moves the copies of rows to their own places in the order. Stays within the memory budget of the plan.
 
-    The files of the runs do not change, so that an interrupted build can begin with them again.
+    The files of the runs do not change, so that an interrupted build can resume from them.
 
     Returns:
-        Runs of the same rows, in which no two of a split have one hash; and the changes of the label counts.
+        Runs of the same rows, in which no two rows of a split have the same hash; and the changes of the
+        label counts.
     """
     copies = [_CopyNumbers(plan.folder, run) for run in runs]
     for split in dict.fromkeys(split for run in runs for split in run.counts):
@@ -64,7 +65,7 @@ def number_copies(
 
 
 class _CopyNumbers:
-    """The number of each row of a run among its copies: on disk where the run is."""
+    """The copy number of each row of a run. Stored on disk if the run is on disk, else in memory."""
 
     def __init__(self, folder: Path, run: Run) -> None:
         self.rows, self.count = sum(run.counts.values()), 0
@@ -72,14 +73,14 @@ class _CopyNumbers:
         self._numbers: Words | None = None
 
     def set(self, places: Ints, numbers: Words) -> None:
-        """Sets the numbers of rows, above 0."""
+        """Sets the copy numbers of rows; each number is above 0."""
         self.values[places] = numbers
         self.count += len(places)
 
     @property
     def values(self) -> Words:
-        """The numbers, uint64 `[rows]`."""
-        if self._path is not None:  # of many runs, not all are open
+        """The copy numbers, uint64 `[rows]`."""
+        if self._path is not None:  # mapped on demand: there may be too many runs to keep all files open
             return np.memmap(self._path, np.uint64, "r+" if self.count else "w+", shape=(self.rows,))
         if self._numbers is None:
             self._numbers = np.zeros(self.rows, np.uint64)
@@ -89,8 +90,8 @@ class _CopyNumbers:
 def _copies_in_range(
     readers: list[RunReader], low: np.uint64, high: np.uint64
 ) -> Iterator[tuple[int, Ints, Words]]:
-    """Yields the copies whose hash begins in a range, by run: its number, the places of the rows in it, and
-    their numbers."""
+    """Yields the copies with a hash in a range, run by run: the number of the run, the places of the rows in
+    the run, and their copy numbers."""
     if not _has_equal(readers, low, high):
         return
     hashes, sizes, runs = [], [], []
@@ -113,7 +114,7 @@ def _copies_in_range(
 
 
 def _has_equal(readers: list[RunReader], low: np.uint64, high: np.uint64) -> bool:
-    """Whether two rows of a range may have one hash: whether the first words are equal."""
+    """Whether two rows of a range may have the same hash: whether the first words of two hashes are equal."""
     seen = []
     for reader in readers:
         words = np.asarray(reader.index[KEY_HASH][0])
@@ -126,8 +127,11 @@ def _has_equal(readers: list[RunReader], low: np.uint64, high: np.uint64) -> boo
 
 
 def _sorted_in_range(reader: RunReader, low: np.uint64, high: np.uint64) -> tuple[Ints, Words, Mask]:
-    """The rows of a reader whose hash begins in a range, by their hash and then in their order: their places,
-    their hashes, uint64 `[2, n]`, and whether each is the first with its hash."""
+    """The rows of a reader with a hash in a range, sorted by hash; rows of equal hash keep their order.
+
+    Returns:
+        The places of the rows, their hashes, uint64 `[2, n]`, and whether each row is the first of its hash.
+    """
     words = reader.index[KEY_HASH][0]
     rows = np.flatnonzero((words >= low) & (words <= high))
     hashed = np.asarray(reader.index[KEY_HASH][:, rows])
@@ -136,15 +140,20 @@ def _sorted_in_range(reader: RunReader, low: np.uint64, high: np.uint64) -> tupl
 
 
 def _is_first(hashed: Words) -> Mask:
-    """Whether each hash of a sorted array, uint64 `[2, n]`, differs from the one before it."""
+    """Whether each hash of a sorted array, uint64 `[2, n]`, differs from the hash before it."""
     first = np.ones(hashed.shape[1], np.bool_)
     first[1:] = (hashed[:, 1:] != hashed[:, :-1]).any(axis=0)
     return first
 
 
 def _sizes_before(hashed: Words, sizes: Ints) -> Ints:
-    """For each group of rows, with one hash of uint64 `[2, n]`, the rows of earlier groups with this hash."""
-    order = np.lexsort((hashed[1], hashed[0]))  # stable: groups of one hash stay in their order
+    """The number of rows in earlier groups with the same hash, for each group of rows.
+
+    Args:
+        hashed: the hash of each group, uint64 `[2, n]`.
+        sizes: the number of rows of each group, int64 `[n]`.
+    """
+    order = np.lexsort((hashed[1], hashed[0]))  # stable: groups with equal hashes keep their order
     total = np.cumsum(sizes[order]) - sizes[order]
     start = np.maximum.accumulate(np.where(_is_first(hashed[:, order]), total, 0))
     before = np.empty_like(total)
@@ -155,7 +164,7 @@ def _sizes_before(hashed: Words, sizes: Ints) -> Ints:
 def _moved(
     plan: BuildPlan, runs: tuple[Run, ...], copies: list[_CopyNumbers], bar: Progress
 ) -> tuple[tuple[Run, ...], LabelCounts]:
-    """The runs without their copies, those of the copies, and the changes of the label counts."""
+    """Returns the runs without copies, then the runs of the copies; and the changes of the label counts."""
     options = plan.options
     names = list(options.weights or dict.fromkeys(split for run in runs for split in run.counts))
     sink = Sorter(plan, "copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
@@ -186,21 +195,21 @@ def _moved(
 
 
 class ClassChanges:
-    """Counts the classes of rows that move from one split to another; `names` are those of the splits."""
+    """Counts the classes of rows that move from one split to another; `names` are the names of the splits."""
 
     def __init__(self, schema: Schema | None, names: list[str]) -> None:
         self._schema, self._names = schema, names
         self._old, self._new = ClassCounter(schema), ClassCounter(schema)
 
     def add(self, rows: EncodedRows, old: Ints, new: Ints) -> None:
-        """Counts rows, by the indices of their old and their new splits, int64 `[n]`."""
+        """Counts rows; `old` and `new` are the indices of their splits, int64 `[n]`."""
         if self._schema is not None and self._schema.classes:
             sections = EncodedRows(self._schema, len(rows), records=rows.records).sections
             self._old.add(sections, old)
             self._new.add(sections, new)
 
     def by_split(self) -> LabelCounts:
-        """The counts to add to those of each split: below 0 for rows that it lost."""
+        """The changes of the counts of each split; negative for rows that leave the split."""
         lost = {
             split: {label: tuple(-count for count in rows) for label, rows in by_label.items()}
             for split, by_label in self._old.by_split(self._names).items()

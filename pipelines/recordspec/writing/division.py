@@ -1,7 +1,7 @@
-"""The key of a row decides its split, and its place in the shuffled order.
+"""The key of a row determines its split, and its place in the shuffled order.
 
-Both are functions of a hash of the key, never of the position of the row: adding rows moves no old row to
-another split, and the order of the source does not matter.
+Both are functions of a hash of the key, never of the position of the row. So appending rows moves no existing
+row to another split, and the order of the source does not matter.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _WORD = 1 << 64
 
 
 class Division:
-    """Divides rows among splits, and computes the hashes by which they are ordered.
+    """Assigns rows to splits, and computes the hashes that determine their order.
 
     Attributes:
-        splits: the names of the splits; if rows name theirs, those found so far.
+        splits: the names of the splits; if a column names the splits, the names found so far.
     """
 
     def __init__(self, options: Write) -> None:
@@ -35,20 +35,24 @@ class Division:
         self.splits: list[str] = list(options.weights or ())
 
     def of(self, columns: Mapping[str, Any], rows: EncodedRows) -> tuple[Words | None, Ints | None]:
-        """Divides rows, whose key is in columns.
+        """Assigns rows to splits.
+
+        Args:
+            columns: the columns of the rows, with the columns of the key.
+            rows: the encoded rows.
 
         Returns:
-            The hashes by which the rows are ordered, uint64 `[n, 2]`; None if nothing depends on them. And
-            the indices of their splits, int64 `[n]`; None if all are in the first.
+            The hashes that determine the order of the rows, uint64 `[n, 2]`; None if nothing depends on them.
+            And the indices of the splits, int64 `[n]`; None if all rows are in the first split.
 
-        Raises SpecError if there is no such column, RecordError for a row without a valid key or split.
+        Raises SpecError if a column is missing, RecordError for a row without a valid key or split.
         """
         keys = self._key_hashes(columns, rows)
         splits = self._splits(columns, keys)
         return self._identities(keys, rows), splits
 
     def _key_hashes(self, columns: Mapping[str, Any], rows: EncodedRows) -> Words | None:
-        """The hash of the key of each row, or of its content; None if nothing depends on it."""
+        """The hash of each row's key, or of its content if there is no key; None if nothing depends on it."""
         options = self._options
         if options.keys:
             return hashes(key_bytes(columns, options.keys))
@@ -57,8 +61,8 @@ class Division:
         return None
 
     def _identities(self, keys: Words | None, rows: EncodedRows) -> Words | None:
-        """The hash by which each row is ordered: that of its key, and where several rows may share a key,
-        of its content, too."""
+        """The hash that determines the order of each row: the hash of its key. If a shuffle is on and rows
+        may share a key, the hash of key and content."""
         options = self._options
         if keys is None or not options.keys or options.unique or not options.shuffle:
             return keys
@@ -66,7 +70,7 @@ class Division:
         return hashes(map(b"".join, zip(map(bytes, keys.astype(">u8")), records, strict=True)))
 
     def _splits(self, columns: Mapping[str, Any], hashed: Words | None) -> Ints | None:
-        """The index of each row's split; None if there is but one."""
+        """The index of each row's split; None if there is only one split."""
         if isinstance(self._options.splits, ByColumn):
             return self._named_splits(columns, self._options.splits.column)
         if len(self.splits) == 1:
@@ -98,6 +102,6 @@ def split_of(hashed: Words, splits: Mapping[str, float]) -> Ints:
 
 
 def order_of(hashed: Words, seed: int) -> Words:
-    """The sort keys of rows with these hashes for a seed, uint64 `[n]`; equal hashes are adjacent."""
+    """The sort keys of hashed rows for a seed, uint64 `[n]`; rows with equal hashes are adjacent."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
     return splitmix64(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))

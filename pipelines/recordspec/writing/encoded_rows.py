@@ -1,4 +1,4 @@
-"""Encoded rows: validated values as Arrow stores them, or as records."""
+"""Encoded rows: validated values, as Arrow columns or as records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 
 
 class EncodedRows:
-    """Rows with validated values: as columns, or as records in their frames.
+    """Rows with validated values, as columns or as framed records.
 
-    Each form is computed from the other on demand, for all rows together.
+    Each form is computed from the other on demand, for all rows at once.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class EncodedRows:
 
     @classmethod
     def encode(cls, schema: Schema, columns: Mapping[str, Any], rows: int) -> EncodedRows:
-        """The rows of a batch of columns. Raises RecordError, SpecError."""
+        """Validates a batch of columns. Raises RecordError, SpecError."""
         sections = sections_of(schema, columns, rows)
         check_sizes(sections.values(), rows)
         return cls(schema, rows, sections=sections)
@@ -43,7 +43,7 @@ class EncodedRows:
 
     @property
     def records(self) -> ArrowArray:
-        """The record of each row in its frame. Raises RecordError for one that is too large."""
+        """The framed record of each row. Raises RecordError for a record that is too large."""
         if self._records is None:
             assert self._schema is not None
             assert self._sections is not None
@@ -52,7 +52,7 @@ class EncodedRows:
 
     @property
     def sections(self) -> Sections:
-        """The columns, by section and key. Raises RecordError for records that are not of the schema."""
+        """The columns, by section and key. Raises RecordError for a record that does not match the schema."""
         if self._sections is None:
             assert self._schema is not None
             self._sections = sections_of_records(self._schema, self.records, HEADER_BYTES, FOOTER_BYTES)
@@ -60,12 +60,12 @@ class EncodedRows:
 
     @property
     def is_decoded(self) -> bool:
-        """Whether their columns are at hand."""
+        """Whether the columns are in memory."""
         return self._sections is not None
 
     @property
     def sizes(self) -> Ints:
-        """The bytes of each record in its frame, int64 `[n]`. Raises RecordError, as `records`."""
+        """The bytes of each framed record, int64 `[n]`. Raises RecordError, as `records`."""
         if self._records is not None:
             return sizes_of(self._records)
         assert self._schema is not None
@@ -76,13 +76,13 @@ class EncodedRows:
 
     @property
     def held(self) -> int:
-        """The bytes of memory that the columns take."""
+        """The bytes of memory of the columns."""
         arrays = [array for table in self.sections.values() for array in table.values()]
         return sum(sum(map(len, one)) if isinstance(one, list) else int(one.nbytes) for one in arrays)
 
     @property
     def bytes(self) -> int:
-        """About how many bytes they have."""
+        """The approximate bytes of the rows."""
         if self._records is not None:
             return len(buffer_of(self._records))
         return sum(least_bytes(array) for table in self.sections.values() for array in table.values())
@@ -96,19 +96,19 @@ class EncodedRows:
         return EncodedRows(self._schema, stop - start, sections=sections, records=records)
 
     def take(self, rows: Ints) -> EncodedRows:
-        """These rows, in this order."""
+        """The rows at these indices, in the order of the indices."""
         if self._sections is None:
             return EncodedRows(self._schema, len(rows), records=take(self.records, rows))
         sections = _mapped(self._sections, lambda array: take(array, rows))
         return EncodedRows(self._schema, len(rows), sections=sections)
 
     def without_records(self) -> EncodedRows:
-        """The columns alone."""
+        """The rows as columns only."""
         return EncodedRows(self._schema, self._rows, sections=self.sections)
 
     @classmethod
     def joined(cls, many: Sequence[EncodedRows]) -> EncodedRows:
-        """Concatenates these, as columns if all have them."""
+        """Concatenates rows; as columns if all of them have columns in memory."""
         first = many[0]
         if len(many) == 1:
             return first

@@ -1,4 +1,4 @@
-"""Estimates what a build would write and need, from a sample of its rows."""
+"""Estimates the output of a build and its needs of disk and memory, from a sample of its rows."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from recordspec.writing.write_options import Execution, Quarantine, Write
 
 log = logging.getLogger("recordspec")
 
-# Enough rows to estimate the size of a row; they take a second even for images.
+# Enough rows to estimate the size of a row; even images take only a second.
 _SAMPLED_ROWS = 2000
-# Parts of a source whose rows are counted; the others are assumed to be like them.
+# The number of parts of a source whose rows are counted; the other parts are assumed to be alike.
 _PARTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildEstimate:
-    """An estimate of what a build would write.
+    """An estimate of the output of a build, and of its needs.
 
     Attributes:
-        splits: the shards, the rows and the bytes of each split.
+        splits: the number of shards, rows and bytes of each split.
         rows: the number of rows of the source, up to `limit`.
         about: whether the number of rows is itself an estimate.
         sampled: the number of rows sampled.
@@ -60,7 +60,7 @@ class BuildEstimate:
 
     @classmethod
     def joined(cls, many: Sequence[BuildEstimate]) -> BuildEstimate:
-        """Combines estimates of the splits of one build."""
+        """Combines the estimates of the splits of one build."""
         return replace(
             many[0],
             splits={split: shards for part in many for split, shards in part.splits.items()},
@@ -76,9 +76,9 @@ def estimate(
 ) -> BuildEstimate:
     """Estimates a build with the arguments of `recordspec.write`, from a sample in a temporary folder.
 
-    Raises what `recordspec.write` raises, except for a dataset that exists already.
+    Raises the errors of `recordspec.write`, except for a dataset that exists already.
     """
-    free = free_space(directory)  # raises before the samples, which take their time
+    free = free_space(directory)  # raises before the rows are sampled, which takes time
     run_options = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**run_options)
     ignore, split = options.pop("ignore", ()), options.pop("split", "train")
@@ -93,7 +93,7 @@ def estimate(
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
     how_written = write_options(schema, split, options)
     if how_written.quarantine is not None and how_written.quarantine.is_share:
-        options["invalid"] = Quarantine(max_invalid=None)  # a share is one of all rows
+        options["invalid"] = Quarantine(max_invalid=None)  # a share of all rows, not of the sample
     how = Execution(limit=limit, allow_empty=execution.allow_empty, progress=False)
     sample, encoded = _sample(schema, source, write_options(schema, split, options), how)
     sampled = sum(map(sample.rows, sample.splits)) + sample.rejected
@@ -113,14 +113,16 @@ def estimate(
 
 
 def _shards(sample: Manifest, split: str, encoded: int, how: Write, times: float) -> tuple[int, int, int]:
-    """Scales the shards, rows and bytes of a split from those of the sample, whose rows have `encoded` bytes
-    before they are compressed or become blocks."""
+    """Scales the number of shards, rows and bytes of a split from the sample to all rows.
+
+    `encoded` is the bytes of the sampled rows before they are compressed or become blocks.
+    """
     rows = round(sample.rows(split) * times)
     return shard_count(how, round(encoded * times), rows), rows, round(sample.bytes(split) * times)
 
 
 def _warn_of_rejected(rejected: int, sampled: int, how: Quarantine | None) -> None:
-    """Logs how many rows of a sample are invalid, and whether these are more than may be."""
+    """Logs the number of invalid rows of a sample, and whether it exceeds the limit."""
     limit = None if how is None else how.limit(sampled)
     over = "" if limit is None or rejected <= limit else f", more than are allowed ({how})"
     if rejected:
@@ -130,10 +132,11 @@ def _warn_of_rejected(rejected: int, sampled: int, how: Quarantine | None) -> No
 def _sample(
     schema: Schema, source: Source, options: Write, execution: Execution
 ) -> tuple[Manifest, Counter[str]]:
-    """The dataset of the first rows, which is gone already, and the bytes of the encoded rows of each split.
+    """Writes a dataset of the first rows, and deletes it.
 
-    The number of shards, and the rows that are spilled, depend on encoded rows, which are neither compressed
-    nor in blocks.
+    Returns:
+        The manifest of the dataset, and the bytes of the encoded rows of each split, neither compressed nor
+        in blocks: the number of shards and the bytes spilled to disk depend on them.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "sample")
@@ -148,7 +151,7 @@ def _sample(
 
 
 def _rows(source: Source, schema: Schema, how: Write, execution: Execution) -> tuple[int, bool]:
-    """The number of rows, and whether that is but an estimate, from the first parts."""
+    """The number of rows, and whether it is only an estimate from the first parts."""
     if source.rows is not None:
         return source.rows, False
     if isinstance(source, DictRows):

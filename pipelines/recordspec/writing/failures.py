@@ -1,4 +1,4 @@
-"""Errors that abort a build, annotated with how far it had come and with what was published."""
+"""Errors that abort a build, annotated with its progress and with whether it was published."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DiskError(StoreError):
 
 
 class SourceError(WriteError):
-    """The rows' source failed."""
+    """The source of the rows failed."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class BuildStatus:
     Attributes:
         name: the name of the dataset.
         rows: the number of rows read.
-        safe: the number of rows that need not be read again; None if a build cannot be resumed.
+        safe: the number of rows that need not be read again; None if the build cannot be resumed.
         published: whether the dataset was published.
         quarantines: whether invalid rows are listed and left out, instead of aborting the build.
     """
@@ -64,7 +64,7 @@ class BuildStatus:
 
     @contextmanager
     def annotating(self) -> Iterator[None]:
-        """Annotates the errors that pass with the status. Ctrl-C becomes Interrupted."""
+        """Annotates errors of the block with the status. Raises Interrupted for Ctrl-C."""
         try:
             yield
         except (DiskError, SourceError) as error:
@@ -89,7 +89,7 @@ class BuildStatus:
 
 @contextmanager
 def disk_errors(name: str) -> Iterator[None]:
-    """Raises an OSError, of a full disk for instance, as a DiskError."""
+    """Raises an OSError, such as a full disk, as a DiskError."""
     try:
         yield
     except OSError as error:
@@ -98,8 +98,8 @@ def disk_errors(name: str) -> Iterator[None]:
 
 
 def source_errors(items: Iterable[_T], name: str) -> Iterator[_T]:
-    """The items of a source, whose failure is raised as a SourceError."""
-    # Around the whole loop, not each row; what the consumer of a generator raises does not come by here.
+    """Yields the items of a source. Raises its failure as a SourceError."""
+    # One `try` around the loop, not one per row: exceptions of the consumer do not pass through here.
     try:
         yield from items
     except RecordspecError:

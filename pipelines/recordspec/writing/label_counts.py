@@ -1,4 +1,4 @@
-"""Label counts: the rows of every class, by split. They are counted while rows are encoded."""
+"""Label counts: the number of rows of every class, by split. Rows are counted while they are encoded."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
 from recordspec.wire.arrays import Ints, flat_of
 
-# Differences of class shares are reported where chance explains none as large in 1 of 10,000 datasets.
+# A difference of class shares is reported if chance explains one as large in fewer than 1 of 10,000 datasets.
 _CHANCE = 1e-4
-# Terms of a tail that are added: each is less than the one before, and these are many standard deviations.
+# The number of terms of a tail that are summed: terms decrease, and this many span many standard deviations.
 _MOST_TERMS = 1 << 20
 
 
 class ClassCounter:
-    """Counts the classes of encoded rows, by split and by label; those of no schema have none."""
+    """Counts the classes of encoded rows, by split and by label. Counts nothing without a schema."""
 
     def __init__(self, schema: Schema | None) -> None:
         self._classes = {} if schema is None else schema.counted_classes
         self._names = {} if schema is None else {schema.names[name].stored: name for name in self._classes}
-        # one split after another, as far as any has rows
+        # the counts of one split after another, up to the last split with rows so far
         self._counts = {name: np.zeros(0, np.int64) for name in self._classes}
 
     def add(self, sections: Sections, splits: Ints | None) -> None:
-        """Counts the rows of a batch; `splits` has the index of each one's split (None: the first)."""
+        """Counts the rows of a batch; `splits` has the index of each row's split (None: all the first)."""
         for key, array in (*sections["features"].items(), *sections["context"].items()):
             name = self._names.get(key)
             if name is not None:
@@ -39,7 +39,7 @@ class ClassCounter:
                 self._counts[name] = counts
 
     def by_split(self, splits: Sequence[str]) -> LabelCounts:
-        """The counts; the splits have these names."""
+        """The counts; `splits` are the names of the splits."""
         tables = {name: np.zeros((len(splits), classes), np.int64) for name, classes in self._classes.items()}
         for name, counts in self._counts.items():
             tables[name].flat[: len(counts)] = counts
@@ -50,7 +50,7 @@ class ClassCounter:
 
 
 def summed_counts(parts: Iterable[LabelCounts]) -> LabelCounts:
-    """The label counts of several parts together."""
+    """Sums the label counts of several parts."""
     total: dict[str, dict[str, Ints]] = {}
     for part in parts:
         for split, by_label in part.items():
@@ -64,7 +64,7 @@ def summed_counts(parts: Iterable[LabelCounts]) -> LabelCounts:
 
 
 def classes_by_name(manifest: Manifest) -> dict[str, dict[str, dict[str, int]]]:
-    """The rows of each class, by split, label and name; those of unknown names are `other`."""
+    """The number of rows by split, label and name of the class; unknown names are counted as `other`."""
     return {
         split: {
             label: dict(zip((*manifest.labels[label], "other"), rows, strict=False))
@@ -75,13 +75,13 @@ def classes_by_name(manifest: Manifest) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def uneven_classes(manifest: Manifest) -> Iterator[str]:
-    """Yields a sentence for each label whose classes have other shares in some split than chance explains.
+    """Yields a sentence for each label if its class shares differ more between splits than chance explains.
 
-    The rows of a split are a sample of all rows without replacement: the number of those of a class has a
-    hypergeometric distribution. The probability that it is as far from its mean, on one side, is multiplied
-    by the number of comparisons (Bonferroni). Of each label, the one is compared for which a bound of that
-    probability is lowest: `exp(-n * KL(q, p))`, for a class that has the share `p` of all rows, and `q` of
-    the `n` rows of a split (Hoeffding 1963).
+    The rows of a split are a sample of all rows without replacement, so the number of rows of a class has a
+    hypergeometric distribution. The one-sided tail probability of that number is multiplied by the number of
+    comparisons (Bonferroni). For each label, the tail is computed only for the class and split with the
+    lowest bound of it: `exp(-n * KL(q, p))`, where `p` is the share of the class in all rows, and `q` its
+    share in the `n` rows of the split (Hoeffding 1963).
     """
     tables = _tables(manifest)
     comparisons = sum(2 * math.prod(map(_distinct, table.shape)) for _, table in tables.values())
@@ -90,7 +90,7 @@ def uneven_classes(manifest: Manifest) -> Iterator[str]:
         total = int(classes.sum())
         unlikely = np.maximum(
             rows * _divergence(table / rows, classes / total),
-            # the other rows are a sample, too
+            # the rows of the other splits are a sample, too
             (total - rows) * _divergence((classes - table) / np.maximum(1, total - rows), classes / total),
         )
         split, number = np.unravel_index(int(unlikely.argmax()), table.shape)
@@ -106,8 +106,8 @@ def uneven_classes(manifest: Manifest) -> Iterator[str]:
 
 
 def _tables(manifest: Manifest) -> dict[str, tuple[list[str], Ints]]:
-    """By label, the splits with rows, and the counts of their classes, int64 `[splits, classes]`, where there
-    are several of both."""
+    """The splits with rows, and their class counts, int64 `[splits, classes]`, by label. Leaves out labels
+    with fewer than two splits or classes."""
     tables = {}
     for label in manifest.labels:
         counts = {
@@ -121,14 +121,17 @@ def _tables(manifest: Manifest) -> dict[str, tuple[list[str], Ints]]:
 
 
 def _distinct(number: int) -> int:
-    """How many of several counts with a given sum can be compared: of two, the second says what the first
-    does."""
+    """The number of distinct comparisons among counts with a given sum. Two counts yield only one comparison:
+    the first determines the second."""
     return 1 if number == 2 else number
 
 
 def log_tail(hits: int, drawn: int, marked: int, total: int) -> float:
-    """The logarithm of the probability of at least `hits` marked rows among `drawn` ones, or of at most that
-    many if fewer are expected: `drawn` of `total` rows are taken at random, of which `marked` are marked."""
+    """The logarithm of a one-sided tail probability of the hypergeometric distribution.
+
+    `drawn` rows are drawn at random from `total` rows, of which `marked` are marked. The tail is at least
+    `hits` marked rows among the drawn rows; at most `hits` if that is below the mean.
+    """
     if hits * total < drawn * marked:
         hits, marked = drawn - hits, total - marked
     log_first = (
@@ -144,7 +147,7 @@ def _log_choose(number: int, some: int) -> float:
 
 
 def _divergence(share: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """The Kullback-Leibler divergence of one share from another, of two outcomes each, in nats."""
+    """The Kullback-Leibler divergence between two Bernoulli distributions with these shares, in nats."""
     with np.errstate(divide="ignore", invalid="ignore"):
         hit = np.where(share > 0, share * np.log(share / expected), 0)
         miss = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - expected)), 0)

@@ -47,9 +47,9 @@ from recordspec.writing.write_options import Execution, Write
 
 log = logging.getLogger("recordspec")
 
-# Tasks of a split that several processes share evenly.
+# The least number of tasks of a split with which several processes are loaded evenly.
 _LEAST_TASKS = 16
-# The file that lists the invalid rows that this process encoded.
+# The file that lists the invalid rows found by this process.
 _REJECTS = "rows.rejects"
 
 
@@ -66,17 +66,17 @@ def build_locally(
 ) -> Manifest:
     """Builds a dataset on this machine.
 
-    Rows of files that have several parts are encoded part by part, each a task whose result is durable: an
-    interrupted build can continue. Rows that cannot be read again, and a limited number of rows, are encoded
-    by this process as they come, unless several processes share them.
+    If the source has several parts and can be read again, each part is encoded by a task with a durable
+    result, so that an interrupted build can continue. If rows cannot be read again, or their number is
+    limited, this process encodes them as they come, unless there are several processes.
 
     Args:
         schema: the schema of the rows; None if `encode` needs none.
-        options: how rows become shards.
+        options: the options of sharding.
         encode: the task that encodes a part of the source.
         revise, is_sample: as for `Publication`.
 
-    Raises what `write` raises.
+    Raises the errors of `write`.
     """
     identity = source.identity() if execution.limit is None else None
     publication = partial(Publication, revise=revise, is_sample=is_sample)
@@ -98,7 +98,7 @@ def _stages(
         if not here:
             yield PartEncoding(build, source, parts, encode, pool), LocalSharding(build, pool)
             return
-        # the rows of a single part need not be durable: encoding them again is as fast
+        # the rows of a single part need not be durable: encoding them again takes no longer
         with disk_errors(build.plan.name):
             build.checkpoint.drop()
         build.plan = replace(build.plan, durable=False)
@@ -108,10 +108,10 @@ def _stages(
 
 @contextmanager
 def row_stages(build: Build, pool: Executor, expected: int | None) -> Iterator[tuple[RowEncoding, Sharding]]:
-    """The stages of a build whose rows are encoded in this process.
+    """The stages of a build that encodes rows in this process.
 
-    They are written to their shards at once if these are known; otherwise they wait in memory, or on disk if
-    they do not fit.
+    Rows are written to their shards at once if the shard of each row is known. Otherwise rows wait in memory,
+    or on disk if they do not fit.
 
     Args:
         expected: the number of rows, if known. Another number of rows is an error.
@@ -130,7 +130,8 @@ def row_stages(build: Build, pool: Executor, expected: int | None) -> Iterator[t
 
 
 def _sink(build: Build, expected: int | None) -> Sorter | DirectShards:
-    """Rows that need not be put in order go to their shards at once, where these are known."""
+    """The receiver of encoded rows: the shards themselves if rows need no sorting and the number of rows of
+    each shard is known; else a sorter."""
     plan, options, shards = build.plan, build.plan.options, build.plan.options.shards
     known = shards == 1 or (expected is not None and options.quarantine is None)
     ordered = options.shuffle is None and not options.unique and len(options.weights or ()) == 1
@@ -142,7 +143,7 @@ def _sink(build: Build, expected: int | None) -> Sorter | DirectShards:
 
 
 def _known_rows(source: BuildSource, limit: int | None) -> int | None:
-    """The number of rows that are encoded, if known."""
+    """The number of rows to encode, if known."""
     if isinstance(source, DictRows) or source.rows is None:
         return None
     return min(source.rows, limit or source.rows)
@@ -168,14 +169,18 @@ class RowEncoding:
         self._places: list[Place] = []
 
     def begin(self, place: Place) -> Encoder:
-        """Begins another part of rows, which messages name by `place`, and returns what encodes it."""
+        """Begins another part of the rows. Returns the encoder of the part.
+
+        Args:
+            place: the location of a row of the part for messages.
+        """
         self.encoder.begin(len(self._places), place)
-        # where keys need not be unique no row is named once it is encoded
+        # unless keys must be unique, messages name no row that is already encoded
         self._places.append(place if self._build.plan.options.unique else str)
         return self.encoder
 
     def encode(self, bar: Progress) -> Iterator[EncodedPart]:
-        """The rows that were given to the encoder, as one part."""
+        """Yields the rows given to the encoder, as one part."""
         self.encoder.flush()
         plan, seen = self._build.plan, self.encoder.seen
         if self._expected not in (None, seen):
@@ -192,11 +197,11 @@ class RowEncoding:
 
 
 class SourceEncoding:
-    """Encodes the rows of a source in this process, as they come, or the first of them.
+    """Encodes the rows of a source, or the first of them, in this process, as they come.
 
     Args:
         limit: the number of rows to encode; None encodes all.
-        rows: encodes them.
+        rows: the encoding of the rows.
     """
 
     def __init__(
@@ -235,7 +240,7 @@ class SourceEncoding:
 
 
 class PartEncoding:
-    """Encodes a source part by part, each with a task of a pool, whose result is durable."""
+    """Encodes a source part by part. Each part is a task of a pool, with a durable result."""
 
     def __init__(
         self,
@@ -270,7 +275,7 @@ class PartEncoding:
         _check_unchanged(build, self._source)
 
     def place(self, part: int, row: int) -> str:
-        if isinstance(self._source, DictRows):  # which cannot be had again
+        if isinstance(self._source, DictRows):  # the rows cannot be read again
             return self._source.place(self._build.parts.before[part] + row)
         return place_of(self._source, self._build.plan, part, row)
 
@@ -279,8 +284,8 @@ class PartEncoding:
 
 
 def _note_space(plan: BuildPlan, parts: Sequence[EncodedPart], rows: int | None) -> bool:
-    """Whether the disk may have no room for the rest, which is logged: for rows like those of the first
-    parts, and their shards."""
+    """Logs a warning, and returns True, if the disk may have no room for the other rows and the shards. The
+    other rows are assumed to be as large as the rows of the first parts."""
     encoded, seen = sum(part.bytes for part in parts), sum(part.seen for part in parts)
     if not rows or not seen:
         return False
@@ -293,7 +298,7 @@ def _note_space(plan: BuildPlan, parts: Sequence[EncodedPart], rows: int | None)
 
 
 def _check_unchanged(build: Build, source: BuildSource) -> None:
-    """Raises SourceError if the source changed while it was read, and then lets nothing survive."""
+    """Raises SourceError, and drops the checkpoint, if the source changed while it was read."""
     try:
         check_unchanged(source, build.checkpoint.identity, build.plan.name)
     except SourceError:
@@ -302,18 +307,18 @@ def _check_unchanged(build: Build, source: BuildSource) -> None:
 
 
 def _rejected(build: Build) -> RejectLines:
-    """The rejects of all parts, from their files."""
+    """Yields the rejects of all parts, from their files."""
     for part, before in zip(build.parts.all, build.parts.before, strict=False):
         for line in rejects.lines(build.plan.folder / part.rejects):
             yield line, before
 
 
 class LocalSharding:
-    """Merges the runs of encoded rows into shards, each with a task of a pool."""
+    """Merges the runs of encoded rows into shards, by tasks of a pool."""
 
     def __init__(self, build: Build, pool: Executor) -> None:
         self._build, self._pool = build, pool
-        self._runs: tuple[Run, ...] | None = None  # once copies are moved
+        self._runs: tuple[Run, ...] | None = None  # set when copies are moved
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -331,7 +336,7 @@ class LocalSharding:
         return changes
 
     def write(self, bar: Progress) -> Shards:
-        """Writes the shards that are not there yet."""
+        """Writes the missing shards."""
         build, plan, runs = self._build, self._build.plan, self.runs
         self._check_space()
         bar.begin("writing shards", build.parts.rows)
@@ -349,7 +354,7 @@ class LocalSharding:
         return {split: tuple(done[shard.file] for shard in shards[split]) for split in splits}
 
     def _check_space(self) -> None:
-        """Raises DiskError if the disk has no room for the shards, where their size is known."""
+        """Raises DiskError if the size of the shards is known and the disk has no room for them."""
         build, plan = self._build, self._build.plan
         needed = sum(part.bytes for part in build.parts.all)
         needed -= sum(shard.bytes for shard in build.checkpoint.shards.values())

@@ -1,4 +1,4 @@
-"""The last stage of a build: files of shards become a dataset, in a folder or in an object store."""
+"""The last stage of a build: publishes shards as a dataset, in a folder or in an object store."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ log = logging.getLogger("recordspec")
 
 
 class Publication:
-    """Takes over the files of shards, and publishes them with a manifest, all at once.
+    """Takes over the files of shards, and publishes them with a manifest, atomically.
 
-    Within its `with` block the partial folder exists, and no other process writes to it.
+    Within the `with` block the partial folder exists, and no other process writes to it.
 
     Args:
         transaction: publishes the partial folder.
-        revise: completes the manifest; it may write files into the folder that it gets.
-        is_sample: whether the dataset is deleted at once: no message tells of it, or refers to its files.
+        revise: completes the manifest; it may write files to its argument, the partial folder.
+        is_sample: whether the dataset is deleted at once, so that no message mentions it or its files.
     """
 
     def __init__(
@@ -64,36 +64,36 @@ class Publication:
         self.transaction.__exit__(*exception)
 
     def planned(self, plan: BuildPlan) -> BuildPlan:
-        """The plan with what depends on the dataset that there is.
+        """Completes the plan with the facts about the existing dataset.
 
-        Raises StoreError if rows like these cannot be added to it.
+        Raises StoreError if the rows of the plan cannot be appended to the dataset.
         """
         if self.transaction.appends:
             return plan.added_to(self.transaction)
         return replace(plan, suffix=self.transaction.shard_suffix)
 
     def take_over(self, plan: BuildPlan, file: str, shard: Shard) -> None:
-        """Takes over a shard, and the hashes of its keys and its index, which a task has written as `file`,
-        `file.keys` and `file.index` into the plan's folder."""
+        """Takes over a shard, the hashes of its keys, and its index. A task has written them to the plan's
+        folder as `file`, `file.keys` and `file.index`."""
         (plan.folder / file).rename(self.transaction.partial / shard.file)
         for suffix in PIECES:
             if (piece := plan.folder / f"{file}{suffix}").exists():
                 piece.rename(plan.folder / f"{shard.file}{suffix}")
 
     def list_rejects(self, plan: BuildPlan, lines: Iterable[tuple[Mapping[str, Any], int]]) -> Path:
-        """Lists the invalid rows, after those that the dataset had before; returns the file."""
+        """Lists the invalid rows, after the ones already listed by the existing dataset. Returns the file."""
         path = self.transaction.partial / REJECTS_FILE
         with disk_errors(plan.name):
-            path.unlink(missing_ok=True)  # of a build that is resumed
+            path.unlink(missing_ok=True)  # the file of an interrupted build
             if plan.base is not None:
                 plan.base.put_rejects_into(self.transaction.partial)
             rejects.join(lines, path)
         return path
 
     def keep_rejects(self, lines: Iterable[tuple[Mapping[str, Any], int]]) -> Path | None:
-        """Lists the invalid rows of a build that has too many, beside the folder of the dataset.
+        """Lists the invalid rows of a build with too many, in a file beside the folder of the dataset.
 
-        Returns the file; None if that is impossible.
+        Returns the file; None if it cannot be written.
         """
         if self._is_sample:
             return None
@@ -109,11 +109,11 @@ class Publication:
         return self.transaction.target.with_name(f"{self.transaction.target.name}.{REJECTS_FILE}")
 
     def revised(self, manifest: Manifest) -> Manifest:
-        """The complete manifest of what was written."""
+        """The complete manifest of the shards written."""
         return self._revise(manifest, self.transaction.partial)
 
     def publish(self, plan: BuildPlan, written: Manifest, bar: Progress) -> Manifest:
-        """Publishes what was written, and what was there before. Returns the manifest of all.
+        """Publishes the shards written, together with existing ones. Returns the manifest of all shards.
 
         Raises ConflictError if another writer published first, DiskError, StoreError.
         """
@@ -133,13 +133,13 @@ class Publication:
                     raise
                 raise DiskError(error.problems) from error.__cause__
         with suppress(OSError):
-            self._kept_rejects.unlink(missing_ok=True)  # of a build before
+            self._kept_rejects.unlink(missing_ok=True)  # the file of an earlier build
         if not self._is_sample:
             self._warn(written, manifest)
         return manifest
 
     def _indexed(self, plan: BuildPlan, manifest: Manifest) -> Manifest:
-        """The manifest with the index of old shards as it was, and of new ones as they were written."""
+        """Adds an index to the manifest: the existing entries of old shards, new entries of new shards."""
         old = {} if plan.base is None or manifest.compression != "none" else plan.base.indices()
 
         def part(shard: Shard) -> bytes | memoryview:
@@ -159,7 +159,8 @@ class Publication:
 
 
 def _key_hashes(manifest: Manifest, folder: Path, existing: ExistingDataset | None) -> Iterator[Words]:
-    """The hashes of the keys of every shard: of old ones as they were, of new ones as they were written."""
+    """Yields the hashes of the keys of every shard: for old shards from the existing dataset, for new shards
+    from the files of their tasks."""
     for split, shards in manifest.splits.items():
         old = 0
         if existing is not None:

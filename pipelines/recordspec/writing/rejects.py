@@ -1,4 +1,4 @@
-"""Invalid rows are listed in `rejects.jsonl`, each with its place and all that is wrong with it."""
+"""Lists invalid rows in `rejects.jsonl`, each with its place and all its problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordspec.errors import Problem, RecordError, State, counted
 from recordspec.locations import open_file
 from recordspec.writing.write_options import Quarantine
 
-# Reasons that a message has.
+# The number of reasons in a message.
 _SHOWN = 3
 
 
@@ -21,8 +21,8 @@ class Rejects:
     """Writes one line of JSON per invalid row: its number and location in the source, and its problems.
 
     Args:
-        take: receives a line.
-        check: receives the number of rows so far and `reasons` after each; it may raise.
+        take: receives each line.
+        check: receives, after each row, the number of rows so far and `reasons`; it may raise.
 
     Attributes:
         count: the number of rows.
@@ -34,7 +34,7 @@ class Rejects:
         self.count, self.reasons = 0, list[str]()
 
     def add(self, row: int, place: str, problems: list[str]) -> None:
-        """Adds a row. Raises what `check` raises."""
+        """Adds a row. Raises the errors of `check`."""
         self._take(json.dumps({"row": row, "place": place, "problems": problems}))
         self.count += 1
         if len(self.reasons) < _SHOWN:
@@ -54,11 +54,11 @@ def check(
     """Raises RecordError if more rows are invalid than are allowed.
 
     Args:
-        how: the limit; None if there is none, as where an invalid row is an error itself.
+        how: the limit; None if there is no limit, for instance because any invalid row is an error.
         rejected: the number of invalid rows so far.
-        reasons: of the first of them.
-        rows: the number of all rows, once they are read: only then a share of them is known.
-        keep: writes a file that lists all of them, if possible, and returns it.
+        reasons: the reasons of the first invalid rows.
+        rows: the number of all rows; None until all are read. A limit that is a share needs it.
+        keep: writes a file that lists all invalid rows, if possible, and returns it.
     """
     limit = None if how is None else how.limit(rows)
     if limit is None or rejected <= limit:
@@ -76,7 +76,7 @@ def check(
 
 def add_line(path: Path, line: str) -> None:
     """Appends a line to a file of rejects."""
-    # opened for each: they are few, and a dataset without any has no such file
+    # opened for each line: lines are few, and a dataset without invalid rows gets no file
     with path.open("a", encoding="utf-8") as file:
         file.write(line + "\n")
 
@@ -100,14 +100,14 @@ def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty
 
 
 def lines(path: Path) -> Iterable[dict[str, Any]]:
-    """The lines of a file of rejects; none where there is no file."""
+    """Yields the lines of a file of rejects; no line if the file does not exist."""
     if path.exists():
         with open_file(path) as file:
             yield from map(json.loads, file)
 
 
 def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path) -> None:
-    """Writes the rejects of all parts as one file; each comes with the number of the rows before its part."""
+    """Writes the rejects of all parts to one file. Each comes with the number of rows before its part."""
     joined = Rejects(partial(add_line, path), None)
     for line, before in parts:
         joined.add(before + line["row"], line["place"], line["problems"])

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-# Records copied at once.
+# The bytes of records copied at once.
 _BYTES_AT_ONCE = 4 << 20
 
 
@@ -60,36 +60,36 @@ def reshard(
     progress: bool | None = None,
     **options: Unpack[ReshardOptions],
 ) -> Manifest:
-    """Writes the records of TFRecord files to other shards. Their bytes are kept; each CRC is checked.
+    """Writes the records of TFRecord files to other shards. Keeps the bytes of records, and checks each CRC.
 
-    A dataset keeps its splits, key, schema and rejected rows; the split of other files follows from
-    their names or those of their folders (`train-00000-of-00008...`, `mnist-test.tfrecord-00000-of-00001`,
-    `val/part-r-00000`), or is `train`.
+    A dataset keeps its splits, key, schema and rejected rows. The splits of other files follow from the names
+    of files or folders (`train-00000-of-00008...`, `mnist-test.tfrecord-00000-of-00001`,
+    `val/part-r-00000`), or are `train`.
 
     Args:
-        files: a path, a folder of shards, a pattern, or several of these.
+        files: a path, a folder of shards, a pattern, or several of them.
         directory: a folder that does not exist yet.
         schema: the schema of the records; needed only for `layout`, if there is no `schema.yaml`.
         jobs, memory, force, resume, progress: as for `recordspec.write`.
-        options: shards, compression, layout and shuffle, as for `recordspec.write`; compression and layout
-            are those of the files by default. With the same seed, the order is that of a dataset built
-            with it, but for copies of a row that are in several splits.
+        options: shards, compression, layout and shuffle, as for `recordspec.write`. By default, compression
+            and layout stay the same. A seed yields the order of a build with that seed, except for copies
+            of a row in several splits.
 
-    Raises what `recordspec.write` raises.
+    Raises the errors of `recordspec.write`.
 
     Example:
         >>> rs.reshard("data/points", "data/resharded", shards=3).rows("train")
         15
     """
     dataset = StoredDataset(expand(files))
-    for path in dataset.paths:  # before any is opened: a pipe would be waited for
+    for path in dataset.paths:  # before any file is opened: opening a pipe would block
         with system_errors("read", path):
             path.check_regular()
     _check_one_dataset(dataset.paths)
     schema = _checked_schema(schema, dataset.schema)
     source = StoredRecords(dataset)
     made = _options(source, schema, options)
-    # blocks that become blocks again were rows of the schema already
+    # rows that were in blocks have been checked against the schema already
     source.checked = made.block is not None and dataset.block is None
     if not resume:
         _check_space(source, made, directory)
@@ -101,14 +101,14 @@ def reshard(
 
 
 def _check_space(source: StoredRecords, made: Write, directory: str | os.PathLike[str] | RemotePath) -> None:
-    """Raises StoreError if the disk has no room for the records as they are gathered, and for their shards;
-    the size of compressed records and of blocks is unknown."""
+    """Raises StoreError if the disk has no room for the gathered records and the shards. Checks nothing if
+    the files are compressed or in blocks: the size of their records is then unknown."""
     dataset = source.dataset
     if dataset.block is not None or dataset.compression_of(dataset.paths[0]) != "none":
         return
     times = 2 if made.compression == "none" and made.block is None else 1
     free = free_space(directory)
-    # a file system that compresses allocates less than the size; an object has no blocks
+    # a file system with compression allocates less than the size; an object has no `st_blocks`
     sizes = (
         min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
         for status in statuses(dataset.paths)
@@ -119,7 +119,8 @@ def _check_space(source: StoredRecords, made: Write, directory: str | os.PathLik
 
 
 def _check_one_dataset(paths: tuple[Location, ...]) -> None:
-    """Raises SpecError for files of a dataset together with others: these may hold something else."""
+    """Raises SpecError if files of a dataset are mixed with files of other folders, which may differ in
+    content."""
     folders = tuple(dict.fromkeys(path.parent for path in paths))
     known = [folder for folder in folders if (folder / FILE).exists()]
     if known and len(folders) > 1:
@@ -130,7 +131,7 @@ def _check_one_dataset(paths: tuple[Location, ...]) -> None:
 
 
 def _checked_schema(schema: Schema | None, beside: Schema | None) -> Schema | None:
-    """Raises SpecError if the schema that is given is not that of the dataset."""
+    """Returns the given schema, else the schema of the dataset. Raises SpecError if they differ."""
     if schema is not None and beside is not None and schema.fingerprint != beside.fingerprint:
         expected = f"`{beside.name}` beside the files"
         got = f"`{schema.name}`, which stores something else"
@@ -148,7 +149,7 @@ def _options(source: StoredRecords, schema: Schema | None, changed: Mapping[str,
         "compression": dataset.compression_of(dataset.paths[0]),
         "splits": dict.fromkeys(source.splits, 1.0),
     }
-    # the rows of a dataset have their splits: copies stay where they are
+    # rows keep their splits, so copies stay in theirs
     kept["key"] = Key(unique=False)
     if dataset.manifest is not None:
         kept["key"] = Key(names=tuple(dataset.manifest.key) or None, unique=dataset.keys is not None)
@@ -164,12 +165,12 @@ def _options(source: StoredRecords, schema: Schema | None, changed: Mapping[str,
 
 
 class StoredRecords:
-    """The records of files.
+    """The records of existing files, as a source of a build.
 
     Attributes:
         dataset: the files.
         rows: the number of rows; None if unknown.
-        checked: whether each record must be a row of the schema, to make blocks of them.
+        checked: whether each record is checked against the schema, because blocks are made of the records.
     """
 
     def __init__(self, dataset: StoredDataset) -> None:
@@ -183,14 +184,14 @@ class StoredRecords:
             shards = listed_shards(paths, manifest)
             self.rows = sum(shard.rows for shard in shards)
             for path, shard, status in zip(paths, shards, statuses(paths), strict=True):
-                check_size(path, shard, status.st_size)  # one that is cut between two records looks whole
+                check_size(path, shard, status.st_size)  # a file truncated between two records looks whole
             if manifest.rejected:
-                # it is copied in the end
+                # opened to fail early: the file is copied at the end of the build
                 open_file(dataset.folder / manifest.name_of(REJECTS_FILE)).close()
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Their splits, in the order of the dataset."""
+        """The splits of the files, in the order of the dataset."""
         known = () if self.dataset.manifest is None else self.dataset.manifest.splits
         return tuple(sorted(dict.fromkeys(self._splits), key=[*known, *self._splits].index))
 
@@ -198,7 +199,7 @@ class StoredRecords:
         return identity_of(self.dataset.paths)
 
     def parts(self, schema: Schema | None, extra: tuple[str, ...]) -> Iterator[StoredPart]:
-        """Ranges of records of the files, in order."""
+        """Yields ranges of records of the files, in order."""
         check, dataset = schema if self.checked else None, self.dataset
         starts = {} if dataset.manifest is None else dataset.manifest.starts()
         sizes = [status.st_size for status in statuses(dataset.paths)]
@@ -211,11 +212,11 @@ class StoredRecords:
                 yield StoredPart(path, records, split, keys, first, in_blocks, check)
 
     def revised(self, made: Manifest, folder: Path) -> Manifest:
-        """The manifest of the new shards, as far as the old one does not say more; the list of the rows that
-        were rejected before goes to the folder."""
+        """The manifest of the new shards, with the other facts of the old manifest. Copies the list of
+        rejected rows to the folder."""
         old = self.dataset.manifest
         if old is None:
-            return replace(made, division={})  # the names of the files gave their rows a split
+            return replace(made, division={})  # file names determined the splits of the rows
         ExistingDataset(folder=self.dataset.folder, manifest=old).put_rejects_into(folder)
         whole = [split for split in made.splits if made.rows(split) == old.rows(split)]
         return replace(
@@ -226,8 +227,8 @@ class StoredRecords:
             block=made.block,
             adopted="",
             suffix="",
-            keys_sha256=None,  # if there are keys, those of the new order
-            index_sha256=None,  # nor is the index that of the new shards
+            keys_sha256=None,  # keys, if any, are written again in the new order
+            index_sha256=None,  # the index is written again for the new shards
             shuffle_seed=old.shuffle_seed if made.shuffle_seed is None else made.shuffle_seed,
         )
 
@@ -238,12 +239,13 @@ class StoredPart:
 
     Attributes:
         path: the path of the file.
-        range: the records; None means all.
+        range: the range of the records; None means all.
         split: the split of the records.
-        keys: the file with the hashes of the keys of all rows, if any.
-        first: the index in it of the first row of this file.
+        keys: the file of the hashes of the keys of all rows, if any.
+        first: the index in `keys` of the first row of this file.
         in_blocks: whether a record holds many rows.
-        check: the schema that each record must match, so that it can be a row of a block; None checks none.
+        check: the schema that each record must match, so that it can become a row of a block; None checks
+            nothing.
     """
 
     path: Location
@@ -255,7 +257,7 @@ class StoredPart:
     check: Schema | None = None
 
     def records(self, schema: Schema | None) -> Iterator[ArrowArray]:
-        """Framed records of one row each, some at a time. Raises RecordError."""
+        """Yields batches of framed records, one row each. Raises RecordError."""
         records = tfrecord.scan(self.path, self.range)
         if not self.in_blocks:
             for some in tfrecord.batched(records, _BYTES_AT_ONCE):
@@ -270,7 +272,7 @@ class StoredPart:
             yield rows
 
     def _taken(self, records: list[Record]) -> ArrowArray:
-        """The records of some, if each is a row of the schema, while its place is known."""
+        """Frames records, and checks them against the schema while the place of each record is known."""
         framed = framing.frames([record.data for record in records])
         rows = EncodedRows(self.check, len(records), records=framed)
         if self.check is not None:
@@ -284,7 +286,7 @@ class StoredPart:
         return f"{self.path}: {framing.place(record.number, record.offset)}"
 
     def hashes(self, records: ArrowArray, row: int) -> Words:
-        """The hashes of the keys of records, the first of which is row `row` of the part."""
+        """The hashes of the keys of records; the first record is row `row` of the part."""
         if self.keys is None:
             return hashes(views_of(records, HEADER_BYTES, FOOTER_BYTES))
         before = 0 if self.range is None else self.range.number
@@ -298,7 +300,7 @@ class StoredPart:
 def copy_part(
     plan: BuildPlan, number: int, part: StoredPart, attempt: str, advance: Advance = no_progress
 ) -> EncodedPart:
-    """Takes over the records of a part, as `encode_part` encodes its rows. Raises RecordError, StoreError."""
+    """Copies the records of a part. The counterpart of `encode_part`. Raises RecordError, StoreError."""
     stem, rows = f"part-{number:05d}.{attempt}", 0
     sink = Sorter(plan, stem)
     keyed = plan.options.shuffle is not None or plan.options.unique

@@ -1,4 +1,4 @@
-"""Rows are validated and encoded in batches, with the hash of each one's key, its split and its class."""
+"""Validates and encodes rows in batches; computes the key hash, the split and the class of each row."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from recordspec.writing.rejects import Rejects
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.rows import not_a_mapping, row_batches
 
-# Rows are encoded at most this many at once, and fewer where they are large. Forty narrow columns were
-# encoded at 0.5, 1.1 and 1.7 million rows/s with 512, 2048 and 8192 rows at once.
+# The most rows encoded at once; fewer if rows are large. Forty narrow columns were encoded at 0.5, 1.1 and
+# 1.7 million rows/s with 512, 2048 and 8192 rows at once.
 _MOST_ROWS = 8192
 _BYTES_AT_ONCE = 16 << 20
 _FIRST_ROWS = 64  # until the size of a row is known
 _FEWEST_ROWS = 16  # after an invalid row
 
-# A row's number: its part above these bits, its place in the part below.
+# The number of a row has the number of its part above these bits, and its place in the part below.
 PART_BITS = 40
-# The most that glibc's allocator keeps for the next use once a block of this size was freed (mallopt(3),
-# M_MMAP_THRESHOLD). Without it each large array costs its page faults again.
+# The largest block that glibc's allocator keeps for reuse after a block of this size was freed (mallopt(3),
+# M_MMAP_THRESHOLD). Otherwise each large array causes its page faults again.
 _KEPT_BLOCK = (32 << 20) - 8192
 
 Place = Callable[[int], str]
-# Receives the number of rows that are done, and the bytes of their records.
+# Receives the number of finished rows, and the bytes of their records.
 Advance = Callable[[int, int], None]
 
 
@@ -51,16 +51,23 @@ class Sink(Protocol):
     """The receiver of encoded rows."""
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        """Adds rows, with their numbers, the hashes of their keys, uint64 `[n, 2]`, and the indices of their
-        splits among the encoder's `splits` (None: all are in the first)."""
+        """Adds rows.
+
+        Args:
+            rows: the rows.
+            numbers: the number of each row, uint64 `[n]`.
+            hashed: the hashes of the keys, uint64 `[n, 2]`; None if the order needs none.
+            splits: the index of each row's split in the encoder's `splits`; None if all are in the first.
+        """
 
 
 class Encoder:
-    """Encodes rows in batches. Valid ones go to the sink, invalid ones to the rejects, or are an error.
+    """Encodes rows in batches. Valid rows go to the sink; invalid rows go to the rejects, or are an error.
 
     Args:
-        rejects: receives the lines of `rejects.jsonl`, which count the rows from 0.
-        check: receives the number of invalid rows so far, and the first reasons, after each; it may raise.
+        rejects: receives the lines of `rejects.jsonl`, which number the rows from 0.
+        check: receives, after each invalid row, the number of invalid rows and the first reasons; it may
+            raise.
 
     Attributes:
         rows: the number of encoded rows.
@@ -84,13 +91,13 @@ class Encoder:
         np.empty(_KEPT_BLOCK, np.uint8)
 
     def begin(self, part: int, place: Place) -> None:
-        """Begins another part of the rows, in which messages name them by `place`, counted from 0."""
+        """Begins another part of the rows; `place` is the location for messages of a row, counted from 0."""
         self.flush()
         self._part = PartRows(part, place, self.seen)
 
     @property
     def splits(self) -> list[str]:
-        """The names of the splits; if rows name theirs, those found so far."""
+        """The names of the splits; if a column names the splits, the names found so far."""
         return self._division.splits
 
     @property
@@ -110,7 +117,7 @@ class Encoder:
 
     @property
     def taken(self) -> int:
-        """The number of rows given, including those that wait for their batch."""
+        """The number of rows given, including rows that wait for their batch."""
         return self.seen + len(self._waiting.rows)
 
     def add_row(self, row: Any) -> None:
@@ -127,9 +134,10 @@ class Encoder:
             self.add(batch)
 
     def add(self, batch: Columns | RecordError, advance: Advance = no_progress) -> None:
-        """Adds a batch, or the error in place of an invalid row.
+        """Adds a batch, or the error of an invalid row.
 
-        Raises RecordError for the first invalid row, unless rows are rejected; and what `check` raises.
+        Raises RecordError for the first invalid row, unless invalid rows are rejected; and the errors of
+        `check`.
         """
         if isinstance(batch, RecordError):
             self._reject(batch)
@@ -140,7 +148,7 @@ class Encoder:
             start += self._encode_valid(batch.part(start, stop), advance)
 
     def _encode_valid(self, batch: Columns, advance: Advance) -> int:
-        """Encodes rows up to the first that is invalid, which is rejected; how many that makes."""
+        """Encodes rows up to the first invalid one, and rejects that. Returns the number of rows consumed."""
         try:
             self._encode(batch, advance)
         except RecordError as error:
@@ -149,7 +157,7 @@ class Encoder:
             if self._rejects is None:
                 raise self._placed(error) from None
             valid = error.row
-            # what is before it is valid in this respect; a row of it may not be in another
+            # the rows before it passed this check; a later check may still fail for them
             self.add(batch.part(0, valid), advance)
             self._reject(RecordError(error.problems, 0))
             advance(1, 0)
@@ -158,7 +166,7 @@ class Encoder:
         return batch.rows
 
     def _reject(self, error: RecordError) -> None:
-        """Sets the next row aside."""
+        """Rejects the next row."""
         if self._rejects is None:
             raise self._placed(RecordError(error.problems, 0)) from None
         problems = [str(problem.at("")) for problem in error.problems]
@@ -166,7 +174,8 @@ class Encoder:
             self._rejects.add(self.seen, self._part.place(self.seen - self._part.before), problems)
 
     def _placed(self, error: RecordError) -> RecordError:
-        """An error of a batch names the row within it; outside it is named among all."""
+        """Converts an error that names a row by its number in a batch to one that names the row by its place
+        in the part, and has its number among all rows."""
         row = self.seen + (error.row or 0)
         return RecordError(error.at(self._part.place(row - self._part.before)).problems, row)
 
@@ -188,12 +197,12 @@ class Encoder:
 
 @dataclass(frozen=True)
 class PartRows:
-    """The part of a source that is encoded.
+    """The part of a source that is being encoded.
 
     Attributes:
-        part: its number.
+        part: the number of the part.
         place: the location of a row for messages, counted from 0 within the part.
-        before: the number of rows before it.
+        before: the number of rows before the part.
     """
 
     part: int = 0
@@ -201,16 +210,16 @@ class PartRows:
     before: int = 0
 
     def number_of(self, row: int) -> int:
-        """The number of a row, which is counted from the first of all parts."""
+        """The number of a row, with the bits of its part; `row` is counted across all parts."""
         return (self.part << PART_BITS) + row - self.before
 
 
 class WaitingRows:
-    """Rows that come one by one, until there are enough for a batch.
+    """Rows added one by one, which wait until there are enough for a batch.
 
     Attributes:
         rows: the rows.
-        rows_at_once: how many are encoded at once.
+        rows_at_once: the number of rows in the next batch.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -219,11 +228,11 @@ class WaitingRows:
         self.rows_at_once = _FIRST_ROWS
 
     def add(self, row: Any) -> None:
-        """Adds a row, of which the caller may change the values."""
+        """Adds a row. The caller may change its values afterwards."""
         self.rows.append(_owned_row(row, self._changeable) if isinstance(row, Mapping) else row)
 
     def take(self) -> list[Any]:
-        """The rows, which wait no longer."""
+        """Removes and returns the rows."""
         rows, self.rows = self.rows, []
         return rows
 
@@ -232,18 +241,18 @@ class WaitingRows:
         return len(self.rows) >= self.rows_at_once
 
     def had_valid(self, rows: int, size: int) -> None:
-        """Rows of this size in bytes were encoded: more of them, up to some megabytes, are next."""
+        """Enlarges the next batch, up to some megabytes, after `rows` rows of `size` bytes were encoded."""
         most = min(_MOST_ROWS, _BYTES_AT_ONCE * rows // (size + 1))
         self.rows_at_once = max(1, min(most, 2 * self.rows_at_once))
 
     def had_invalid(self, valid: int) -> None:
-        """A row was invalid after this many valid ones."""
-        # where one row is invalid others are near: as many at once as went well, then more again
+        """Shrinks the next batch after a row was invalid that followed `valid` valid ones."""
+        # invalid rows are often close together: try as many rows as were valid, then more again
         self.rows_at_once = max(_FEWEST_ROWS, valid)
 
 
 def _owned_row(row: Mapping[str, Any], changeable: set[str]) -> dict[str, Any]:
-    """A copy: the caller may fill the same dict, list or array again for the next row."""
+    """Copies a row: the caller may reuse the same dict, list or array for the next row."""
     owned = dict(row)
     for name in changeable & owned.keys():
         owned[name] = _owned(owned[name])
@@ -275,6 +284,6 @@ def _copied(value: Any) -> Any:
 
 
 def _is_immutable(feature: Feature) -> bool:
-    """Whether a row gives one number or text, which cannot be changed after it was given."""
+    """Whether the value of a feature is one number or text, which the caller cannot change in place."""
     kind = feature.value_type
     return kind.shape == () and (kind.is_number or kind.item in ("text", "class"))

@@ -20,16 +20,16 @@ from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.write_options import ShardSize, Write
 
-# Records that are decoded together to become blocks: of more, what is needed on the way leaves the caches.
+# The number of records decoded together to become blocks: the intermediate arrays of more leave the caches.
 _DECODED_ROWS = 4096
-# TensorFlow's guide to input performance asks for files of 100 MB and more; a power of two divides
-# among most numbers of workers.
+# TensorFlow's guide to input performance recommends files of 100 MB or more. A power of two can be divided
+# evenly among most numbers of workers.
 _SMALLEST_AUTO = 64 << 20
 
 
 def shard_count(options: Write, size: int, rows: int) -> int:
-    """The number of shards of a split with these bytes and rows. `auto` is a power of two, so that each has
-    64 to 128 MiB, and at most the number of rows."""
+    """The number of shards of a split with `size` bytes and `rows` rows. `auto` is a power of two that yields
+    shards of 64 to 128 MiB, but at most the number of rows."""
     shards = options.shards
     if isinstance(shards, ShardSize):
         return max(1, min(rows, round(size / shards.bytes)))
@@ -40,7 +40,7 @@ def shard_count(options: Write, size: int, rows: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRange:
-    """The rows `start` to `stop` of a split, which make one shard (stop is None: all from there on)."""
+    """The rows `start` to `stop` of a split, which form one shard. If `stop` is None, the range is open."""
 
     file: str
     start: int
@@ -48,7 +48,8 @@ class ShardRange:
 
 
 def shard_ranges(split: str, count: int, rows: int | None, options: Write) -> Iterator[ShardRange]:
-    """The shards of a split; their rows differ by one at most. Of a single one, `rows` need not be known."""
+    """Yields the shards of a split. Their numbers of rows differ by at most one. `rows` may be None if
+    `count` is 1."""
     bounds = [0, None] if rows is None else [rows * index // count for index in range(count + 1)]
     for index, (start, stop) in enumerate(pairwise(bounds)):
         assert start is not None
@@ -57,18 +58,18 @@ def shard_ranges(split: str, count: int, rows: int | None, options: Write) -> It
 
 
 class ShardWriter:
-    """Writes the rows of a shard in the layout of the dataset: framed, or in blocks that are framed.
+    """Writes the rows of a shard in the layout of the dataset: as framed rows, or as framed blocks.
 
     Args:
         name: the name of the shard in messages.
-        index: the file of its index.
+        index: the file of the index of the shard.
     """
 
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str, index: Path) -> None:
         self._file = ShardFile(path, options.compression, index)
         self._schema, self._block, self._name = schema, options.block, name
-        self._waiting: list[EncodedRows] = []  # rows that no block has yet
-        self._written = 0  # rows that are framed
+        self._waiting: list[EncodedRows] = []  # rows not in a block yet
+        self._written = 0  # the number of framed rows
 
     def add(self, rows: EncodedRows) -> None:
         """Adds rows. Raises RecordError if they cannot form a block."""
@@ -99,29 +100,29 @@ class ShardWriter:
         self._waiting = [rows.part(whole, len(rows))] if whole < len(rows) else []
 
     def _write_blocks(self, rows: EncodedRows, size: int) -> None:
-        assert self._schema is not None  # blocks cannot be made without
+        assert self._schema is not None  # blocks need a schema
         try:
             blocks = blocks_of(self._schema, rows.sections, size, len(rows) // size, framed=True)
         except RecordError as error:
             first = self._written + (error.row or 0) * size
             placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
-            raise RecordError(placed.problems) from None  # its row is none of the source
+            raise RecordError(placed.problems) from None  # its `row` is not a row of the source
         self._file.write(buffer_of(blocks).data, sizes_of(blocks), len(rows))
         self._written += len(rows)
 
 
 class DirectShards:
-    """Writes the shards of rows that come in their final order: a sink, and the sharding of its rows.
+    """Writes rows that come in their final order directly to shards. Is both the sink and the sharding.
 
     Args:
         folder: the folder of the shards.
         split: the only split.
-        planned: its shards.
+        planned: the shards of the split.
     """
 
     def __init__(self, plan: BuildPlan, folder: Path, split: str, planned: list[ShardRange]) -> None:
         self._plan, self._folder, self._split = plan, folder, split
-        # rows too many go to the last: in the end their number is seen to be wrong
+        # excess rows go to the last shard; the number of rows is checked at the end
         self._planned = [*planned[:-1], replace(planned[-1], stop=None)]
         self._done: list[Shard] = []
         self._row = 0
@@ -139,10 +140,10 @@ class DirectShards:
                 self._next()
 
     def duplicate_keys(self) -> None:
-        """Nothing: keys that must be unique are compared by sorting."""
+        """Finds none: rows with unique keys are sorted, and do not come here."""
 
     def move_copies(self, bar: Progress) -> LabelCounts:
-        return {}  # in their order, and in one split, copies stay where they are
+        return {}  # copies stay in place: rows keep their order, and there is one split
 
     def write(self, bar: Progress) -> dict[str, tuple[Shard, ...]]:
         while len(self._done) < len(self._planned) - 1:

@@ -1,9 +1,9 @@
 """An external merge sort of encoded rows, into the order of their dataset.
 
-Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the records,
-in their frames, and an index of its rows: uint64 `[6, rows]`, whose lines are `ORDER`, the two
-words of the `KEY_HASH`, the row's `NUMBER`, and the `END` and the `START` of its record in the run. Large
-records stay in a run as they were gathered, and only the index is sorted.
+Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the framed
+records, and an index of its rows: uint64 `[6, rows]`. The lines of the index are `ORDER`, the two words of
+`KEY_HASH`, the `NUMBER` of the row, and the `END` and the `START` of its record in the run. If records are
+large, they stay in the order in which they were gathered, and only the index is sorted.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from recordspec.writing.encoded_rows import EncodedRows
 ORDER, KEY_HASH, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
 _LINES = 6
 _WORD = np.dtype("<u8")
-# Bytes of the index of a row while a run is sorted, which needs three copies: as added, joined, and sorted.
+# The bytes of the index per row while a run is sorted; there are three copies: as added, joined, and sorted.
 _INDEX_BYTES = 3 * _LINES * 8
 
-# Bytes of records copied at once when a run is written: enough to be fast, few enough to need little memory.
+# The bytes of records copied at once when a run is written: enough to be fast, but little memory.
 _WRITTEN_AT_ONCE = 8 << 20
 
-# Bytes of a record from which a read for each is as fast as one for many that follow each other: to sort the
-# records of a run, too, would copy them once more.
+# The bytes of a record from which one read per record is as fast as one read of many adjacent records. To
+# sort the records of a run would copy them once more.
 _LARGE = 32 << 10
 
-# The first of the numbers of the rows that a dataset had before `append`.
+# Rows that a dataset had before `append` are numbered from here on.
 EXISTING = 1 << 63
 
-# Bytes that the search for duplicate keys needs for a row: hash and number, the order, and a sorted copy.
+# The bytes that the search for duplicate keys needs per row: hash and number, the order, and a sorted copy.
 _DUPLICATES_BYTES = 48
 
 
@@ -62,9 +62,9 @@ class SortedRun:
 
     Attributes:
         name: the name of the file of records.
-        counts: the rows of each split, in their order in the run.
-        bytes: the size of the file.
-        index_suffix: the end of the name of the index.
+        counts: the number of rows of each split, in the order of the run.
+        bytes: the size of the file of records.
+        index_suffix: the suffix of the name of the index.
     """
 
     name: str
@@ -81,7 +81,7 @@ class SortedRun:
         return sum(self.counts.values())
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether its files exist and have the right sizes."""
+        """Whether the files of the run exist and have the right sizes."""
         sizes = {self.name: self.bytes, self.index_name: self.rows * _LINES * _WORD.itemsize}
         return all(
             (folder / name).exists() and (folder / name).stat().st_size == size
@@ -90,23 +90,23 @@ class SortedRun:
 
     def index(self, folder: Path) -> Words:
         """The index of all rows, uint64 `[6, rows]`, on disk."""
-        # text: of a path, NumPy resolves each folder
+        # a string, not a path: NumPy resolves each folder of a path
         return np.memmap(str(folder / self.index_name), _WORD, "r", shape=(_LINES, self.rows))
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
-        """Rows `start` to `stop`; the schema is theirs."""
+        """Rows `start` to `stop`; `schema` is the schema of the rows."""
         return self._read(folder, schema, self.index(folder)[END:, start:stop])
 
     def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
-        """These rows; the schema is theirs."""
+        """The rows at these indices; `schema` is the schema of the rows."""
         return self._read(folder, schema, self.index(folder)[END:, rows])
 
     def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
-        """Reads the records of rows to their places in the data, each int64 `[n]`."""
+        """Reads the records of rows, int64 `[n]`, into `data` at the offsets `places`, int64 `[n]`."""
         self._put(folder, np.array(self.index(folder)[END:, rows], np.int64), data, places)
 
     def _read(self, folder: Path, schema: Schema | None, bounds: Words) -> EncodedRows:
-        """The rows between these ends and starts, uint64 `[2, n]`."""
+        """The rows with these bounds: the ends and starts of their records, uint64 `[2, n]`."""
         signed = np.array(bounds, np.int64)
         places = offsets(signed[0] - signed[1])
         data = np.empty(int(places[-1]), np.uint8)
@@ -115,7 +115,7 @@ class SortedRun:
 
     def _put(self, folder: Path, bounds: Ints, data: Bytes, places: Ints) -> None:
         ends, starts = bounds
-        # one read for those that follow each other in the file and in the data
+        # one read for records that are adjacent both in the file and in the data
         follows = (starts[1:] == ends[:-1]) & (np.diff(places) == (ends - starts)[:-1])
         firsts = [0, *(np.flatnonzero(~follows) + 1).tolist()] if len(starts) else []
         with open_file(folder / self.name) as file:
@@ -127,7 +127,7 @@ class SortedRun:
                     raise OSError(errno.EIO, os.strerror(errno.EIO), file.name)
 
     def keep(self, folder: Path, kept: Mask) -> SortedRun:
-        """The run without the other rows than these, bool `[rows]`, whose records stay in its file."""
+        """The run with only the rows where `kept`, bool `[rows]`, is True. Its records stay on disk."""
         run = replace(self, counts=_kept_counts(self.counts, kept), index_suffix=".kept")
         with (folder / run.index_name).open("wb") as file:
             for line in self.index(folder):
@@ -140,10 +140,10 @@ class MemoryRun:
     """A run in memory.
 
     Attributes:
-        counts: the rows of each split, in their order in the run.
+        counts: the number of rows of each split, in the order of the run.
         rows: the rows in their original order.
-        order: the order of the run, as indices of `rows`; None if they are in order.
-        sorted_index: the index, in order.
+        order: the order of the run, as indices of `rows`; None if `rows` are in order.
+        sorted_index: the index, in the order of the run.
     """
 
     counts: dict[str, int]
@@ -155,27 +155,26 @@ class MemoryRun:
         return self.sorted_index
 
     def keep(self, folder: Path, kept: Mask) -> MemoryRun:
-        """The run without the other rows than these, bool `[rows]`."""
+        """The run with only the rows where `kept`, bool `[rows]`, is True."""
         order = np.flatnonzero(kept) if self.order is None else self.order[kept]
         counts, index = _kept_counts(self.counts, kept), self.sorted_index[:, kept]
         return replace(self, counts=counts, order=order, sorted_index=index)
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
-        # gathered when they are read: a sorted copy of all would take as much memory again
+        # gathered on demand: a sorted copy of all rows would take as much memory again
         return self.rows.part(start, stop) if self.order is None else self.rows.take(self.order[start:stop])
 
     def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
         return self.rows.take(rows if self.order is None else self.order[rows])
 
     def point_to_records(self) -> None:
-        """Sets where each record begins and ends in the index to its place among the rows, which are not
-        copied in their order."""
+        """Sets `START` and `END` in the index to the offsets of the records in the unsorted `rows`."""
         bounds = offsets(sizes_of(self.rows.records))
         order = slice(None) if self.order is None else self.order
         self.sorted_index[START], self.sorted_index[END] = bounds[:-1][order], bounds[1:][order]
 
     def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
-        """Copies the records of rows to their places in the data, each int64 `[n]`."""
+        """Copies the records of rows, int64 `[n]`, into `data` at the offsets `places`, int64 `[n]`."""
         buffer, bounds = buffer_of(self.rows.records), offsets(sizes_of(self.rows.records))
         for row, place in zip(rows if self.order is None else self.order[rows], places.tolist(), strict=True):
             record = buffer[bounds[row] : bounds[row + 1]]
@@ -195,12 +194,12 @@ def _kept_counts(counts: Mapping[str, int], kept: Mask) -> dict[str, int]:
 
 
 class Sorter:
-    """Gathers encoded rows in memory, sorts them, and writes them as a run where there are many.
+    """Gathers encoded rows in memory, sorts them, and writes them as a run when the memory is full.
 
     Args:
         stem: the prefix of the names of the files of runs, in the plan's folder.
-        in_memory: whether the last run, often the only one, stays in memory. Rows that become blocks are
-            then gathered as columns.
+        in_memory: whether the last run, often the only one, stays in memory. If so, rows that become blocks
+            are gathered as columns.
     """
 
     def __init__(self, plan: BuildPlan, stem: str, *, in_memory: bool = False) -> None:
@@ -215,7 +214,7 @@ class Sorter:
         self._gathered.add(rows, numbers, hashed, splits)
 
     def finish(self, splits: Sequence[str]) -> tuple[Run, ...]:
-        """The runs of all rows; `splits` names their splits."""
+        """The runs of all rows; `splits` are the names of the splits."""
         last: tuple[Run, ...] = ()
         if self._in_memory and self._gathered.rows:
             counts, run = self._gathered.sorted()
@@ -257,22 +256,22 @@ class Sorter:
 
 
 class GatheredRows:
-    """Rows in memory that are to be sorted, with their index.
+    """Rows in memory to be sorted, with their index.
 
     Args:
-        capacity: the bytes of memory that they may need.
+        capacity: the bytes of memory that the rows may take.
         seed: the seed of the shuffle; None keeps the order of the rows.
-        as_columns: whether they are kept as columns, else as records.
+        as_columns: whether the rows are kept as columns; otherwise as records.
 
     Attributes:
-        rows: their number.
-        bytes: the size of their records.
+        rows: the number of rows.
+        bytes: the bytes of the records.
     """
 
     def __init__(self, capacity: int, seed: int | None, *, as_columns: bool) -> None:
         self._columns: list[EncodedRows] | None = [] if as_columns else None
         self._seed = seed
-        self._buffer = np.empty(capacity, np.uint8)  # costs nothing until it is touched
+        self._buffer = np.empty(capacity, np.uint8)  # uses no memory until it is written to
         self.clear()
 
     def clear(self) -> None:
@@ -288,7 +287,7 @@ class GatheredRows:
         return size + self.rows * _INDEX_BYTES <= len(self._buffer)
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        """Adds rows, as those of a sink."""
+        """Adds rows. The arguments are those of `Sink.add`."""
         if self._columns is not None:
             sizes, memory = rows.sizes, rows.held
             self._columns.append(rows.without_records())
@@ -305,7 +304,7 @@ class GatheredRows:
         self.rows += len(rows)
 
     def sorted(self) -> tuple[Ints, MemoryRun]:
-        """The number of rows of each split, and the rows, sorted."""
+        """The number of rows of each split, int64 `[splits]`, and the sorted rows."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
         if self._columns:
             rows = EncodedRows.joined(self._columns)
@@ -322,7 +321,7 @@ class GatheredRows:
         return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
-        """The permutation that sorts the rows; None if they are sorted."""
+        """The permutation that sorts the rows; None if they are in order."""
         if self._seed is None:
             order = index[ORDER]
             in_order = not splits.any() and bool((order[1:] > order[:-1]).all())
@@ -331,9 +330,9 @@ class GatheredRows:
 
 
 def index_of(sizes: Ints, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
-    """The index of rows in their given order, uint64 `[6, rows]`, with the size of each record as its END.
+    """The index of rows in the given order, uint64 `[6, rows]`, with the size of each record as its `END`.
 
-    Rows are ordered by their lines before END, compared one after another.
+    The lines before `END` are the sort keys of the rows, in this order of precedence.
     """
     index = np.zeros((_LINES, len(sizes)), _WORD)
     if hashed is not None:
@@ -349,11 +348,11 @@ def _by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:
 
 
 class RunReader:
-    """The rows of one split in a run, in their order.
+    """Reads the rows of one split in a run, in order.
 
     Attributes:
-        first: the place in the run of the first of them.
-        rows: their number.
+        first: the place of the first row of the split in the run.
+        rows: the number of rows of the split.
     """
 
     def __init__(self, folder: Path, run: Run, split: str, schema: Schema | None = None) -> None:
@@ -384,17 +383,17 @@ class RunReader:
         return isinstance(self._run, MemoryRun) and self._run.rows.is_decoded
 
     def put(self, rows: Ints, data: Bytes, places: Ints) -> None:
-        """Copies the records of rows of the split to their places in the data, each int64 `[n]`."""
+        """Copies the records of rows of the split, int64 `[n]`, into `data` at the offsets `places`."""
         self._run.put(self._folder, self.first + rows, data, places)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowRange:
-    """Consecutive rows of a split, which several runs hold.
+    """Consecutive rows of a split, stored in several runs.
 
     `places` is int64 `[runs, chunks + 1]`: rows `places[r, c]` to `places[r, c + 1]` of run r belong to
-    chunk c, and the chunks follow each other. The range begins after the first `skip` rows of the first
-    chunk, and has `rows` rows.
+    chunk c. Chunks are consecutive. The range begins after the first `skip` rows of the first chunk, and has
+    `rows` rows.
     """
 
     split: str
@@ -418,10 +417,10 @@ class SortedSplit:
             bounds = np.array([low for low, _ in chunks][1:], np.uint64)
         self._places = np.zeros((len(readers), len(bounds) + 2), np.int64)
         for places, reader in zip(self._places, readers, strict=True):
-            # one run at a time: its index may be an open file, of which there may not be thousands
+            # one run at a time: an index may be an open file, and thousands must not be open together
             places[1:-1] = np.searchsorted(reader.index[ORDER], bounds)
             places[-1] = reader.rows
-        self._ends = self._places.sum(axis=0)  # rows of all runs before each bound
+        self._ends = self._places.sum(axis=0)  # the number of rows of all runs before each bound
 
     def range(self, start: int, stop: int) -> RowRange:
         """Rows `start` to `stop`."""
@@ -437,8 +436,8 @@ class SortedSplit:
 
 
 def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
-    """Bounds of chunks where rows keep the order of the source, in which most runs follow each other: many
-    small runs are one chunk."""
+    """The bounds of chunks if rows keep the order of the source. Most runs are then consecutive, so that many
+    small runs form one chunk."""
     starts: list[Words] = [np.zeros(0, np.uint64)]
     sizes: list[Ints] = [np.zeros(0, np.int64)]
     for reader in readers:
@@ -460,7 +459,7 @@ def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
 def read_rows(
     folder: Path, schema: Schema | None, runs: tuple[Run, ...], wanted: RowRange
 ) -> Iterator[tuple[EncodedRows, Words]]:
-    """The rows of a range, in their order, and their index."""
+    """Yields the rows of a range, in order, with their index."""
     readers = [RunReader(folder, run, wanted.split, schema) for run in runs]
     skip, left = wanted.skip, wanted.rows
     for chunk in range(wanted.places.shape[1] - 1):
@@ -474,14 +473,14 @@ def read_rows(
 
 
 def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) -> tuple[EncodedRows, Words]:
-    """Rows `skip` to `stop` of one chunk, from all the runs that have some of it."""
+    """Rows `skip` to `stop` of one chunk, merged from all runs with rows in it; and their index."""
     bounds = zip(readers, places.tolist(), strict=True)
     some = [(reader, start, end) for reader, (start, end) in bounds if start < end]
     if len(some) == 1:  # a run is sorted
         reader, start, _ = some[0]
         start, stop = start + skip, start + stop
         return reader.read(start, stop), np.array(reader.index[:, start:stop])
-    # copies: an index may be an open file, of which there may not be thousands
+    # copies: an index may be an open file, and thousands must not be open together
     index = np.concatenate([np.array(reader.index[:, start:end]) for reader, start, end in some], axis=1)
     ranks = _ranks(index)[skip:stop]
     places = offsets((index[END] - index[START])[ranks].astype(np.int64))
@@ -498,7 +497,7 @@ def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) ->
 
 
 def _ranks(index: Words) -> Ints:
-    """The permutation that sorts the rows: by the hash of the key where the order is equal."""
+    """The permutation that sorts the rows by `ORDER`, and rows of equal `ORDER` by `KEY_HASH`."""
     order = np.argsort(index[ORDER])
     ranked = index[ORDER][order]
     if bool((ranked[1:] == ranked[:-1]).any()):
@@ -509,10 +508,10 @@ def _ranks(index: Words) -> Ints:
 def find_duplicate_keys(
     folder: Path, runs: tuple[Run, ...], budget: int, known: Location | None = None
 ) -> tuple[int, int] | None:
-    """The numbers of two rows with one key, in any splits, the earlier first; None if there are none.
+    """The numbers of two rows with the same key, in any splits, the earlier first; None if there are none.
 
     `known` is the file of the keys of an existing dataset; the numbers of its rows begin at `EXISTING`.
-    Keys that need more than `budget` bytes are searched in several passes, each for one range of hashes.
+    If the keys need more than `budget` bytes, there are several passes, each for one range of hashes.
     """
     total = sum(sum(run.counts.values()) for run in runs) + (0 if known is None else key_hashes.rows(known))
     for ends in key_hashes.ranges(-(-total * _DUPLICATES_BYTES // budget)):
@@ -524,8 +523,8 @@ def find_duplicate_keys(
 def _hashed_in_range(
     folder: Path, runs: tuple[Run, ...], known: Location | None, low: np.uint64, high: np.uint64
 ) -> Words:
-    """The hashes and the numbers of all rows whose hash begins in a range, uint64 `[3, n]`. Of its parts
-    nothing is left in memory when they are sorted."""
+    """The hashes and the numbers of all rows with a hash in a range, uint64 `[3, n]`. The arrays of single
+    runs are freed before the result is sorted."""
     indices = [np.zeros((3, 0), np.uint64), *(_in_range(folder, run, low, high) for run in runs)]
     if known is not None:
         indices.append(_known_in_range(known, low, high))
@@ -533,14 +532,14 @@ def _hashed_in_range(
 
 
 def _known_in_range(known: Location, low: np.uint64, high: np.uint64) -> Words:
-    """The same of a file of keys."""
+    """The hashes and the numbers of the rows in a file of keys with a hash in a range, uint64 `[3, n]`."""
     hashed, rows = key_hashes.in_range(known, low, high)
     rows += np.uint64(EXISTING)
     return np.vstack([hashed.T, rows])
 
 
 def _in_range(folder: Path, run: Run, low: np.uint64, high: np.uint64) -> Words:
-    """The hashes and the numbers of the rows whose hash begins in a range, uint64 `[3, n]`."""
+    """The hashes and the numbers of the rows of a run with a hash in a range, uint64 `[3, n]`."""
     index = run.index(folder)
     words = index[KEY_HASH][0]
     return np.array(index[KEY_HASH.start : NUMBER + 1, (words >= low) & (words <= high)])

@@ -1,7 +1,7 @@
-"""The tasks of a build: encode a part, write a shard. They are independent of the executor.
+"""The tasks of a build: encode a part, write shards. Tasks are independent of the executor.
 
-A task is a function of values that can be pickled; it writes files under names of its own attempt and
-returns what is in them. Only the caller of the task adopts them: a task may run twice, or die half-way.
+A task is a function of values that can be pickled. It writes files with the attempt in their names, and
+returns a description of them. A task may run twice, or die half-way: only its caller takes the files over.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from recordspec.writing.sorter import (
 )
 from recordspec.writing.sources.base import SourcePart
 
-# Chunks of rows that the shards of one task have together, at most, and shards: chunks at both ends are
-# merged twice, and a resumed build has the shards of tasks that were done.
+# The most chunks of rows, and the most shards, of one task. Large tasks save work: the chunks at both ends of
+# a task are merged twice. Small tasks save it after a crash: a resumed build keeps only finished tasks.
 _CHUNKS_OF_TASK, _SHARDS_OF_TASK = 4, 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedPart:
-    """A part whose rows are encoded.
+    """An encoded part of a source.
 
     Attributes:
         rows: the number of valid rows.
@@ -60,7 +60,7 @@ class EncodedPart:
 
     @classmethod
     def of(cls, encoder: Encoder, runs: tuple[Run, ...], rejects: str) -> EncodedPart:
-        """The rows that an encoder has encoded, and their files."""
+        """The part encoded by an encoder, with its files."""
         return cls(
             rows=encoder.rows,
             rejected=encoder.rejected,
@@ -77,7 +77,7 @@ class EncodedPart:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of all its files."""
+        """The names of all files of the part."""
         return (self.rejects, *(name for run in self._stored for name in (run.name, run.index_name)))
 
     @property
@@ -86,7 +86,7 @@ class EncodedPart:
         return sum(run.bytes for run in self._stored)
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether all its files are there."""
+        """Whether all files of the part exist and are complete."""
         listed = sum(1 for _ in lines(folder / self.rejects))
         return listed == self.rejected and all(run.is_whole(folder) for run in self._stored)
 
@@ -115,7 +115,7 @@ def encode_part(
 
 @dataclass(frozen=True, kw_only=True)
 class ShardTask:
-    """Shards to write that follow each other: their places in their split, and their rows in the runs."""
+    """Consecutive shards to write: their ranges in the split, and the places of their rows in the runs."""
 
     shards: tuple[ShardRange, ...]
     rows: RowRange
@@ -124,7 +124,10 @@ class ShardTask:
 def shard_tasks(
     plan: BuildPlan, runs: tuple[Run, ...], split: str, done: Collection[str], least: int
 ) -> tuple[tuple[ShardRange, ...], list[ShardTask]]:
-    """The shards of a split, and tasks, `least` if there are as many shards, that write those not done."""
+    """The shards of a split, and the tasks that write the shards not done.
+
+    There are at least `least` tasks if there are enough shards.
+    """
     rows = SortedSplit(plan, runs, split)
     shards = tuple(shards_of_split(plan, split, rows.bytes, rows.rows))
     of_size = max(1, _CHUNKS_OF_TASK * plan.chunk * len(shards) // max(1, rows.bytes))
@@ -140,7 +143,7 @@ def shard_tasks(
 
 
 def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterator[ShardRange]:
-    """The shards of a split whose rows have these bytes, with room for their frames."""
+    """The shards of a split of `rows` rows; `size` is the bytes of their framed records."""
     if plan.base is not None and not rows:
         return
     yield from shard_ranges(split + plan.suffix, shard_count(plan.options, size, rows), rows, plan.options)
@@ -149,7 +152,7 @@ def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterat
 def write_shards(
     plan: BuildPlan, runs: tuple[Run, ...], task: ShardTask, attempt: str
 ) -> list[tuple[str, Shard]]:
-    """Writes shards; each with the name of its file in the plan's folder. Raises StoreError."""
+    """Writes shards. Returns each shard with the name of its file in the plan's folder. Raises StoreError."""
     with disk_errors(plan.name):
         rows = RowStream(read_rows(plan.folder, plan.schema, runs, task.rows))
         return [_write_shard(plan, shard, rows, f"{shard.file}.{attempt}") for shard in task.shards]
@@ -172,14 +175,14 @@ def _write_shard(plan: BuildPlan, wanted: ShardRange, rows: RowStream, file: str
 
 
 class RowStream:
-    """Rows that are read once, in order, and cut where shards end."""
+    """Rows that are read once, in order, and divided among shards."""
 
     def __init__(self, parts: Iterator[tuple[EncodedRows, Words]]) -> None:
         self._parts = parts
         self._rest: tuple[EncodedRows, Words] | None = None
 
     def take(self, count: int) -> Iterator[tuple[EncodedRows, Words]]:
-        """The next rows, and their index."""
+        """Yields the next `count` rows, with their index."""
         while count > 0:
             rows, index = self._rest or next(self._parts)
             stop = min(count, len(rows))

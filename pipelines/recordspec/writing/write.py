@@ -1,4 +1,4 @@
-"""`recordspec.write`: a source of rows becomes a dataset."""
+"""`recordspec.write`: writes the rows of a source as a dataset."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def write(
     The same rows and options yield the same bytes, for any number of jobs and any amount of memory.
 
     Args:
-        schema: the schema of the rows; or what `infer` returns for them, whose `left_out` is then ignored.
+        schema: the schema of the rows; or the result of `infer`, with its `left_out` columns ignored.
         rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
             record-batch reader; a dataset of TensorFlow or Hugging Face; a `Source`. A DatasetDict of Hugging
             Face defines the splits.
         directory: a folder that does not exist yet, or its URL in an object store.
-        split: the name of the only split; or the weights of several, by name, where a row's split is a
-            function of its key; or `{"folds": k}`; or `{"column": name}` for a column with the split.
-        ignore: names in the rows to ignore. Other names without a feature are errors: a misspelt name would
-            lose values.
-        jobs: the number of processes that encode and write. A script that uses several must be importable:
-            it calls `write` under `if __name__ == "__main__":`.
-        memory: the memory of all processes, such as `"2GiB"`, by default 512 MiB each, of which Python, NumPy
-            and Arrow use about 200 MiB. More rows are sorted on disk.
+        split: the name of the only split; or the weights of several splits, by name: the split of a row is
+            then a function of its key; or `{"folds": k}`; or `{"column": name}` for a column with the split.
+        ignore: names in the rows to ignore. Any other name without a feature is an error, because a misspelt
+            name would lose values.
+        jobs: the number of processes that encode and write. A script that uses several processes must be
+            importable: it calls `write` under `if __name__ == "__main__":`.
+        memory: the memory of all processes together, such as `"2GiB"`; by default 512 MiB per process, of
+            which Python, NumPy and Arrow use about 200 MiB. Rows that do not fit are sorted on disk.
         limit: the number of rows to read, from the first; per split, if splits are predefined.
         allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
         force: whether a dataset at `directory` is replaced.
@@ -77,11 +77,11 @@ def write(
 
     Raises:
         SpecError: an option is invalid.
-        RecordError: a row is invalid; names the first such row. With `invalid="quarantine"`: more rows than
-            allowed are invalid, or all of them. Or there are no rows, without `allow_empty`.
+        RecordError: a row is invalid; the error names the first invalid row. With `invalid="quarantine"`:
+            more rows than allowed are invalid, or all rows are. Without `allow_empty`: there are no rows.
         WriteError: the source of the rows failed.
         StoreError: `directory` exists, or cannot be written, or a process was killed.
-        Interrupted: Ctrl-C. In all of these cases nothing is published.
+        Interrupted: Ctrl-C. In each of these cases, nothing is published.
 
     Example:
         >>> rs.write(schema, [{"x": 0.5, "inside": "yes"}], "data/one", shards=1).rows("train")
@@ -114,7 +114,7 @@ def named_rows(
 ) -> tuple[Schema, Source]:
     """The schema, and the source of the rows without the names to ignore.
 
-    Raises SpecError for a feature among these names.
+    Raises SpecError if a name to ignore is a feature.
     """
     left_out = [*ignore]
     if isinstance(schema, Inferred):
@@ -132,9 +132,9 @@ def named_rows(
 def given_splits(
     schema: Schema, source: SplitSources, split: Any, options: Mapping[str, Any]
 ) -> tuple[SplitSources, ByColumn]:
-    """The sources, whose rows say their split in a column, and the option that says so.
+    """The sources, with a column that names the split of each row; and the option that names the column.
 
-    Raises SpecError if `split` asks for other splits.
+    Raises SpecError if `split` or `group_by` asks for other splits.
     """
     if isinstance(split, ByColumn) and split.column == source.column:
         return source, split
@@ -148,7 +148,7 @@ def given_splits(
 
 
 def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
-    """The options of a build. Raises SpecError for wrong ones, and for a schema that cannot be written."""
+    """The options of a build. Raises SpecError for an invalid option or a schema that cannot be written."""
     check_is_schema(schema)
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)

@@ -1,4 +1,4 @@
-"""How a dataset is written: the options of `recordspec.write` and of a config's `write:`."""
+"""The options of writing a dataset: of `recordspec.write` and of the `write:` section of a config."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from recordspec.errors import Problem, SpecError, describe
 from recordspec.schema.options import parse_bytes, parse_share, to_builtins
 from recordspec.wire.compression import Compression
 
-# No hidden files, and room for the rest of a shard's name.
+# Excludes hidden files, and leaves room for the rest of a shard's name.
 _SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")
-# `invalid: quarantine` is for a few rows: more are a mistake in the schema or the source.
+# `invalid: quarantine` is for a few rows: many invalid rows indicate a mistake in the schema or the source.
 _AUTO_SHARE, _FEWEST_INVALID = "5%", 10
 _WHOLE = (int, np.integer)
 SPLIT_NAME = "a split's name of letters, digits, _, . and -"
 
 
 def is_split_name(name: str) -> bool:
-    """Whether files can be called so."""
+    """Whether a name can be the name of a split, and so part of a file name."""
     return _SPLIT_NAME.fullmatch(name) is not None
 
 
@@ -51,8 +51,8 @@ class Key:
 
     Attributes:
         names: features, or columns of the source; by default, the row's whole content.
-        unique: whether two rows with the same key are an error. Otherwise they are in one split, as all rows
-            of a key are, at places of their own in the shuffled order.
+        unique: whether two rows with the same key are an error. Otherwise they are in the same split, at
+            different places in the shuffled order.
     """
 
     names: str | tuple[str, ...] | None = None
@@ -61,7 +61,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class ByColumn:
-    """A feature, or a column of the source, names the split of each row.
+    """The feature, or the column of the source, that names the split of each row.
 
     Attributes:
         column: the name of the feature, or of the column.
@@ -75,7 +75,7 @@ class Folds:
     """Splits of equal weight, `fold0`, `fold1`, ..., for cross-validation.
 
     Attributes:
-        folds: their number, 2 to 1000.
+        folds: the number of splits, 2 to 1000.
     """
 
     folds: int
@@ -87,7 +87,7 @@ class Folds:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Records of many rows each, which read faster and need less space.
+    """Records of many rows each. They are read faster and need less space.
 
     Attributes:
         blocks: the number of rows per record.
@@ -138,8 +138,8 @@ class Quarantine:
         return isinstance(self.max_invalid, str)
 
     def limit(self, rows: int | None) -> int | None:
-        """The largest number of invalid rows among `rows`; None if any number is allowed, or if it depends on
-        a number of rows that is unknown."""
+        """The largest number of invalid rows among `rows`; None if any number is allowed, or if the limit is
+        a share and `rows` is None."""
         if not isinstance(self.max_invalid, str):
             return self.max_invalid
         if rows is None:
@@ -156,24 +156,24 @@ class Quarantine:
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """How rows become shards.
+    """The options of dividing rows into splits and shards.
 
     Attributes:
-        key: the feature or the column of the source, or several, that identify a row. Only the key determines
-            splits and the shuffle. Two rows with the same key are an error, unless
-            `{names: ride, unique: false}` allows them. By default, the row's whole content and, for copies of
-            a row, their number: they are split and shuffled like any other rows. `{unique: false}` keeps
-            copies in one split; `{unique: true}` makes them an error.
-        splits: the splits and their weights, where a row's split is a function of its key; or a number of
+        key: the features, or the columns of the source, that identify a row. Only the key determines splits
+            and the shuffle. Two rows with the same key are an error, unless `{names: ride, unique: false}`
+            allows them. The default key is the row's whole content and, for copies of a row, the number of
+            the copy: copies are split and shuffled like any other rows. `{unique: false}` keeps copies in one
+            split; `{unique: true}` makes them an error.
+        splits: the splits and their weights: the split of a row is then a function of its key; or a number of
             folds; or the column that names the split.
-        group_by: the feature or column that groups rows: all rows with the same value are in one split,
-            which is a function of it.
+        group_by: the feature or column that groups rows. All rows with the same value are in the same split,
+            which is a function of the value.
         shards: per split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
-        layout: `rows`, one row per record, or `{blocks: 256}`, that many rows per record.
-        shuffle: how rows are shuffled; null keeps the order of the source.
-        invalid: what happens to invalid rows: with `error` the build fails, with `quarantine` they are
-            left out, and listed in `rejects.jsonl`, if they are at most 5% of the rows, or 10 rows;
+        layout: `rows`, one row per record; or `{blocks: 256}`, 256 rows per record.
+        shuffle: the seed of the shuffle; null keeps the order of the source.
+        invalid: the treatment of invalid rows. `error`: the build fails. `quarantine`: invalid rows are left
+            out and listed in `rejects.jsonl`, if they are at most 5% of the rows, or 10 rows.
             `{max_invalid: 20%}` or `{max_invalid: 100}` sets another limit.
     """
 
@@ -209,14 +209,14 @@ class Write:
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """The options of skipping invalid rows; None if they are an error."""
+        """The options of skipping invalid rows; None if an invalid row is an error."""
         if self.invalid == "error":
             return None
         return Quarantine() if self.invalid == "quarantine" else self.invalid
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the key; none where the key is the row's content."""
+        """The names of the key; empty if the key is the row's content."""
         names = self.key.names if isinstance(self.key, Key) else self.key
         if names is None:
             return ()
@@ -224,7 +224,7 @@ class Write:
 
     @property
     def unique(self) -> bool:
-        """Whether two rows with one key are an error."""
+        """Whether two rows with the same key are an error."""
         return self.key.unique if isinstance(self.key, Key) else self.key is not None
 
     @property
@@ -244,7 +244,7 @@ class Write:
 
     @property
     def weights(self) -> dict[str, float] | None:
-        """The splits that there are, with their weights; None if the rows name them."""
+        """The weights of the splits, by name; None if a column names the splits."""
         if isinstance(self.splits, Folds):
             return {f"fold{index}": 1.0 for index in range(self.splits.folds)}
         return None if isinstance(self.splits, ByColumn) else self.splits
@@ -258,19 +258,19 @@ class Write:
 
     @property
     def block(self) -> int | None:
-        """Rows in a record; None if each has one of its own."""
+        """The number of rows in a record; None if each record is one row."""
         return self.layout.blocks if isinstance(self.layout, Blocks) else None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names that rows must have for all this, features or not."""
+        """The names of the key, the group and the split, features or not; each row must have them."""
         split = (self.splits.column,) if isinstance(self.splits, ByColumn) else ()
         group = () if self.group_by is None else (self.group_by,)
         return tuple(dict.fromkeys((*self.keys, *group, *split)))
 
 
 class ReshardOptions(TypedDict, total=False):
-    """The fields of `Write` as keyword arguments, but for those that need to know what a row is."""
+    """The fields of `Write` as keyword arguments, except the fields that depend on the values of rows."""
 
     shards: Literal["auto"] | int | Mapping[str, str] | ShardSize
     compression: Compression
@@ -279,7 +279,7 @@ class ReshardOptions(TypedDict, total=False):
 
 
 class WriteOptions(ReshardOptions, total=False):
-    """All of them, but for `splits`, which is the argument `split`."""
+    """All fields of `Write` as keyword arguments, except `splits`, which is the argument `split`."""
 
     key: str | Sequence[str] | Mapping[str, Any] | Key | None
     group_by: str | None
@@ -288,7 +288,7 @@ class WriteOptions(ReshardOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """The arguments of `write` for executing a build. Except `limit`, they do not change its result."""
+    """The arguments of `write` for executing a build. Only `limit` changes the rows of the dataset."""
 
     jobs: int = 1
     memory: str | None = None
@@ -306,7 +306,7 @@ class Execution:
 
     @property
     def processes(self) -> int:
-        """The number of processes: a limited number of rows are taken one batch after another."""
+        """The number of processes; 1 if `limit` is set, because batches are then taken in sequence."""
         return 1 if self.limit is not None else self.jobs
 
     def _check(self) -> Iterator[Problem]:
@@ -321,7 +321,7 @@ class Execution:
 
 
 class PublishOptions(TypedDict, total=False):
-    """The fields of `Execution` as keyword arguments, but for those that a cluster knows better."""
+    """The fields of `Execution` as keyword arguments, except the fields that a cluster determines itself."""
 
     allow_empty: bool
     force: bool
@@ -330,7 +330,7 @@ class PublishOptions(TypedDict, total=False):
 
 
 class BuildOptions(PublishOptions, total=False):
-    """All of them."""
+    """All fields of `Execution` as keyword arguments."""
 
     jobs: int
     memory: str | None

@@ -1,4 +1,4 @@
-"""`recordspec.ShardedWriter`: a build of rows that are written one after another."""
+"""`recordspec.ShardedWriter`: builds a dataset of rows written one after another."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class ShardedWriter:
             for row in rows:
                 writer.write(row)
 
-    The dataset is published when the `with` block ends, except after an exception. Accepts the options of
-    `write`, and raises the same errors.
+    The dataset is published when the `with` block ends without an exception. Accepts the options of `write`,
+    and raises the same errors.
 
     Args:
-        expected: the number of rows, if known: a fixed number of shards can then be written before the last
-            row is known. Another number of rows is an error.
+        expected: the number of rows, if known. A fixed number of shards can then be written while rows come.
+            Another number of rows is an error.
         allow_empty: whether a dataset without rows may be published; by default it is an error.
 
     Attributes:
@@ -75,7 +75,7 @@ class ShardedWriter:
         self.manifest: Manifest
         execution = Execution(memory=memory, force=force, append=append, allow_empty=allow_empty)
         planned = partial(planned_build, schema, directory, self.options, execution)
-        planned()  # raises for wrong options at once
+        planned()  # raises at once for invalid options
         self._begin = partial(self._building, planned, expected)
         self._within: AbstractContextManager[Encoder]
         self._failure: RecordspecError | None = None
@@ -86,7 +86,7 @@ class ShardedWriter:
         build = planned()
         with build.begun(), row_stages(build, SerialExecutor(), expected) as (encoding, sharding):
             yield encoding.begin("row {}".format)
-            self._usable()  # raises what has failed, if the block went on as if nothing had happened
+            self._usable()  # raises an earlier failure, if the block has ignored it
             with Progress(show=False) as bar:
                 self.manifest = build.complete(encoding, sharding, bar)
 
@@ -108,7 +108,7 @@ class ShardedWriter:
 
     @property
     def taken(self) -> int:
-        """The number of rows written, including those that wait for their batch and rejected ones.
+        """The number of rows written, including rejected rows and rows that wait for their batch.
 
         Example:
             >>> with rs.ShardedWriter(schema, "data/taken") as writer:
@@ -133,7 +133,7 @@ class ShardedWriter:
     def write(self, row: Any) -> None:
         """Writes a row, a mapping by name.
 
-        It is validated when its batch is encoded, at the latest when the `with` block ends. Raises
+        The row is validated when its batch is encoded, at the latest when the `with` block ends. Raises
         RecordError for an invalid row, StoreError if the disk fails.
 
         Example:
@@ -161,7 +161,7 @@ class ShardedWriter:
         self._call(encoder.add, Columns(values_of(columns, self.schema.names), rows))
 
     def _call(self, call: Callable[..., None], *arguments: Any) -> None:
-        """After a failure the writer takes no more rows."""
+        """Calls a function, and remembers its failure: the writer accepts no rows afterwards."""
         try:
             call(*arguments)
         except RecordspecError as error:
