@@ -49,10 +49,10 @@ RECORDED = {
     "write dicts": (57, 9),
     "write a table": (58, 8),
     "infer a CSV": (32, 0),
-    "stats": (67, 2),
-    "check": (42, 2),
-    "read a batch": (33, 1),
-    "read by a config": (49, 3),
+    "stats": (68, 2),
+    "check": (43, 2),
+    "read a batch": (34, 1),
+    "read by a config": (50, 3),
 }
 AIM = (15, 0)
 ROWS = [{"id": i, "fare": i / 2, "company": "abc"[i % 3], "tags": ["x"] * (i % 3)} for i in range(1000)]
