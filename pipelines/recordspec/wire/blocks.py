@@ -178,7 +178,7 @@ class StoredBlocks:
 
     @classmethod
     def of_record(cls, record: bytes | memoryview) -> StoredBlocks:
-        """Decodes the block of a record. Raises RecordError if it is no block."""
+        """Decodes the block of a record. Raises RecordError if the record is not a block."""
         data = np.frombuffer(record, np.uint8)
         return cls.of(data, np.zeros(1, np.int64), np.array([len(data)]))
 

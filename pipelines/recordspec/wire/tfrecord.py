@@ -170,7 +170,7 @@ def scan_chunks(path: Location, within: RecordRange | None = None) -> Iterator[C
     with open_file(path) as file:
         start = FileStart(path, file) if within is None else None
         if start is not None:
-            _ = start.compression  # raises if it is no TFRecord file
+            _ = start.compression  # raises if the file is not a TFRecord file
         compression = "none" if start is None else start.likely_compression
         for item in FrameReader(path, file, compression, within, CHUNK_BYTES):
             if isinstance(item, Damage):

@@ -43,7 +43,7 @@ from recordspec.writing.sources.text_files import BOM
 _BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-# Pieces of a part that Arrow may fail to read before it is no longer tried.
+# After so many pieces of a part that Arrow cannot read, Arrow is not tried again.
 _TRIES = 2
 
 
