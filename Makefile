@@ -67,7 +67,7 @@ demo: .venv/ready
 # into the package, from which others load it. Its failure is printed, and is no error.
 unpinned:
 	@(rm -rf build/unpinned && mkdir -p build/unpinned && git ls-files -z | xargs -0 cp --parents -t build/unpinned && \
-		$(MAKE) -C build/unpinned demo) || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
+		PIP_NO_COMPILE=1 $(MAKE) -C build/unpinned demo) || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
 
 # The environments in which the tests run.
 ifeq ($(HAS_IO),yes)
@@ -106,7 +106,7 @@ test-clusters: $(LATEST)/ready $(SERVERS)
 test-spark: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(SPARK) $(LONG)
 
-# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: what these versions can change, a third of all
+# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: golden files, parsing, decoding, a third of all
 # other tests, and the services of TensorFlow.
 test-io: test-io-third test-io-services
 
@@ -151,6 +151,13 @@ wheel-%: $(WHEELS)/ready
 		$(UV) build --quiet --wheel --no-build-isolation --python $(WHEELS) --out-dir dist \
 		--config-setting=--build-option=--plat-name=manylinux2014_$* .
 	$(WHEELS)/bin/auditwheel show dist/*_$*.whl | grep 'following platform tag: "manylinux_2_17_$*"'
+
+# A target, with a line of its wall time and its CPU time in the table of `.ci/run`.
+timed-%:
+	@start=$$(date +%s); code=0; $(MAKE) $* || code=$$?; times > $(TABLE).$*; \
+		cpu=$$(sed -n '2s/[ms]/ /gp' $(TABLE).$* | awk '{printf "%d", $$1 * 60 + $$2 + $$3 * 60 + $$4}'); \
+		printf '  %-16s %4d s %6d s of CPU\n' $* $$(($$(date +%s) - start)) $$cpu >> $(TABLE); \
+		rm $(TABLE).$*; exit $$code
 
 # Tests of the wheel in a new environment without a compiler on the PATH: without TensorFlow, and with it; before
 # that, of the package where its codec cannot be compiled.

@@ -1,4 +1,4 @@
-"""Which tests run where: each once, and on the oldest versions too if they can change its result.
+"""Which tests run where: each once, and on the oldest versions once in three commits.
 
 Without TensorFlow, importing it skips a test (`tests/without_tensorflow`). `--passed=FILE` writes the tests that passed
 there, and with the newest TensorFlow `--except=FILE` leaves them out: a test that has not passed without TensorFlow runs
@@ -16,34 +16,16 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-# Laws, golden files, parsing, decoding, serving: the versions of TensorFlow can change their results.
-OF_TENSORFLOW = (
-    "cli/test_doctor.py",
-    "training/test_serving.py",
-    "schema/features",
-    "schema/media",
-    "schema/test_golden.py",
-    "schema/test_laws.py",
-    "schema/test_numpy_decoder.py",
-    "schema/test_ragged_array.py",
-    "schema/test_schema_blocks.py",
-    "schema/test_validate.py",
-    "test_facts.py",
-    "wire/test_fast_parser.py",
-)
-# Sources and tables: the versions of pyarrow, pandas, Polars and DuckDB can.
-OF_ARROW = (
-    "inferring/test_tables.py",
-    "tables/test_export.py",
-    "statistics/test_leaks.py",
-    "store/test_scan.py",
-    "tables/test_sql.py",
-    "tables/test_table.py",
-    "tables/test_table_writers.py",
-    "schema/test_arrow_values.py",
-    "writing/sources",
-)
-OLDEST = [TESTS / name for name in (*OF_TENSORFLOW, *OF_ARROW)]
+# Golden files, facts about TensorFlow, parsing, decoding.
+OLDEST = [
+    TESTS / name
+    for name in (
+        "schema/test_golden.py",
+        "schema/test_numpy_decoder.py",
+        "test_facts.py",
+        "wire/test_fast_parser.py",
+    )
+]
 # A day of work.
 LAST_COMMITS = 10
 
@@ -53,7 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--passed", type=Path, metavar="FILE", help="write the names of the tests that passed")
     group.addoption("--except", type=Path, metavar="FILE", help="leave out the tests that FILE names")
     group.addoption(
-        "--third", type=int, metavar="N", help="of the tests that versions seldom change, run the N-th third"
+        "--third",
+        type=int,
+        metavar="N",
+        help="run `OLDEST`, changed files, and the N-th third of all other tests",
     )
     group.addoption("--third-of", metavar="MARK", help="make thirds of the tests with this mark alone")
 

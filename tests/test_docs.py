@@ -171,6 +171,7 @@ def test_five_commands_train_a_model(tmp_path):
 
 @pytest.mark.docs
 @pytest.mark.newest
+@pytest.mark.long
 def test_the_demo_trains_a_model(tmp_path):
     """`make demo` in a copy of what it reads."""
     for name in ("demo", "schemas", "configs"):
@@ -220,6 +221,7 @@ ENDS_WITH_1 = ("diff", "repair")
 
 @pytest.mark.docs
 @pytest.mark.newest
+@pytest.mark.long
 def test_the_examples_of_help_run_as_they_stand(tmp_path):
     """In a folder with the schemas and configs of the repository, its digits, and files of other names."""
     for name in ("schemas", "configs"):
