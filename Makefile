@@ -51,7 +51,7 @@ TESTS := not services and not docs
 # TensorFlow cannot be imported: a test that tries is skipped.
 WITHOUT_TENSORFLOW := PYTHONPATH=$(CURDIR)/tests/without_tensorflow
 PASSED := build/passed-without-tensorflow.txt
-# With each commit another third of the tests runs on TensorFlow 2.16, and other crash points are tried.
+# With each commit another third of the test files runs on TensorFlow 2.16, and other crash points are tried.
 COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
 # With THIRD, frameworks, services and pages run a third of their tests with the mark `long`.
 LONG := $(if $(THIRD),--third=$(COMMITS) --third-of=long)
@@ -107,7 +107,7 @@ test-spark: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(SPARK) $(LONG)
 
 # TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: golden files, parsing, decoding, a third of all
-# other tests, and the services of TensorFlow.
+# other files, and the services of TensorFlow.
 test-io: test-io-third test-io-services
 
 ifeq ($(HAS_IO),yes)

@@ -2,9 +2,10 @@
 
 Without TensorFlow, importing it skips a test (`tests/without_tensorflow`). `--passed=FILE` writes the tests that passed
 there, and with the newest TensorFlow `--except=FILE` leaves them out: a test that has not passed without TensorFlow runs
-with it. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects the tests of `OLDEST`, the files that
-the last commits changed, and every third of all other tests, from the N-th on: three commits run them all. With
-`--third-of=MARK` thirds are only made of the tests with this mark, and all others run.
+with it. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects the files of `OLDEST`, the files that
+the last commits changed, and every third of all other files, from the N-th on: three commits run them all. Tests of a
+file share fixtures and traced graphs. Tests with the mark `together` count as a file for each of its names.
+With `--third-of=MARK` thirds are only made of the tests with this mark, test by test, and all others run.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out |= set(names.read_text().split("\n"))
     if (third := config.getoption("--third")) is not None:
         if mark := config.getoption("--third-of"):
-            others = [item.nodeid for item in items if item.get_closest_marker(mark) is not None]
+            groups = {item.nodeid: item.nodeid for item in items if item.get_closest_marker(mark) is not None}
         else:
-            always = [*OLDEST, *_changed_files()]
-            others = [item.nodeid for item in items if not any(map(item.path.is_relative_to, always))]
-        left_out |= set(others) - set(others[third % 3 :: 3])
+            always = {str(path) for path in (*OLDEST, *_changed_files())}
+            groups = {item.nodeid: group for item in items if (group := _group(item)) not in always}
+        chosen = set([*dict.fromkeys(groups.values())][third % 3 :: 3])
+        left_out |= {name for name, group in groups.items() if group not in chosen}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
 
@@ -73,6 +75,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def scaled(examples: int) -> int:
     """The examples that Hypothesis tries of a test: all with the profile `all`, a third with the other one."""
     return -(-examples * settings.default.max_examples // 100)
+
+
+def _group(item: pytest.Item) -> str:
+    """The name of the tests that run in the same commits."""
+    mark = item.get_closest_marker("together")
+    return str(item.path) if mark is None else f"{item.path} {mark.args[0]}"
 
 
 def _changed_files() -> set[Path]:

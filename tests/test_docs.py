@@ -139,8 +139,19 @@ CHECKS = {
 }
 
 
+# These train models for a minute.
+LONG = ("docs/reading.md", "docs/training.md", "docs/tutorial.md")
+
+
 @pytest.mark.docs
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] * (page in LONG))
+        for page in PAGES
+        if page not in ELSEWHERE
+    ],
+)
 def test_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
