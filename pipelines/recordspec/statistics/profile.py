@@ -110,7 +110,7 @@ class FeatureCounts:
 
     @property
     def is_single(self) -> bool:
-        """Whether each record has at most one value, all values have one kind, and none is in a feature list."""
+        """Whether each record has at most one value, all of one kind, and none is in a feature list."""
         return self.lengths.high <= 1 and not self.steps.count and len(self.kinds.keys() - {"none"}) == 1
 
     def add(self, arrays: Sequence[ArrowArray], *, in_steps: bool) -> None:
