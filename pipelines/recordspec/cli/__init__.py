@@ -1,4 +1,4 @@
-"""The command line: parse, one call of the API, print."""
+"""The command line. Each command parses its arguments, makes one call of the API, and prints the result."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from recordspec import __version__
 from recordspec.cli.output import echo
 from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest, see, system_problem
 
-# What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
+# The exit code of a command that Ctrl-C ends: 128 plus the number of SIGINT.
 _INTERRUPTED = 130
-# What a pipe that closes ends one with: 128 and the number of SIGPIPE.
+# The exit code of a command whose pipe closes: 128 plus the number of SIGPIPE.
 _CLOSED = 141
-# What the completion of a shell sets; `docs/installing.md` shows how.
+# The environment variable that shell completion sets; see `docs/installing.md`.
 _COMPLETE = "_RECORDSPEC_COMPLETE"
 # The module of each command.
 _MODULES = {
@@ -52,8 +52,8 @@ _MODULES = {
     "view": "view",
     "which": "records",
 }
-# Commands whose exit code says what they found, or that they did something; which is not so before they end.
-# The others show as much as the reader of a pipe asks for.
+# Commands whose exit code reports a finding or an action: a closed pipe ends them with an error, since they
+# are not finished. Any other command prints as much as the reader of the pipe wants, and succeeds.
 _ACT = frozenset({"adopt", "build", "check", "describe", "diff", "index", "init", "leaks", "lint"})
 _ACT |= {"repair", "reshard", "sweep", "verify"}
 # The page of each command in the documentation.
@@ -91,7 +91,7 @@ PAGES = {
 
 
 class Commands(click.Group):
-    """Commands that are imported on demand, so that each starts quickly."""
+    """Commands, each imported only when it runs, so that it starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_MODULES)
@@ -128,7 +128,7 @@ def commands() -> None:
 
 
 def main() -> None:
-    """Runs a command. Errors are one line each on stderr, never a traceback."""
+    """Runs a command. Prints errors on stderr, one line each and never a traceback."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only
     _open_standard_streams()
     if instruction := os.environ.get(_COMPLETE):
@@ -160,8 +160,8 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Opens the streams that a shell has closed, as by `2>&-`: the first files of a command would take their
-    numbers, and what is printed would be written into them."""
+    """Opens standard streams that the shell has closed, as by `2>&-`. Otherwise the first files that a
+    command opens would take their numbers, and printed text would be written into these files."""
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             _discard(number)
@@ -173,13 +173,13 @@ def _fail(status: int, *lines: Any) -> NoReturn:
     try:
         for line in lines:
             echo(line, err=True)
-    except OSError:  # what is left is the exit code
+    except OSError:  # only the exit code can still report the error
         _discard(2)
     sys.exit(status)
 
 
 def _discard(*streams: int) -> None:
-    """Discards what is still written to standard streams: flushing their buffers would fail again."""
+    """Discards further output to standard streams: flushing their buffers would fail again."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in streams:
         if stream != nothing:

@@ -17,7 +17,7 @@ from recordspec.wire.compression import CODECS
 if TYPE_CHECKING:
     from recordspec.store.manifest import Manifest
 
-# The shares of more classes are not printed; JSON has the counts of all.
+# The shares of classes are printed for labels of at most this many classes; JSON has all counts.
 _LISTED_CLASSES = 10
 
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation, which a wheel has too."""
+"""`recordspec docs`: the pages of the documentation. A wheel includes them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from recordspec.errors import Problem, SpecError, nearest
 from recordspec.locations import read_text
 
 _MOST_BYTES = 1 << 20
-# Pages that a site makes of other files, or that only lead to others.
+# Pages that the site generates from other files, or that only link to other pages.
 _OF_THE_SITE = re.compile(r"howto/.*|reference/(api|commands)|index|changelog|notebooks|gallery")
-# What the site inserts, blocks of its own layout, and the first text of a page.
+# Text that the site inserts, blocks of its layout, and the title of a page.
 _INSERTED = re.compile(r"^\{\{ (\w+).*\}\}$", re.MULTILINE)
 _LAYOUT = re.compile(r"^(`{3,}|:{3,})\{[^}]+\}.*?^\1$\n*", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -25,7 +25,7 @@ _MADE_BY = {"language": "recordspec language", "architecture": "make docs-serve"
 
 
 def pages() -> dict[str, Path]:
-    """The pages by name: those of a wheel, or of the clone that the package is in."""
+    """The pages by name, from the wheel or from the clone that contains the package."""
     package = Path(recordspec.__file__).parent
     folders = (package / "pages", package.parents[1] / "docs")
     folder = next((folder for folder in folders if folder.is_dir()), folders[0])

@@ -16,7 +16,7 @@ from recordspec.locations import read_text
 if TYPE_CHECKING:
     from recordspec.inferring.inferred_config import InferredConfig
 
-_MOST_BYTES = 16 << 20  # of a schema or a config, as where they are loaded
+_MOST_BYTES = 16 << 20  # the largest schema or config, as in the loader
 
 
 @click.command(short_help="Infer a schema from files.")
@@ -53,7 +53,7 @@ def infer(
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")
-    # one of two is what an interrupted run has left, if it has the same text
+    # a single existing file with the same text is from an interrupted run
     there = [path for path in (out, config) if path is not None and path.exists()]
     if there and (config is None or len(there) == 2):
         raise _exists(there[0])
@@ -85,8 +85,8 @@ def _exists(path: Path) -> StoreError:
 
 
 def _written(inferred: InferredConfig, out: Path, config: Path | None, there: Sequence[Path]) -> list[Path]:
-    """Writes the schema and the config, and returns what was written: all but those that are `there`, whose
-    text is the same."""
+    """Writes the schema and the config, and returns the written files: all except files in `there`, which
+    have the same text already."""
     from recordspec.inferring.inferred_config import config_text, write_texts
     from recordspec.language import header, write_json_schema
 

@@ -98,7 +98,7 @@ def _range(lengths: SizeCounts) -> list[int] | None:
 
 
 def _row(feature: FeatureInfo, parts: bool, steps: bool) -> dict[str, Any]:
-    """A line of the table; with `parts` and `steps` it has the columns `in` and `steps`."""
+    """A row of the table. `parts` adds the column `in`, `steps` the column `steps`."""
     kinds = sorted(feature.kinds, key=lambda kind: (kind == "none", -feature.kinds[kind]))
     several = ", ".join(f"{feature.kinds[kind]:,} {kind}" for kind in kinds)
     return {

@@ -23,7 +23,7 @@ _COLUMNS = ("file", "records", "corrupt", "recovered", "bytes lost", "rows lost"
 
 
 def _split(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, list[str]]:
-    """The files of each split, of texts such as `train=shards/a*`."""
+    """Parses texts like `train=shards/a*` to the files of each split."""
     splits: dict[str, list[str]] = {}
     for value in values:
         name, equals, pattern = value.partition("=")
@@ -244,7 +244,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _age(context: click.Context, param: click.Parameter, value: str) -> timedelta:
-    """A time such as `30m`, `12h` or `7d`."""
+    """Parses a duration like `30m`, `12h` or `7d`."""
     match = re.fullmatch(r"(\d{1,6})([smhd])", value)
     if match is None:
         raise click.BadParameter(f"expected a number of s, m, h or d such as 12h, got {value!r}")

@@ -1,4 +1,4 @@
-"""Printing: a table on a terminal, JSON lines in a pipe or with --json."""
+"""Prints results: as a table on a terminal, as JSON lines in a pipe or with --json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import click
 
 from recordspec.errors import show_json, show_text
 
-# The minimum width of a column, as is its longest word: in narrower columns texts are towers of words.
+# The minimum width of a column, unless its text is shorter. In a narrower column, every word has its own
+# line.
 _NARROWEST = 40
 
 
@@ -24,7 +25,7 @@ def wants_json(as_json: bool) -> bool:
 
 
 def echo(line: Any = "", *, err: bool = False, bold: bool = False) -> None:
-    """Prints a line, escaped: names in files may be hostile to a terminal. Commands print only with it."""
+    """Prints a line, escaped: names in files may be hostile to a terminal. Commands print only with this."""
     text = show_text(str(line))
     click.echo(click.style(text, bold=True) if bold else text, err=err)
 
@@ -70,9 +71,9 @@ def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callabl
 
 
 def _print_table(rows: Sequence[Mapping[str, str]], numbers: set[str]) -> None:
-    """Prints rows with the same keys; the columns `numbers` are aligned to the right.
+    """Prints rows with the same keys. The columns `numbers` are aligned to the right.
 
-    If the terminal is too narrow for a readable table, each row is a list under its first cell,
+    If the terminal is too narrow for a readable table, each row is printed as a list under its first cell,
     without empty cells.
     """
     from rich.cells import cell_len
@@ -89,7 +90,7 @@ def _print_table(rows: Sequence[Mapping[str, str]], numbers: set[str]) -> None:
         longest_word = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
         needed = max(longest_word, min(_NARROWEST, max(map(cell_len, cells))))
         width += needed + 2
-        # a column of minimum width cannot shrink for the others
+        # a column of minimum width must not shrink to make room
         tight = needed >= max(cell_len(row[key]) for row in rows)
         justify: Literal["left", "right"] = "right" if key in numbers else "left"
         table.add_column(escape(key), justify=justify, overflow="fold", no_wrap=tight)

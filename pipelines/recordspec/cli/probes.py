@@ -1,4 +1,4 @@
-"""Tests what this installation supports, one probe a package: an import proves nothing."""
+"""Probes the capabilities of this installation, one probe a package. An import alone proves nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from recordspec._tf import tf
 from recordspec.errors import MissingExtra, Problem, see
 
-# TensorFlow has no encoder of FLAC: 8 samples of one channel, int16 at 8,000 Hz.
+# A FLAC file of 8 samples, one channel, int16 at 8,000 Hz: TensorFlow cannot encode FLAC.
 FLAC = b64decode(
     "ZkxhQ4AAACIQABAAAAAZAAAZAfQA8AAAAAgrq7fVJX3XbYOewr1mnlF7//hkCAAH9hgAAA77GksfKwJZQ7htyPiAqg=="
 )
@@ -25,7 +25,8 @@ _CODEC = "install a C++ compiler, then pip install recordspec again"
 
 @dataclass(frozen=True)
 class Finding:
-    """One capability: whether it works, what was found, and what to do about it."""
+    """A capability: its name, whether it works, the version or the problem found, and advice for a
+    problem."""
 
     capability: str
     works: bool
@@ -39,14 +40,14 @@ def examine() -> list[Finding]:
 
 
 def find(capability: str, probe: Callable[[], str], advice: str) -> Finding:
-    """Runs a probe, which returns what it found, or raises anything."""
+    """Runs a probe. The probe returns the version it found, or raises any exception."""
     try:
         return Finding(capability, True, probe())
-    except MissingExtra as error:  # as a user's pipeline reports it
+    except MissingExtra as error:  # the message that the pipeline of a user would show
         (problem,) = error.problems
         # each row would name the same page
         return Finding(capability, False, problem.got, problem.hint.removesuffix(f"; {see('installing')}"))
-    except Exception as error:  # whatever is broken is what the report is for
+    except Exception as error:  # the report exists to show any failure
         lines = str(error).splitlines() or [""]
         return Finding(capability, False, f"{type(error).__name__}: {lines[0][:80]}", advice)
 
@@ -60,7 +61,7 @@ def _codec() -> str:
 
 
 def _version(package: str) -> str:
-    """A package by name and version."""
+    """The name and the version of a package."""
     return f"{package} {importlib.metadata.version(package)}"
 
 

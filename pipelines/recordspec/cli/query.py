@@ -13,7 +13,7 @@ from recordspec.cli.shared_options import NAMED_PATTERN, PATH, json_option, spec
 from recordspec.errors import counted
 from recordspec.locations import Location
 
-# Rows that are shown on a terminal.
+# The number of rows shown on a terminal.
 _SHOWN = 50
 
 
@@ -50,7 +50,7 @@ def query(
     from recordspec.tables.sql import query as run_query
     from recordspec.tables.table_writers import json_lines, saving
 
-    in_json = wants_json(as_json)  # a bar takes the place of stdout, which is no terminal then
+    in_json = wants_json(as_json)  # before a bar replaces stdout, which is then not a terminal
     with ExitStack() as stack:
         save = None if out is None else stack.enter_context(saving(out, force=force))
         tables = named_tables(files, sql, None if spec is None else load_any(spec)[1])

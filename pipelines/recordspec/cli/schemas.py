@@ -156,7 +156,7 @@ def describe(folder: Path, form: str, as_json: bool) -> None:
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Whether a file is the one that would be written: an interrupted `init` has left it."""
+    """Whether a file already has the content: an interrupted `init` has written it."""
     same = path.is_file() and path.stat().st_size == len(content)
     return same and read_bytes(path, len(content)) == content
 

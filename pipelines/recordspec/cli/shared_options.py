@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = Callable[..., Any]
 
 
 class _Place(click.Path):
-    """A path whose syntax is checked; other errors are reported when it is opened."""
+    """The type of a path. Checks its syntax; errors of the file are reported when it is opened."""
 
     def __init__(self, check: Callable[..., Any], path_type: type[str] | type[Path]) -> None:
         super().__init__(readable=False, path_type=path_type)
@@ -34,7 +34,8 @@ class _Place(click.Path):
 
 
 class _NamedPattern(_Place):
-    """`NAME=FILES`, or FILES, whose syntax is checked: a pair of a name, which may be empty, and files."""
+    """The type of `NAME=FILES` or FILES. Checks the syntax, and returns a pair: the name, empty for FILES,
+    and the files."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, tuple):
@@ -45,19 +46,19 @@ class _NamedPattern(_Place):
 
 
 def _name_of(param: click.Parameter | None) -> str:
-    """`--out`, or `FILES`."""
+    """The name of a parameter in messages, like `--out` or `FILES`."""
     if param is None:
         return ""
     return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
 
 
-# A local path or a URL of an object store; a local path.
+# PATH: a local path or the URL of an object store. LOCAL_PATH: a local path.
 PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
 # A path or a pattern, unchanged.
 PATTERN = _Place(location, str)
 NAMED_PATTERN = _NamedPattern(location, str)
 
-_NAMED_FILES = re.compile(r"([^/=]+)=(.+)", re.DOTALL)  # any name, in SQL in double quotes
+_NAMED_FILES = re.compile(r"([^/=]+)=(.+)", re.DOTALL)  # any name: SQL can quote it
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)
@@ -88,7 +89,7 @@ def build_options(command: Command) -> Command:
 
 
 def columns_options(command: Command) -> Command:
-    """`--columns` and `--spec`, the arguments of `query`."""
+    """Adds `--columns` and `--spec`, the arguments of `query`."""
     columns_help = 'Only these features, in this order; "A, B" in double quotes is one name.'
     return click.option("--columns", metavar="A,B", help=columns_help)(spec_option(command))
 

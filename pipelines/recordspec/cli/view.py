@@ -7,7 +7,7 @@ import click
 from recordspec.cli.shared_options import PATTERN, spec_option
 from recordspec.locations import Location
 
-# The least that the page may take of the memory; it may take half of what is free.
+# The smallest limit of the memory of the page, in bytes; the page may take half of the free memory.
 _LEAST = 4 << 30
 
 

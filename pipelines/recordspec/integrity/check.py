@@ -1,4 +1,4 @@
-"""Checks every record of files against a schema, without TensorFlow: counts the violations, with examples."""
+"""Checks every record of files against a schema, without TensorFlow. Counts violations and keeps examples."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TITLES: dict[Code, str] = {
     "count": "wrong number of values",
     "value": "invalid values",
 }
-# The most unknown or duplicate keys that are listed: data may have a new one in every record.
+# The most unknown or duplicate keys that are listed: every record may have a new key.
 MOST_UNKNOWN = 1000
 
 
@@ -54,9 +54,9 @@ class InvalidRecord:
 
     Attributes:
         path: the path of the file.
-        record: its number.
-        offset: the byte where it begins; in a compressed file, of the uncompressed ones.
-        problem: placed at file and record.
+        record: the number of the record.
+        offset: its first byte; in a compressed file, an offset in the uncompressed data.
+        problem: the problem, located by file and record.
     """
 
     path: Location
@@ -65,13 +65,13 @@ class InvalidRecord:
     problem: Problem
 
     def dump(self) -> dict[str, Any]:
-        """For JSON, and for a table."""
+        """The record as values for JSON and for a table."""
         place = {"file": str(self.path), "record": self.record, "byte": self.offset}
         return place | dump_problem(self.problem)
 
 
 def dump_problem(problem: Problem) -> dict[str, str]:
-    """For JSON."""
+    """The problem as values for JSON."""
     texts = {"expected": problem.expected, "got": problem.got, "hint": problem.hint}
     return {"feature": show_path(problem.path), **texts}
 
@@ -81,8 +81,8 @@ class ViolationGroup:
     """Violations of one feature with one code.
 
     Attributes:
-        count: how many rows have any.
-        examples: the first of them.
+        count: the number of rows with such a violation.
+        examples: the first such rows.
     """
 
     code: Code
@@ -96,8 +96,8 @@ class UnknownKey:
     """A key that the schema does not have.
 
     Attributes:
-        rows: how many have it.
-        kinds: of its lists.
+        rows: the number of rows that have the key.
+        kinds: the kinds of its lists.
     """
 
     rows: int = 0
@@ -109,18 +109,18 @@ class CheckReport:
     """The result of a check.
 
     Attributes:
-        files: how many they are.
-        rows: all that were found, readable or not; without those lost after a corrupt length.
-        invalid: rows that violate the schema, or cannot be read.
-        lost: rows that a manifest counts, and that are not there.
-        readable: rows that can be read.
+        files: the number of files.
+        rows: the number of rows found, readable or not; without rows lost after a corrupt length.
+        invalid: the number of rows that violate the schema, or cannot be read.
+        lost: the number of rows that a manifest counts, and that are missing.
+        readable: the number of rows that can be read.
         groups: the violations, by feature and code.
-        empty: features that rows have without any values, and in how many rows.
-        unknown: keys that the schema does not have. Reading ignores them.
-        more: whether there are more of them than are listed.
-        repeated: duplicate keys, and in how many rows. Every reader takes the last.
-        present: keys of the schema that rows have.
-        absent: features of the schema with a key that no row has.
+        empty: the number of rows that have a feature without any values, by feature.
+        unknown: the keys that the schema does not have. Reading ignores them.
+        more: whether there are more unknown keys than `unknown` lists.
+        repeated: the number of rows with a duplicate key, by key. Every reader takes the last value.
+        present: the keys of the schema that rows have.
+        absent: a problem for each feature of the schema with a key that no row has.
     """
 
     files: int = 0
@@ -138,7 +138,7 @@ class CheckReport:
 
     @property
     def valid(self) -> bool:
-        """Whether all rows are valid, and each feature is in some."""
+        """Whether all rows are valid, and each feature is in at least one row."""
         return not self.groups and not self.absent
 
     @property
@@ -153,7 +153,7 @@ class CheckReport:
         group.examples += islice(examples, most - len(group.examples))
 
     def merge(self, other: CheckReport, most: int) -> None:
-        """Adds the report of the records that follow, with at most `most` examples a group."""
+        """Adds the report of the next records, with at most `most` examples a group."""
         self.files += other.files
         self.rows += other.rows
         self.invalid += other.invalid
@@ -174,26 +174,26 @@ class CheckReport:
         self.empty[path] = self.empty.get(path, 0) + rows
 
     def add_unknown(self, path: Place, rows: int, kinds: Set[str]) -> None:
-        """Counts rows that have a key which the schema does not have."""
+        """Counts rows with a key that the schema does not have."""
         if self.has_room(path):
             key = self.unknown.setdefault(path, UnknownKey())
             key.rows += rows
             key.kinds |= kinds
 
     def has_room(self, path: Place) -> bool:
-        """Whether one more key that the schema does not have is listed; if not, there are more."""
+        """Whether an unknown key can still be listed. If not, sets `more`."""
         room = path in self.unknown or len(self.unknown) < MOST_UNKNOWN
         self.more |= not room
         return room
 
     def add_repeated(self, rows: Counter[str]) -> None:
-        """Counts rows that have a key twice, by key."""
+        """Counts rows with a duplicate key, by key."""
         for key, count in rows.items():
             if key in self.repeated or len(self.repeated) < MOST_UNKNOWN:
                 self.repeated[key] += count
 
     def dump(self) -> dict[str, Any]:
-        """For JSON."""
+        """The report as values for JSON."""
         return {
             "files": self.files,
             "rows": self.rows,
@@ -230,16 +230,16 @@ def check(
 ) -> CheckReport:
     """Checks every record of files against a schema.
 
-    A feature with a key that is in no record of any file is reported, too, unless there are no records.
+    A feature with a key that is in no record of any file is reported too, unless there are no records.
 
     Args:
         files: the files of a `StoredDataset`.
-        examples: how many of each kind of violation are returned; all are counted.
-        allow_absent: names of features that may be in no record.
-        jobs: processes that share the work; None for one per processor if there is much to read.
+        examples: the largest number of examples returned for each kind of violation; all are counted.
+        allow_absent: the names of features that may be in no record.
+        jobs: the number of processes; None for one per processor if there is much to read.
         progress: receives the number of rows and bytes.
 
-    Damage is returned, not raised. Raises StoreError if a file cannot be opened, SpecError for a name in
+    Corruption is returned, not raised. Raises StoreError if a file cannot be opened, SpecError for a name in
     `allow_absent` that no feature has.
     """
     check_known(allow_absent, schema.names, "allow_absent")
@@ -291,7 +291,7 @@ def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
 
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
-    """A hint of the other section that has a missing key, or of a similar key."""
+    """A hint that names the other section with the missing key, or a similar key."""
     for other, unknown_key in report.unknown:
         if unknown_key in keys and other != section:
             return f"`{unknown_key}` is in the {other}; otherwise"
@@ -326,7 +326,7 @@ class _RangeCheck:
             self._check_end(number, offset)
 
     def _add_unreadable(self, unreadable: UnreadableRecord) -> None:
-        """Counts a record that cannot be read, or all from there on."""
+        """Counts a record that cannot be read. If reading cannot continue, counts the rest as lost."""
         rows = self._file.rows_of(unreadable.number)
         self._report.rows += rows
         self._report.invalid += rows
@@ -337,7 +337,7 @@ class _RangeCheck:
             self._report.lost += left - rows
 
     def _check_end(self, number: int, offset: int) -> None:
-        """Compares the number of records in the file with that in its manifest."""
+        """Compares the number of records in the file with the number in its manifest."""
         shard = self._file.shard
         if shard is not None and number != shard.records:
             problem = Problem(
@@ -391,7 +391,8 @@ class _RangeCheck:
             if key not in known and not self._report.has_room(path):
                 continue
             lists = values[key]
-            rows = lists[:1] if section == "sequence" else lists  # each array of a feature list has all
+            # each array of a feature list has all rows
+            rows = lists[:1] if section == "sequence" else lists
             if key in known:
                 self._report.present.add(path)
                 if empty := sum(map(_empty, rows)):
@@ -411,7 +412,7 @@ def _empty(array: ArrowArray) -> int:
 def violations_in(
     schema: Schema, records: RecordBatch, data: Callable[[int], bytes | memoryview]
 ) -> Iterator[Violation]:
-    """All violations of rows, of which `data` returns the bytes of one."""
+    """All violations of rows. `data` returns the bytes of the row with a number."""
     every = (*_broken(records), *_conflicts(schema, records), *violations(schema, records))
     return _without_other_messages(schema, records, data, every)
 
@@ -428,7 +429,7 @@ def _without_other_messages(
     data: Callable[[int], bytes | memoryview],
     invalid: tuple[Violation, ...],
 ) -> Iterator[Violation]:
-    """The violations, with one for each row that lacks features because it is of the other message."""
+    """The violations. A row that lacks features because it is of the other message has only one."""
     missing = [violation.rows for violation in invalid if violation.code == "missing"]
     wrong = (
         np.intersect1d(of_other_message(schema, records, data), np.concatenate(missing))
@@ -445,7 +446,7 @@ def _without_other_messages(
 
 
 def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
-    """Rows that TensorFlow refuses or reads differently, for keys of the schema."""
+    """The rows that TensorFlow rejects or reads differently, in keys of the schema."""
     if not records.conflicts:
         return
     features: dict[Place, str] = {

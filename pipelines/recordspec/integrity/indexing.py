@@ -1,4 +1,4 @@
-"""Indexes the records of files for random access by number, also for other readers."""
+"""Indexes the records of files for random access by number, for recordspec and for other readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A file, the index of it that was written, and the records of both."""
+    """A file, its new index, and the number of its records."""
 
     file: str
     index: str
@@ -39,19 +39,21 @@ def index(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[Written]:
-    """Writes an index of each file, and replaces the one there.
+    """Writes an index of each file, and replaces an existing index.
 
-    Of the form `recordspec`, it is `index.bin` beside the manifest for all the shards of a dataset, and
-    `FILE.index` beside another file, where it is used as long as the file does not change. `tfrecord` and
-    `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
-    it begins, and its size with its length and CRCs.
+    In the form `recordspec`, all shards of a dataset have one index, `index.bin` beside the manifest. Any
+    other file has `FILE.index` beside it, and readers use it as long as the file does not change. The forms
+    `tfrecord` (for the package of that name) and `dali` (for NVIDIA DALI) are text with a line for each
+    record: its byte offset, and its size including its length and CRCs.
 
     Args:
+        files: paths, folders or patterns.
+        form: `recordspec`, `tfrecord` or `dali`.
         jobs: the number of processes; None for one per processor if there is much to read.
-        progress: receives the number of records that are indexed.
+        progress: receives the number of indexed records.
 
-    Raises SpecError for another form, RecordError if a file is compressed, or a length is wrong, and
-    StoreError where there is no file, or the index cannot be written.
+    Raises SpecError for another form, RecordError if a file is compressed or a length is corrupt, and
+    StoreError if there is no file or the index cannot be written.
     """
     if form not in FORMATS:
         raise SpecError(Problem(path=("format",), expected=one_of(FORMATS), got=f"`{form}`"))
@@ -63,7 +65,7 @@ def index(
     progress.begin("indexing", None)
     for folder in dict.fromkeys(path.parent for path in paths) if form == "recordspec" else ():
         manifest = manifests.get(folder) or manifest_in(folder)
-        if manifest is not None and folder.peek() is not None:  # on this machine, where it can be changed
+        if manifest is not None and folder.peek() is not None:  # local: its manifest can be changed
             shards = manifest.by_file()
             listed = [path for path in paths if path.parent == folder and path.name in shards]
             if listed:
@@ -82,7 +84,7 @@ def index(
 
 
 def _index_dataset(folder: Location, manifest: Manifest, jobs: int | None, progress: Progress) -> None:
-    """Writes the index of all shards of a dataset, and then its manifest, which names it."""
+    """Writes the index of all shards of a dataset, then the manifest that names the index."""
     tasks = [(folder, shard) for shard in manifest.all_shards]
     files = [folder / shard.file for shard in manifest.all_shards]
 
@@ -116,7 +118,8 @@ def _index_beside(path: Location, form: Format, attempt: str) -> Written:
 
 
 def _lines(path: Location) -> Iterator[tuple[bytes, int]]:
-    """The text of DALI's `tfrecord2idx` and the package's, some records at a time."""
+    """The lines of an index for DALI (as of its `tfrecord2idx`) or the `tfrecord` package, with the number of
+    their records, some records at a time."""
     start = 0
     for _, places in record_ends(path):
         starts = np.concatenate([[start], places[:-1]])

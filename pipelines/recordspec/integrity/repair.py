@@ -1,4 +1,4 @@
-"""Recovers the intact records of corrupt files to new shards."""
+"""Recovers the intact records of corrupt files into new shards."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ _UNPUBLISHED = "nothing was published"
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFile:
-    """A file, what was read of it, and the shard of what was saved. Where the number of rows is unknown, the
-    shard counts one for each record."""
+    """A repaired file: the result of reading it, and the shard of its intact records. If the number of rows
+    is unknown, the shard counts one row a record."""
 
     integrity: FileIntegrity
     shard: Shard
 
     @property
     def rows_lost(self) -> int | None:
-        """Rows that the manifest counts, and the shard lacks; None if unknown."""
+        """The number of rows that the manifest counts and the shard lacks; None if unknown."""
         counted, saved = self.integrity.shard, self.integrity.rows_saved
-        # where there are more than the manifest counts, corrupt ones are lost all the same
+        # if the file has more rows than the manifest counts, its corrupt rows are lost all the same
         return None if counted is None or saved is None else max(self.integrity.corrupt, counted.rows - saved)
 
 
@@ -72,9 +72,9 @@ class RepairReport:
     Attributes:
         files: the repaired files, in order.
         manifest: the manifest of the new folder, if any.
-        reason: why there is no manifest, or why it has no unique keys any more; or empty.
-        missing: missing shards that the manifest of the files names.
-        left_out: sidecars that differ from the manifest, and how.
+        reason: the reason why there is no manifest, or why it no longer has unique keys; or empty.
+        missing: the shards that the manifest of the files names, and that are missing.
+        left_out: the sidecars that differ from the manifest, each with its problem.
     """
 
     files: tuple[SavedFile, ...]
@@ -85,7 +85,7 @@ class RepairReport:
 
     @property
     def note(self) -> str:
-        """A line on what the new folder lacks besides the lost records; or empty."""
+        """One line that names the parts the new folder lacks besides lost records; or empty."""
         left_out = list(dict.fromkeys(path.name for path, _ in self.left_out))
         named = {"missing": self.missing, "left out, as they may have changed": left_out}
         lists = [f"{what}: {_listed(names)}" for what, names in named.items() if names]
@@ -128,26 +128,26 @@ def _listed(names: Sequence[str]) -> str:
 def repair(
     files: Files, directory: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
 ) -> RepairReport:
-    """Writes the intact records of files to new shards with the same names, in a folder that is published
-    as a whole or not at all, with a report, `repair.json`.
+    """Writes the intact records of files to new shards with the same names, and a report, `repair.json`.
 
-    Intact records after a corrupt length are recovered. For a dataset, the new folder has a manifest of the
-    saved records, and the schema and the rejected rows, if they are unchanged since the build.
+    The new folder is published as a whole or not at all. Intact records after a corrupt length are recovered.
+    For a dataset, the new folder has a manifest of the saved records. It also has the schema and the rejected
+    rows, if they are unchanged since the build.
 
     Args:
-        files: a path, a folder of shards, a pattern, or several of these; they do not change.
+        files: a path, a folder of shards, a pattern, or several of them. The files are not changed.
         directory: a folder that does not exist yet.
-        force: replaces the folder if it exists, and contains a dataset or an earlier repair. The names of
-            shards then have `-v2`, ..., so that one who still reads the old ones never gets these.
+        force: whether to replace the folder if it holds a dataset or an earlier repair. The names of shards
+            then have `-v2`, ..., so that a reader of the old shards never gets the new ones.
         progress: receives the number of records and bytes.
 
-    Raises StoreError; SpecError if two files have the same name or are in the folder; RecordError if
-    records are lost and none can be saved.
+    Raises StoreError if a file cannot be read or the folder cannot be written, SpecError if two files have
+    the same name or a file is in the folder, and RecordError if records are lost and none can be saved.
     """
     paths = expand(files, as_found=True)
     _check_names(paths, local(directory))
     old = None
-    with suppress(StoreError):  # what cannot be read says nothing of the files
+    with suppress(StoreError):  # an unreadable manifest says nothing of the files
         old = manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
@@ -161,7 +161,7 @@ def repair(
         saved = tuple(_save(one, transaction, progress) for one in integrities)
         _check_any(saved)
         done = _with_keys(_repaired(paths[0].parent, old, saved), paths[0].parent, old, transaction.partial)
-        # a file's name need not be UTF-8: other bytes become escapes of JSON
+        # the name of a file need not be UTF-8: invalid bytes become JSON escapes
         with (transaction.partial / REPORT_FILE).open(
             "w", encoding="utf-8", errors="backslashreplace"
         ) as file:
@@ -175,7 +175,7 @@ def repair(
 
 
 def _check_any(saved: Sequence[SavedFile]) -> None:
-    """Refuses to publish a folder of empty files, as of a CSV file."""
+    """Raises RecordError if no record can be saved, for example from a CSV file: nothing is published."""
     lost = [file.integrity.losses[0].problem for file in saved if file.integrity.losses]
     if lost and not any(file.integrity.saved for file in saved):
         hint = "nothing can be saved"
@@ -212,7 +212,7 @@ def _save(integrity: FileIntegrity, transaction: Transaction, progress: Progress
 
 
 def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ...]) -> RepairReport:
-    """The report, by what lies beside the files."""
+    """The report of the saved files. It has a manifest if the files have one that still applies."""
     reason = _no_manifest(old, saved)
     if old is None:
         return RepairReport(files=saved, manifest=None, reason=reason, missing=(), left_out=())
@@ -241,7 +241,7 @@ def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
 
 
 def _of_saved(folder: Location, old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:
-    """The manifest of what was saved, without the sidecars that are left out."""
+    """The manifest of the saved records, without the sidecars that are left out."""
     shards = {file.integrity.path.name: file.shard for file in saved}
     unchanged = {file.integrity.path.name for file in saved if file.integrity.unchanged}
     renamed = any(one.file != name for name, one in shards.items())
@@ -251,7 +251,7 @@ def _of_saved(folder: Location, old: Manifest, saved: Sequence[SavedFile], left_
     }
     kept = {split for split, many in old.splits.items() if unchanged.issuperset(part.file for part in many)}
     has_keys = old.name_of(KEYS_FILE) not in left_out and key_hashes.whole(folder, old) is not None
-    # what `describe` wrote is of all rows
+    # the files that `describe` wrote describe all rows
     whole = kept == old.splits.keys()
     new = replace(
         old,
@@ -263,14 +263,14 @@ def _of_saved(folder: Location, old: Manifest, saved: Sequence[SavedFile], left_
         beside={
             name: sha256
             for name, sha256 in old.beside.items()
-            if whole and not renamed and name not in left_out  # they name the shards
+            if whole and not renamed and name not in left_out  # these files name the shards
         },
     )
     return replace(new, schema=None, fingerprint=None) if old.name_of(SCHEMA_FILE) in left_out else new
 
 
 def _with_keys(done: RepairReport, folder: Location, old: Manifest | None, target: Path) -> RepairReport:
-    """The report, once the hashes of the keys of the saved rows are written, if they are known."""
+    """Writes the hashes of the keys of the saved rows, if they are known. Returns the report, updated."""
     manifest = done.manifest
     if manifest is None or old is None or manifest.keys_sha256 is None:
         return done
@@ -288,7 +288,7 @@ def _keys(
 ) -> Iterator[Words]:
     """The hashes of the keys of the saved rows, file by file, uint64 `[n, 2]`.
 
-    Raises StoreError if those of a file that is not as it was written are unknown.
+    Raises StoreError if a file has changed since it was written, and the keys of its rows are unknown.
     """
     starts, keys = old.starts(), folder / old.name_of(KEYS_FILE)
     schema = None if manifest.fingerprint is None else stored_schema(folder, manifest)
@@ -301,10 +301,10 @@ def _keys(
 
 
 def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before: Words) -> Words:
-    """The hashes of the keys of the saved rows of a file, which are decoded: which of its rows are lost is
-    unknown, and a file with other rows may have replaced it.
+    """The hashes of the keys of the saved rows of a file, computed from the decoded rows. The stored hashes
+    cannot be used: it is unknown which rows are lost, and a file with other rows may have replaced this one.
 
-    Raises StoreError unless each is among those that the file had, `before`, and no two are equal.
+    Raises StoreError unless all hashes are distinct, and each is in `before`, the stored hashes of the file.
     """
     placed = () if schema is None else schema.placed
     columns = [

@@ -1,4 +1,4 @@
-"""Verifies the integrity of files: each length, each CRC, and their manifest."""
+"""Verifies the integrity of files: every length, every CRC, and the manifest."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from recordspec.wire.tfrecord import Chunk, Damage
 
 log = logging.getLogger("recordspec")
 
-# Losses of a file that are listed one by one; a file of nothing else has millions.
+# The losses of a file that are listed one by one; a corrupt file may have millions.
 MOST_LISTED = 10_000
 
 _FORMAT_1 = "without a SHA-256 of its own, a change of it is not noticed"
 
-# A problem, and the path of the file that has it.
+# The path of a file, and its problem.
 FileProblem = tuple[Location, Problem]
 
 
@@ -48,10 +48,10 @@ class VerifiedFile:
     """The verification of a file.
 
     Attributes:
-        file: its path.
-        integrity: its records and losses; None for sidecars, and if it is missing or cannot be read.
-        problems: the differences from its manifest, or why it cannot be read.
-        unreadable: whether the system does not let it be read.
+        file: the path of the file.
+        integrity: its records and losses; None for a sidecar, and if the file is missing or unreadable.
+        problems: the differences from its manifest, or the reason why the file cannot be read.
+        unreadable: whether the system fails to read the file.
     """
 
     file: str
@@ -66,12 +66,13 @@ class VerifiedFile:
 
 
 def verify(files: Files, progress: Progress | None = None, jobs: int | None = 1) -> Iterator[VerifiedFile]:
-    """Reads every byte of files, checks each length and each CRC, and searches after a corrupt length.
+    """Reads every byte of files, and checks each length and each CRC. Searches for records after a corrupt
+    length.
 
-    If there is a manifest beside a file, its size, hash and number of records are compared, too. After the
-    files follow those in their folders that are missing, unexpected or changed according to the manifest; in
-    a folder or a pattern without a manifest, according to the names of shards. Corruption is
-    returned, not raised; so are files that cannot be read.
+    If a file has a manifest beside it, its size, hash and number of records are compared with the manifest.
+    The given files come first, followed by files of their folders that are missing, unexpected or changed
+    according to the manifest. In a folder or a pattern without a manifest, the names of shards tell which
+    files are missing. Corruption and unreadable files are returned, not raised.
 
     Args:
         files: paths, folders or patterns.
@@ -130,7 +131,8 @@ def _verify(integrity: FileIntegrity, progress: Progress | None, _attempt: str) 
 
 
 def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
-    """In what a file differs from its manifest. After a corrupt length the number of records is unknown."""
+    """The differences between a file and its manifest. After a corrupt length, the number of records is
+    unknown and not compared."""
     where, size = str(file.path), file.path.stat().st_size
     if size != shard.bytes:
         yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
@@ -152,7 +154,7 @@ def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
-    """Yields missing, unexpected and changed files of a dataset's folder; the shards are not read."""
+    """Yields the missing, unexpected and changed files of the folder of a dataset. Shards are not read."""
     if isinstance(folder, LocalPath):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
         foreign = set(filter(is_tfrecord_name, there)) - manifest.files
@@ -178,7 +180,7 @@ def _schema_problems(path: Location, manifest: Manifest) -> Iterator[FileProblem
     if not path.is_file():
         yield _file_problem(path, expected, "no file")
         return
-    from recordspec.schema.schema import Schema, custom_kinds  # most files have none beside them
+    from recordspec.schema.schema import Schema, custom_kinds  # most files have no schema beside them
 
     try:
         if kinds := custom_kinds(path):
@@ -193,7 +195,7 @@ def _schema_problems(path: Location, manifest: Manifest) -> Iterator[FileProblem
 
 
 def key_problems(folder: Location, manifest: Manifest) -> Iterator[Problem]:
-    """The problem of a `keys.bin` that is not the one that was written."""
+    """The problem of a `keys.bin` that differs from the file that was written."""
     if manifest.keys_sha256 is not None:
         yield from _hash_problems(folder / manifest.name_of(KEYS_FILE), manifest.keys_sha256)
 
@@ -213,10 +215,10 @@ class LostRange:
     """Bytes of a file that are not in an intact record.
 
     Attributes:
-        record: the number of the record that should be there. After a corrupt length it is counted from the
-            records that were recovered, as if one were lost.
-        offset: the byte where they begin; in a compressed file, of the uncompressed ones.
-        stop: the byte after them; None if they extend to the end of a compressed file.
+        record: the number of the record expected there. After a corrupt length, the number follows from the
+            recovered records, as if one record were lost.
+        offset: the first byte of the range; in a compressed file, an offset in the uncompressed data.
+        stop: the byte after the range; None if it extends to the end of a compressed file.
         problem: the problem.
     """
 
@@ -228,23 +230,24 @@ class LostRange:
 
 @dataclass(kw_only=True)
 class FileIntegrity:
-    """The records of a file, as they are read, and its losses.
+    """Counts the records of a file and its losses while the file is read.
 
     Attributes:
         file: the file, and its entry in the manifest.
-        declared: its compression in the manifest; None without one.
+        declared: its compression in the manifest; None without a manifest.
         compression: its compression, once it is read.
-        size: its bytes, once it is read; None if it is compressed.
+        size: its size in bytes, once it is read; None if it is compressed.
         records: the number of intact records that every reader reaches.
-        corrupt: the number of records with corrupt data, which a reader can skip.
-        recovered: the number of intact records after a corrupt length, which only `repair` reaches.
+        corrupt: the number of records with corrupt data. A reader can skip them.
+        recovered: the number of intact records after a corrupt length. Only `repair` reaches them.
         losses: the first MOST_LISTED losses.
         lost: the number of losses.
         rows_lost: the number of rows that a reader does not reach; None if unknown.
         bytes_lost: the number of bytes that are not in an intact record; None if unknown.
-        behind: whether there was a corrupt length, after which no reader reaches.
-        sha256: the hash of the whole file, once it is read; empty if no manifest has one to compare.
-        frames_sha256: the same of the lengths and CRCs of its intact records.
+        behind: whether a corrupt length was found. No reader gets beyond it.
+        sha256: the hash of the whole file, once it is read; empty if the manifest has no such hash.
+        frames_sha256: the hash of the lengths and CRCs of the intact records, for a manifest that has only
+            this hash; otherwise empty.
     """
 
     file: File
@@ -261,11 +264,11 @@ class FileIntegrity:
     sha256: str = ""
     frames_sha256: str = ""
     behind: bool = False
-    _open: Damage | None = None  # damage that nothing follows as yet
+    _open: Damage | None = None  # damage after which no intact record is found yet
 
     @classmethod
     def of(cls, path: Location, manifest: Manifest | None, shard: Shard | None) -> FileIntegrity:
-        """Before the file is read."""
+        """The integrity of a file that is not read yet."""
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
         return cls(file=file, declared=None if manifest is None or shard is None else manifest.compression)
 
@@ -275,22 +278,22 @@ class FileIntegrity:
 
     @property
     def shard(self) -> Shard | None:
-        """The entry of the manifest; None without one."""
+        """The entry of the file in the manifest; None if there is none."""
         return self.file.shard
 
     @property
     def saved(self) -> int:
-        """Records that are whole."""
+        """The number of intact records."""
         return self.records + self.recovered
 
     @property
     def unchanged(self) -> bool:
-        """Whether the file is what its manifest says, to the byte."""
+        """Whether the file matches its manifest to the byte."""
         return self.is_same and self._complete and not self.lost
 
     @property
     def is_same(self) -> bool:
-        """Whether the file, or its frames, have the hash in the manifest."""
+        """Whether the hash of the file, or of its frames, equals the hash in the manifest."""
         shard = self.shard
         if shard is None:
             return False
@@ -300,8 +303,11 @@ class FileIntegrity:
 
     @property
     def rows_saved(self) -> int | None:
-        """Rows in the records that are whole. None if unknown: of records of many rows, any may be
-        the last, which has fewer, unless all are there as they were written, except for corrupt ones."""
+        """The number of rows in the intact records; None if unknown.
+
+        If records hold many rows, the last record of a file has fewer. The number is then known only if every
+        record is there, either as it was written or corrupt: otherwise any record may be the last.
+        """
         shard = self.shard
         if shard is None or shard.records != self.file.records_needed:
             return None
@@ -317,7 +323,7 @@ class FileIntegrity:
         return shard is not None and not self.behind and self.records + self.corrupt == shard.records
 
     def read(self, progress: Progress) -> Iterator[Chunk]:
-        """Reads the file to its end. Yields the whole records. Raises StoreError if the disk fails."""
+        """Reads the file to its end. Yields the intact records. Raises StoreError if the disk fails."""
         with system_errors("read", self.path), open_file(self.path) as file:
             start = FileStart(self.path, file)
             self.compression = start.likely_compression
@@ -354,7 +360,7 @@ class FileIntegrity:
             self._add_loss(self._open, self.size)
             self._open = None
         elif not self.behind and self.shard is not None:
-            self._add_missing_records()  # cut between two records, it looks whole
+            self._add_missing_records()  # a file that is cut between two records looks complete
 
     def _add_damage(self, damage: Damage) -> None:
         if not self.behind:
@@ -366,12 +372,12 @@ class FileIntegrity:
             self._open, self.behind = damage, True
 
     def _add_missing_records(self) -> None:
-        """Counts the rows of the records that the manifest counts, and that are not there."""
+        """Counts the rows of records that the manifest counts and the file lacks."""
         total = self.records + self.corrupt
         if self.file.block is None or not total:
             self._add_lost_rows(total, rest=True)
         elif not self._complete:
-            self.rows_lost = None  # the last record, which has fewer rows, may be missing, or another
+            self.rows_lost = None  # the missing record may be the last, with fewer rows, or any other
 
     def _add_lost_rows(self, record: int, *, rest: bool) -> None:
         rows = self.file.rows_from(record) if rest else self.file.rows_of(record)
@@ -390,7 +396,7 @@ class FileIntegrity:
             )
 
     def dump(self) -> dict[str, Any]:
-        """For JSON."""
+        """The counts and losses as values for JSON."""
         losses = [
             {
                 "record": loss.record,

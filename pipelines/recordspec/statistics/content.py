@@ -1,4 +1,4 @@
-"""What strings hold, told by their first bytes: text, images, sounds and other formats."""
+"""Detects the formats of strings by their first bytes: text, images, audio and other formats."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class ContentTypes:
 
     Attributes:
         counts: the number of strings by format.
-        media: the `MediaInfo` of some of the images and sounds, evenly spaced, at most 1,024; None if the
-            header cannot be read, or not without a missing package.
+        media: the `MediaInfo` of at most 1,024 evenly spaced images and audio values; None if the header
+            cannot be read, or if reading it needs a package that is missing.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class ContentTypes:
                 self._look(strings, index, form)
 
     def _look(self, strings: ArrowArray, index: int, form: str) -> None:
-        """Reads the header of an image or a sound, if it is one of those that are looked at."""
+        """Reads the header of an image or an audio value, if it belongs to the sample."""
         if self._seen % self._step == 0:
             (data,) = bytes_in(strings.slice(index, 1))
             self.media.append(media_info(data, form))
@@ -83,12 +83,12 @@ class ContentTypes:
 
 
 def _is_plain(data: Bytes) -> bool:
-    """Whether all bytes are plain ASCII; letters and digits alone are told ten times as fast."""
+    """Whether all bytes are plain ASCII. Without control characters, the check is ten times as fast."""
     return not len(data) or bool(data.min() >= 32 and data.max() < 127) or not _LEVELS[data].any()
 
 
 def _are_text(first: ArrowArray, sizes: Ints) -> Mask:
-    """Which are UTF-8 without control characters, judging by their first bytes."""
+    """A mask of the strings that begin as UTF-8 without control characters; `first` holds their prefixes."""
     data, starts = data_of(first)
     levels = _LEVELS[data]
     text = np.ones(len(first), bool)
@@ -104,14 +104,14 @@ def _are_text(first: ArrowArray, sizes: Ints) -> Mask:
 
 
 def _with_other_bytes(strings: ArrowArray, which: Ints) -> Ints:
-    """Which strings that begin as text are not UTF-8 later."""
+    """The indices of strings that begin as text, and are not UTF-8 as a whole."""
     if not len(which) or are_text(take(strings, which)):
         return which[:0]
     return np.array([index for index in which.tolist() if not are_text(strings.slice(index, 1))])
 
 
 def _decodes(data: bytes, *, whole: bool) -> bool:
-    """Whether it is UTF-8, of which the last letter may be cut."""
+    """Whether the bytes are UTF-8; unless `whole`, the last character may be cut."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
     except UnicodeDecodeError:
@@ -120,7 +120,7 @@ def _decodes(data: bytes, *, whole: bool) -> bool:
 
 
 def _may_be_known(first: ArrowArray, which: Ints) -> Mask:
-    """Which strings may have a known format."""
+    """A mask of the strings that may have a known format, by their first two bytes."""
     data, starts = data_of(first)
     may = np.diff(starts)[which] >= 2
     begin = sliding_windows(data, 2)[starts[which[may]]].view(">u2")

@@ -14,7 +14,7 @@ from recordspec.wire import compression, file_types, tfrecord
 
 @dataclass(frozen=True)
 class FileCount:
-    """A file, its records, its bytes, and how it is compressed."""
+    """The number of records of a file, its size in bytes, and its compression."""
 
     file: str
     records: int
@@ -23,10 +23,12 @@ class FileCount:
 
 
 def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
-    """The records of each file. Of one with an index only that is read, of another that is not compressed the
-    lengths; of a folder or a pattern in an object store its manifest alone, if it has one.
+    """Counts the records of each file.
 
-    Raises RecordError if a file is not whole, StoreError if there is none.
+    Reads only the index of a file that has one, and only the record lengths of another uncompressed file.
+    For a folder or a pattern in an object store, reads the manifest alone, if there is one.
+
+    Raises RecordError if a file is incomplete, StoreError if there are no files.
     """
     dataset = StoredDataset.of(files)
     note_sizes(dataset.paths, dataset.manifests)
@@ -41,7 +43,8 @@ def count_dataset(dataset: StoredDataset, progress: Progress | None = None) -> l
 
 
 def _count(path: Location, dataset: StoredDataset, progress: Progress) -> FileCount:
-    """Counts the records of a file; of an object, which would be transferred, the manifest is believed."""
+    """Counts the records of a file. For an object in a store, takes the count of the manifest instead of
+    transferring the object."""
     with system_errors("read", path):
         manifest = dataset.manifests.get(path.parent)
         if path.peek() is None and manifest is not None and path in dataset.shards:

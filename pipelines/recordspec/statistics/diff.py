@@ -1,4 +1,4 @@
-"""In what two datasets differ: by the keys of their rows, or by their distributions."""
+"""Compares two datasets: by the keys of their rows, or by the distributions of their features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recordspec.wire.hashes import Words
 
 __all__ = ["THRESHOLD", "ByKey", "Change", "Difference", "Measure", "changes", "diff"]
 
-# A distance that is worth a word: one value in twenty would have to be another.
+# The distance that is reported by default: one value in twenty would have to change.
 THRESHOLD = 0.05
 # Rows of each dataset that are compared at once, on average: 40 bytes each.
 _AT_ONCE = 1 << 21
@@ -35,13 +35,13 @@ _NO_KEYS = "datasets that were built with unique keys have it; give the whole fo
 
 @dataclass(frozen=True, kw_only=True)
 class Keyed:
-    """A dataset whose rows have keys, of which `keys.bin` has the hashes.
+    """A dataset whose rows have keys; `keys.bin` holds their hashes.
 
     Attributes:
-        folder: where it lies.
-        manifest: what it says of itself.
+        folder: the folder of the dataset.
+        manifest: the manifest of the dataset.
         keys: the file with the hashes of the keys of all rows.
-        blocks: what its records hold, where they hold many rows.
+        blocks: the schema, if the records are blocks of rows; otherwise None.
     """
 
     folder: Location
@@ -51,7 +51,7 @@ class Keyed:
 
     @classmethod
     def of(cls, scanner: Scanner) -> Keyed | None:
-        """The dataset, if these are all of its files, and its rows have keys."""
+        """The dataset, if the scanner has all of its files and its rows have keys; otherwise None."""
         dataset = scanner.dataset
         if dataset.manifest is None or not dataset.is_whole or (keys := dataset.keys) is None:
             return None
@@ -68,8 +68,9 @@ class Keyed:
         return np.searchsorted(ends, places, side="right")
 
     def contents(self) -> Iterator[Words]:
-        """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a corrupt one, and
-        if their number in a file differs from the manifest: later rows would be mistaken for others."""
+        """The hashes of the bytes of all rows, in the order of the shards. Raises RecordError at a corrupt
+        record, and if a file has another number of rows than the manifest says: the numbers of later rows
+        would be wrong."""
         for shard in self.manifest.all_shards:
             path = self.folder / shard.file
             count = 0
@@ -88,11 +89,11 @@ class ByKey:
     """The differences of the rows of two datasets.
 
     Attributes:
-        old, new: rows of either.
-        added, removed: rows whose key only the new, or only the old, has.
-        moved: rows of both that are in another split.
-        changed: rows of both whose bytes differ; None if they were not compared, since the schemas
-            store rows otherwise.
+        old, new: the number of rows of each dataset.
+        added, removed: the number of rows with a key that only the new, or only the old, dataset has.
+        moved: the number of rows of both that are in another split.
+        changed: the number of rows of both that have different bytes; None if the bytes were not compared,
+            since the schemas store rows differently.
     """
 
     old: int
@@ -109,12 +110,12 @@ class ByKey:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """In what two datasets differ.
+    """The differences of two datasets.
 
     Attributes:
-        schema: changes of their schemas, where both have one.
-        keys: what became of their rows, where these were compared by key.
-        measures: how far apart their features are, where they were compared by distribution.
+        schema: the changes of the schema, if both have a schema.
+        keys: the differences of the rows, if they were compared by key.
+        measures: the distances of the features, if they were compared by distribution.
     """
 
     schema: tuple[Change, ...] = ()
@@ -123,7 +124,7 @@ class Difference:
 
     @property
     def different(self) -> bool:
-        """Whether a change of the schema breaks something, rows differ, or distances are large."""
+        """Whether a change of the schema breaks something, rows differ, or a distance exceeds its limit."""
         broken = any(change.breaks for change in self.schema)
         moved = self.keys is not None and self.keys.different
         return broken or moved or any(measure.different for measure in self.measures)
@@ -143,15 +144,15 @@ def diff(
 
     Args:
         old, new: paths, patterns, or a folder.
-        schema: of the records; by default the one beside each dataset.
+        schema: the schema of the records; by default the schema stored with each dataset.
         threshold: the distance above which distributions differ.
-        keys: whether rows are compared by their keys, True, or by distribution, False; None for by key where
-            both are whole datasets with `keys.bin`.
+        keys: True compares rows by key, False compares distributions. None compares by key if both are whole
+            datasets with `keys.bin`, otherwise by distribution.
         jobs, progress: as for `stats`.
 
     Raises:
-        StoreError: without files, or without keys where they are required.
-        RecordError: where records cannot be read.
+        StoreError: there are no files, or no keys although `keys` is True.
+        RecordError: a record cannot be read.
     """
     scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)
     known = [scanner.dataset.schema for scanner in scanners]
@@ -175,9 +176,9 @@ def diff(
 def _whole(
     scanner: Scanner, have_splits: bool, jobs: int | None, progress: Progress | None
 ) -> dict[str, Profile]:
-    """What is in a dataset, split by split, or all together where the other has none of its splits.
+    """The profile of each split of a dataset, or of all records if the datasets have no split in common.
 
-    Raises RecordError if a record cannot be read: what it held is not known.
+    Raises RecordError if a record cannot be read: its content is unknown.
     """
     if have_splits:
         profiles = profile_splits(scanner, jobs, progress, shares=PERCENTILES)
@@ -198,9 +199,9 @@ def _measures(old: Mapping[str, Profile], new: Mapping[str, Profile], threshold:
 
 
 def by_key(old: Keyed, new: Keyed) -> ByKey:
-    """Compares the rows of equal keys. Takes bounded memory, and a few bytes a row of temporary files.
+    """Compares rows with equal keys. Uses bounded memory, and a few bytes a row of temporary files.
 
-    Raises RecordError if a record cannot be read, or the keys are not those that were written.
+    Raises RecordError if a record cannot be read, or if `keys.bin` differs from the file that was built.
     """
     problems = [problem for one in (old, new) for problem in key_problems(one.folder, one.manifest)]
     if problems:
@@ -245,6 +246,6 @@ def _pairs(old: tuple[Words, Words], new: tuple[Words, Words]) -> tuple[Ints, In
     """The positions of rows with equal keys in both datasets."""
     hashed = np.concatenate([old[0], new[0]])
     places = np.concatenate([old[1], new[1]]).astype(np.int64)
-    order = np.lexsort((hashed[:, 1], hashed[:, 0]))  # stable: of equal ones the old comes first
+    order = np.lexsort((hashed[:, 1], hashed[:, 0]))  # stable: if two are equal, the old one comes first
     same = np.flatnonzero((hashed[order[1:]] == hashed[order[:-1]]).all(axis=1))
     return places[order[same]], places[order[same + 1]]

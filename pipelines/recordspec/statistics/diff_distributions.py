@@ -19,25 +19,25 @@ from recordspec.statistics.summarize import shown
 from recordspec.statistics.value_counts import BytesValues, Frequencies, NumberValues
 from recordspec.tables.feature_names import FeatureKey
 
-# The shares of the quantiles between which numbers are counted: where there are many, a distance is too small
-# by at most what lies between two of these.
+# The shares of the quantiles between which numbers are counted. If there are many distinct numbers, a
+# distance is too small by at most the share between two adjacent quantiles.
 PERCENTILES = tuple(percent / 100 for percent in range(1, 100))
-# Up to this many distinct values are compared one by one, like classes; more numbers by their order.
+# Up to this many distinct numbers are compared one by one, like classes; more are compared by their order.
 _MOST_CLASSES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One way in which a feature of two datasets was compared.
+    """The distance of one feature in two datasets, by one measure.
 
     Attributes:
-        split: in which; `all` where they have none in common.
-        feature: its key; in a feature list with `[]` after it. Empty of records as a whole.
-        measure: what was compared: rows (whether there are any), presence, kinds, lengths, steps, values,
+        split: the split; `all` if the datasets have no split in common.
+        feature: the key of the feature, followed by `[]` in a feature list; empty for records as a whole.
+        measure: the compared property: rows (whether there are any), presence, kinds, lengths, steps, values,
             numbers, sizes, forms, special.
-        distance: how far apart it is: a share of records, or of values, from 0 to 1.
-        at: where they are furthest apart.
-        different: whether the distance is more than the threshold.
+        distance: the distance, as a share of records or of values, from 0 to 1.
+        at: the value at which the distributions differ most.
+        different: whether the distance exceeds the threshold.
     """
 
     split: str
@@ -50,12 +50,12 @@ class Measure:
 
 @dataclass(frozen=True)
 class Shares:
-    """A distribution of values that have no order.
+    """A categorical distribution: of values that have no order.
 
     Attributes:
-        counts: by value, how often it is there.
-        size: of how many values, not all of which need be counted.
-        most: how often a value may be there that is not counted.
+        counts: the count of each counted value.
+        size: the number of all values, counted or not.
+        most: the largest possible count of a value that is not counted.
     """
 
     counts: Mapping[Any, int]
@@ -63,8 +63,8 @@ class Shares:
     most: float = 0
 
     def distance(self, other: Shares) -> tuple[float, Any]:
-        """The largest difference of the shares of any value (the L-infinity distance), or what it is at
-        least, and that value."""
+        """The L-infinity distance (the largest difference of the shares of a value), and that value. If not
+        every value is counted, the distance is a lower bound."""
         largest: tuple[float, Any] = 0.0, None
         for value in sorted({*self.counts, *other.counts}, key=str):
             lows = [one.counts.get(value, 0) / max(one.size, 1) for one in (self, other)]
@@ -77,12 +77,12 @@ class Shares:
 
 @dataclass(frozen=True)
 class Cumulative:
-    """A distribution of numbers.
+    """A cumulative distribution of numbers.
 
     Attributes:
-        points: in rising order, at least one.
-        below: the share of the numbers that are below each, float64.
-        whole: whether all numbers are points.
+        points: numbers in ascending order, at least one.
+        below: the share of numbers below each point, float64.
+        whole: whether every number is a point.
     """
 
     points: npt.NDArray[Any]
@@ -91,7 +91,7 @@ class Cumulative:
 
     @classmethod
     def of(cls, points: npt.NDArray[Any], times: npt.NDArray[Any]) -> Cumulative:
-        """That of numbers, each of which is there so many times."""
+        """The distribution of numbers, `times` being the count of each."""
         return cls(points, (np.cumsum(times) - times) / times.sum())
 
     @classmethod
@@ -100,8 +100,8 @@ class Cumulative:
         return cls.of(np.array([size for size, _ in by_size]), np.array([times for _, times in by_size]))
 
     def distance(self, other: Cumulative) -> tuple[float, Any]:
-        """The largest difference of the shares up to any point (the Kolmogorov-Smirnov distance), or what it
-        is at least, and that point."""
+        """The Kolmogorov-Smirnov distance (the largest difference of the shares up to a point), and that
+        point. If not every number is a point, the distance is a lower bound."""
         points = np.union1d(self.points, other.points)
         (low, high), (other_low, other_high) = self._below(points), other._below(points)
         apart = np.maximum(low - other_high, other_low - high)
@@ -109,7 +109,7 @@ class Cumulative:
         return max(float(apart[place]), 0.0), points[max(place - 1, 0)].item()  # below the next
 
     def _below(self, points: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The share that is at least below each of some points, and at most."""
+        """The lower and upper bounds of the share of numbers below each of `points`."""
         high = np.append(self.below, 1.0)[np.searchsorted(self.points, points, "left")]
         if self.whole:
             return high, high
@@ -117,7 +117,8 @@ class Cumulative:
 
 
 def compare(split: str, split_tally: Profile, other: Profile, threshold: float) -> Iterator[Measure]:
-    """Compares every feature of two splits; where one has no rows, only that."""
+    """Compares every feature of two splits. If only one of them has rows, only this difference is
+    returned."""
     if bool(split_tally.rows) != bool(other.rows):
         yield lacking(split, f"no rows in the {'new' if split_tally.rows else 'old'} one")
         return
@@ -133,8 +134,8 @@ def compare(split: str, split_tally: Profile, other: Profile, threshold: float) 
 
 
 def distances(split_tally: Profile, other: Profile) -> Iterator[tuple[FeatureKey, str, float, str]]:
-    """How far every feature of two splits is apart: its key, what is compared, the distance, and where it is
-    largest."""
+    """The distances of every feature of two splits: the key, the measure, the distance, and the value at
+    which the distributions differ most."""
     for key in sorted({*split_tally.features, *other.features}):
         old, new = (
             _distributions(tally.features.get(key) or FeatureCounts(), tally.rows)
@@ -151,7 +152,7 @@ def distances(split_tally: Profile, other: Profile) -> Iterator[tuple[FeatureKey
 
 
 def lacking(split: str, at: str) -> Measure:
-    """The measure of a split that only one dataset has, or has rows of."""
+    """The measure of a split that only one dataset has, or that has rows in only one dataset."""
     return Measure(split=split, feature="", measure="rows", distance=1.0, at=at, different=True)
 
 
@@ -197,13 +198,13 @@ def _shares(frequent: Frequencies, count: int) -> Shares:
     if frequent.whole:
         return Shares(times, count)
     distinct = frequent.distinct
-    # all the others may be one value, or as many as the rarest that is counted
+    # all uncounted occurrences may be of one value, but of none more than of the rarest counted value
     most = count - sum(times.values()) - distinct.value * (1 - 2 * distinct.error) + len(times) + 1
     return Shares(times, count, max(0.0, min([most, *times.values()])))
 
 
 def _presence(tally: FeatureCounts, rows: int) -> dict[str, int]:
-    """The presence of a feature in records."""
+    """The number of records in which a feature is present, missing, without a kind, or empty."""
     without = {"missing": rows - tally.present, "without a kind": tally.kinds["none"], "empty": tally.empty}
     if tally.steps.count:
         return {"present": tally.present, "missing": rows - tally.present}

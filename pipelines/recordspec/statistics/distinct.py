@@ -1,4 +1,4 @@
-"""How often each value is there, while few differ; then about how many differ. Memory is bounded."""
+"""Counts values exactly while few are distinct, then estimates their number, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from recordspec.statistics.value_counts import EstimatedCount
 from recordspec.wire.arrays import ArrowArray, Ints, to_numpy
 from recordspec.wire.hashes import Words, of_values
 
-# Hashes that are kept for an estimate: at least half as many, which has a standard error of 1.6 %.
+# The hashes kept for an estimate. At least half as many remain, for a standard error of 1.6 %.
 _HASHES = 1 << 13
 _WORDS = 1 << 64
 
-# Values, and how often each is there.
+# Values and their counts.
 Pairs = tuple[ArrowArray, Ints]
 
 
 class SmallestHashes:
-    """Hashes of things, with how many things have each: all of them, or those below a limit, which is lowered
-    when they are too many. Of different things any hash is as likely as another.
+    """A k-minimum-values sketch: keeps the smallest hashes and their counts.
+
+    It keeps all hashes below a limit, which is lowered if there are too many. Hashes must be uniform.
 
     Args:
-        most: the largest number of different hashes that are kept.
+        most: the largest number of distinct hashes that are kept.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._limit = most, _WORDS
         self._hashes, self._times = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         self._waiting: list[Words] = []
-        self._count = 0  # of those that wait: as many as are kept, so that to join them is seldom needed
+        self._count = 0  # of waiting hashes: they are merged only once they exceed `most`, thus seldom
 
     def add(self, hashes: Words) -> None:
         """Adds hashes, uint64 `[n]`."""
@@ -41,23 +42,23 @@ class SmallestHashes:
 
     @property
     def distinct(self) -> EstimatedCount:
-        """The number of different things."""
+        """The number of distinct hashes added."""
         self._join()
         return self._of_all(len(self._hashes), self._limit)
 
     @property
     def copies(self) -> EstimatedCount:
-        """The number of things that equal an earlier one."""
+        """The number of hashes that equal an earlier one."""
         self._join()
         more = self._times - 1
         share = self._limit / _WORDS
         total = int(more.sum())
-        # what is not there varies with which hashes are kept, and a frequent one counts as many
+        # the error comes from the hashes above the limit; a hash with many copies adds all of them to it
         error = (1 - share) ** 0.5 * float(np.square(more, dtype=np.float64).sum()) ** 0.5 / max(total, 1)
         return EstimatedCount(value=round(total / share), error=error)
 
     def shared(self, other: SmallestHashes) -> EstimatedCount:
-        """The number of different things that are in both."""
+        """The number of distinct hashes that both sketches have seen."""
         self._join()
         other._join()
         limit = min(self._limit, other._limit)
@@ -65,7 +66,7 @@ class SmallestHashes:
         return self._of_all(int(np.searchsorted(common, np.uint64(limit - 1), "right")), limit)
 
     def _join(self) -> None:
-        """Joins hashes that wait with those that are kept, and lowers the limit if they are too many."""
+        """Merges the waiting hashes with the kept hashes, and lowers the limit if there are too many."""
         if not self._waiting:
             return
         hashes, times = _counted(np.concatenate(self._waiting))
@@ -86,14 +87,14 @@ class SmallestHashes:
 
 
 def _counted(hashes: Words) -> tuple[Words, Ints]:
-    """Different hashes, rising, and how often each is there; NumPy's `unique` takes four times as long."""
+    """Distinct hashes in ascending order, with their counts. NumPy's `unique` takes four times as long."""
     hashes = np.sort(hashes)
     firsts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
     return hashes[firsts], np.diff(firsts, append=len(hashes))
 
 
 def _merged(hashes: Words, times: Ints) -> tuple[Words, Ints]:
-    """Different hashes, rising, of some that are there so many times."""
+    """Distinct hashes in ascending order, with the sums of their counts."""
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     firsts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
@@ -101,16 +102,16 @@ def _merged(hashes: Words, times: Ints) -> tuple[Words, Ints]:
 
 
 def counted_pairs(values: ArrowArray) -> Pairs:
-    """Different values, in the order in which they come, and how often each is there."""
+    """Distinct values in the order of their first occurrence, with their counts."""
     counted = values.value_counts()
     return counted.field(0), to_numpy(counted.field(1))
 
 
 class ValueCounts:
-    """How often each value is there, as long as few differ; of more, about how many differ.
+    """Counts each value while few are distinct; estimates the number of distinct values once there are more.
 
     Args:
-        most: the largest number of different values that are counted.
+        most: the largest number of distinct values that are counted.
     """
 
     def __init__(self, most: int) -> None:
@@ -121,18 +122,19 @@ class ValueCounts:
 
     @property
     def are_few(self) -> bool:
-        """Whether each value is counted so far: of what was added last, all may be too many."""
+        """Whether each value is counted so far. The values added last may still turn out to be too many."""
         return self._hashes is None
 
     @property
     def pairs(self) -> Pairs | None:
-        """The values, and how often each is there; None if they are too many. Of no value it is not asked."""
+        """The values and their counts; None if there are too many distinct values. Needs at least one
+        value."""
         self._join()
         return self._parts[0] if self._parts else None
 
     @property
     def distinct(self) -> EstimatedCount:
-        """The number of different values."""
+        """The number of distinct values."""
         self._join()
         return EstimatedCount(value=self._size) if self._hashes is None else self._hashes.distinct
 
@@ -147,7 +149,7 @@ class ValueCounts:
             self._join()
 
     def _join(self) -> None:
-        """Joins the counts of parts, and keeps hashes instead if they are too many."""
+        """Merges the counts of parts, and switches to hashes if there are too many distinct values."""
         if len(self._parts) > 1:
             values, times = zip(*self._parts, strict=True)
             encoded = arrow().concat_arrays(values).dictionary_encode()

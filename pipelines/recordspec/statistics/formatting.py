@@ -1,4 +1,4 @@
-"""Parts of a summary as short texts: for a table, for a page, and for a notebook."""
+"""Formats parts of a summary as short texts for tables, pages and notebooks."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int) -> str:
 
 
 def facts(feature: FeatureSummary, split: SplitSummary) -> Iterator[tuple[str, str]]:
-    """What is known of a feature of a split: of what, and a short text."""
+    """The facts of a feature of a split, each a title and a short text."""
     yield "records", f"{feature.records:,} ({share(feature.records / max(split.rows, 1))})"
     if why := of_presence(feature):
         yield "no value", why
@@ -164,7 +164,7 @@ def facts(feature: FeatureSummary, split: SplitSummary) -> Iterator[tuple[str, s
 
 
 def notebook_parts(report: StatsReport) -> Iterator[Markup]:
-    """What a notebook shows of a report: a table for each of the first splits, and the warnings."""
+    """The parts of a report in a notebook: a table for each of the first splits, and the warnings."""
     for split in report.splits[:_MOST_SPLITS]:
         yield heading(title(split))
         rows = [row(feature) for feature in split.features]

@@ -28,16 +28,16 @@ _MOST_KEYS = 10_000
 
 @dataclass
 class FeatureInfo:
-    """The values of the read records under a key.
+    """The lists under a key in the records that were read.
 
     Attributes:
-        key: as it is stored.
-        sequence: whether it is that of a feature list.
-        records: how many have it.
-        steps: of a feature list.
-        kinds: how many lists there are of each kind; a Feature without one is of the kind `none`. Of a
-            feature list, each step has one.
-        lengths: of all lists; a Feature without a kind has none.
+        key: the key as it is stored.
+        sequence: whether the key names a feature list.
+        records: the number of records that have the key.
+        steps: the numbers of steps of feature lists.
+        kinds: the number of lists of each kind; a Feature without a list has the kind `none`. In a feature
+            list, each step is a list.
+        lengths: the lengths of all lists; a Feature of the kind `none` is not counted.
     """
 
     key: str
@@ -68,15 +68,15 @@ class Info:
     """The contents of files.
 
     Attributes:
-        blocks: whether a record of any file is a block of rows.
-        manifest: what lies beside the files, if anything does.
-        files: each, with its records, bytes and compression.
-        looked_at: the number of records read, which the following describe.
-        kinds: how many of them are Examples, SequenceExamples, and neither; and ExampleListWithContexts, if
-            any are.
-        conflicts: the number of records that TensorFlow refuses, or of which it reads other values.
-        by_key: the features.
-        more_keys: whether there are other keys.
+        blocks: whether the records of any file are blocks of rows.
+        manifest: the manifest beside the files; None if there is none.
+        files: the records, bytes and compression of each file.
+        looked_at: the number of records read; the following attributes describe these records.
+        kinds: the number of Examples, of SequenceExamples, and of records that are neither; with
+            ExampleListWithContexts only if there are any.
+        conflicts: the number of records that TensorFlow rejects, or reads differently.
+        by_key: the features, by key.
+        more_keys: whether there are more keys than `by_key` holds.
     """
 
     blocks: bool
@@ -96,7 +96,7 @@ class Info:
 
     @property
     def features(self) -> tuple[FeatureInfo, ...]:
-        """By key."""
+        """The features, sorted by key."""
         return tuple(self.by_key[key] for key in sorted(self.by_key))
 
     def add(self, records: RecordSpans) -> None:
@@ -130,9 +130,9 @@ class Info:
 
 
 def info(files: Files, most: int | None = FIRST) -> Info:
-    """Summarizes files by the first `most` records of each file; None reads all of them.
+    """Summarizes files by the first `most` records of each file. None reads all records.
 
-    Raises RecordError if a file is not whole, StoreError if there is none.
+    Raises RecordError if a file is incomplete, StoreError if there are no files.
     """
     scanner = Scanner(files, unpack=False)
     dataset = scanner.dataset

@@ -1,4 +1,4 @@
-"""Rows that are in several splits, or several times in one: by their content, their key, or some features."""
+"""Finds rows that several splits share, or that one split repeats: by content, by key, or by features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recordspec.tables.scan_columns import CONTENT, KEY
 from recordspec.tables.sql import named_tables
 from recordspec.tables.table import RecordTable
 
-# The columns of a row's place, and of what it is, behind those that are compared.
+# The columns of a row's place and content, selected behind the compared columns.
 _PLACES = ("file", "record", CONTENT)
 
 
@@ -24,13 +24,13 @@ class Leak:
     """Rows that are in two splits, or several times in one.
 
     Attributes:
-        by: what is the same: `content`, `key`, or the features.
-        splits: the names of the two splits, or of the one.
-        rows: of two splits, how many different rows are in both; of one, how many rows are there beside the
-            first of each.
-        places: where the first row is that is in both, or twice: a file and the number of the record, once or
-            twice.
-        told_apart: whether the build told these copies apart by their number, since rows had no key.
+        by: the compared values: `content`, `key`, or the names of the features.
+        splits: the names of the two splits, or the name of the split with duplicates.
+        rows: the number of distinct rows that are in both splits; in a single split, the number of rows that
+            repeat an earlier one.
+        places: the two places of the first such row, each a file and the number of a record.
+        told_apart: whether the build numbered copies of a row, since rows had no key, and gave each copy a
+            split of its own.
     """
 
     by: str
@@ -50,28 +50,28 @@ def leaks(
 ) -> tuple[Leak, ...]:
     """Finds rows that are in several splits, or several times in one.
 
-    Rows have the same content if their records have equal bytes, by a hash of 64 bits: of a billion different
-    rows, any two have the same one with a probability of 3 %. Rows whose key, or one of whose features, is
-    missing are not compared by it.
+    Two rows have the same content if their records have equal bytes. Bytes are compared by a hash of 64 bits:
+    among a billion different rows, two collide with a probability of 3 %. A row without a key is not compared
+    by key; a row without one of `columns` is not compared by them.
 
     Args:
-        sources: pairs of a name, which may be empty, and a path, a folder or a pattern. Files with a name are
-            a split with that name.
-        schema: of the records; by default those of the datasets.
-        columns: features by which rows are the same, all of them together; by default the content, and the
-            key where all datasets have the same one.
-        memory: of DuckDB, such as `2GiB`; what does not fit is kept on the disk.
-        progress: receives the number of rows that are read.
+        sources: pairs of a name and a path, a folder or a pattern. Files with a name are a split with that
+            name. The name may be empty.
+        schema: the schema of the records; by default the schemas of the datasets.
+        columns: the features by which rows are compared, all of them together; by default the content, and
+            the key if all datasets have the same key.
+        memory: the memory limit of DuckDB, like `2GiB`. Data that exceeds it is spilled to disk.
+        progress: receives the number of rows read.
 
     Raises:
-        SpecError: there is no such feature, or it has another type in another split.
+        SpecError: a feature does not exist, or has another type in another split.
         StoreError: there are no files, or the disk is full.
         RecordError: a record cannot be read.
         MissingExtra: without DuckDB.
     """
     tables = named_tables(sources, schema=schema)
     if columns:
-        # of what is empty, no record has the features
+        # an empty dataset without a schema has no features
         tables = {split: table for split, table in tables.items() if table.schema.names} or tables
         for split, table in tables.items():
             for column in [name for name in columns if name not in table.schema.names]:
@@ -88,7 +88,7 @@ def leaks(
 def _by_key(
     tables: Mapping[str, RecordTable], memory: str | None, progress: Progress | None
 ) -> Iterator[Leak]:
-    """The leaks by the key, if all datasets have the same one."""
+    """The leaks by key, if all datasets have the same key."""
     keys = {table.key for table in tables.values()}
     if len(keys) == 1 and (key := keys.pop()):
         alike = _alike(tables, key)
@@ -97,15 +97,16 @@ def _by_key(
 
 
 def _alike(tables: Mapping[str, RecordTable], columns: Sequence[str]) -> dict[str, RecordTable]:
-    """The tables, with these columns as bytes if they are text in some of them only: DuckDB compares text
-    with escaped bytes."""
+    """The tables, with these columns as bytes if only some tables have them as text: DuckDB would compare
+    text with escaped bytes."""
     if len({tuple(table.schema.field(name).type for name in columns) for table in tables.values()}) == 1:
         return dict(tables)
     return {split: table.with_binary(columns) for split, table in tables.items()}
 
 
 def _check_types(column: str, tables: Mapping[str, RecordTable], alike: Mapping[str, RecordTable]) -> None:
-    """Raises SpecError for a column whose values DuckDB would convert, to compare them."""
+    """Raises SpecError for a column that has several types: DuckDB would convert its values to compare
+    them."""
     types = {split: table.schema.field(column).type for split, table in alike.items()}
     first, *others = [split for split in types if "null" not in str(types[split])] or types
     for split in others:
@@ -123,7 +124,7 @@ def _found(
     memory: str | None,
     progress: Progress | None,
 ) -> Iterator[Leak]:
-    """Reads the rows once, and again if some are there twice. Without columns, the content is compared."""
+    """Reads the rows once, and again if there are duplicates. Without columns, the content is compared."""
     named = {
         f"t{number}": readable(table.placed(columns, _PLACES)) for number, table in enumerate(tables.values())
     }
@@ -134,7 +135,7 @@ def _found(
             register(connection, name, table)
         # named by their place: for DuckDB, upper and lower case are the same
         values = [f"value{number}" for number in range(len(columns))]
-        # a struct: of NaN, DuckDB 1.4 would look for an equal one by Arrow's rules, by which there is none
+        # a struct: for a bare NaN, DuckDB 1.4 searches by Arrow's rules, by which NaN never equals NaN
         row = f"struct_pack({', '.join(f'{value} := {value}' for value in values)})" if values else CONTENT
         present = " AND ".join(f"{value} IS NOT NULL" for value in values) or "true"
         names = ", ".join([*values, *_PLACES])
@@ -143,7 +144,7 @@ def _found(
                 FROM {name} AS t({names}) WHERE {present}"""
             for number, name in enumerate(named)
         )
-        # the rows that are there twice first, of which no place is kept
+        # first the duplicate rows, without their places
         connection.execute(
             f"CREATE TEMP TABLE several AS SELECT row FROM ({selected}) GROUP BY row HAVING count(*) > 1"
         )
@@ -182,8 +183,8 @@ def _leak(
 
 
 def _tells_apart(tables: Sequence[RecordTable]) -> bool:
-    """Whether these are of one dataset whose build numbered the copies of a row, each of which has a split of
-    its own."""
+    """Whether all tables belong to one dataset whose build numbered the copies of a row and divided them
+    among the splits."""
     manifest, *others = (table.manifest for table in tables)
     if manifest is None or any(other != manifest for other in others):
         return False

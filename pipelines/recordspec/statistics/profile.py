@@ -1,8 +1,8 @@
-"""Reads records, and counts each of their features.
+"""Profiles records: reads them and counts the values of each feature.
 
-How often each value is there is counted while few differ. The bounds below which numbers are counted, and
-which of many values may be frequent, are known only at the end: a second reading, which decodes only the
-columns that need it, counts these.
+The first pass counts every value while few are distinct. Candidates for the most frequent values, and the
+bounds of a numeric histogram, are known only at its end: a second pass counts them, and decodes only the
+columns that need it.
 """
 
 from __future__ import annotations
@@ -72,33 +72,33 @@ from recordspec.wire.record_batch import RecordBatch
 # The largest number of features whose values are counted.
 MOST_FEATURES = 1000
 MOST_PROBLEMS = 10
-# Of so many different values of a column, each is counted; of a label, of as many as it has classes.
+# Each value of a column is counted up to this many distinct values; a label's, up to its number of classes.
 MOST_DISTINCT = 1 << 12
 MOST_STRINGS = 1 << 12
 # Rows up to which duplicates are counted; beyond, they are estimated. 96 MB.
 MOST_ROWS = 1 << 22
 # The first bytes of a value that are kept; one more shows whether the value is longer.
 SHOWN = 64
-# The most frequent values that are named, of those that are not all counted.
+# The number of most frequent values that are listed if not every value is counted.
 TOP = 20
-# With at least this share of different values, none can be frequent enough to be named.
+# With at least this share of distinct values, no value can be frequent enough to be listed.
 _DIFFERENT = 0.9
 
-# What reads the records, of blocks only these keys, as often as they are needed.
+# Reads the records, once a call. Blocks are decoded only for the given keys; None decodes all.
 Reading = Callable[[Collection[str] | None], Iterable[RowBatch | UnreadableRecord]]
 
 
 class FeatureCounts:
-    """What records have under a key.
+    """The lists and values under a key, counted.
 
     Attributes:
         present: the number of records that have the key.
-        kinds: the number of lists by kind (of a feature list: steps).
+        kinds: the number of lists by kind; in a feature list, each step is a list.
         empty: the number of lists without a value.
         lengths: the number of values of each list.
         steps: the number of steps of each feature list.
         of: the values, by kind.
-        order: whether values that follow each other are the same; None of others than labels.
+        order: pairs of adjacent values, counted for labels only; None for another feature.
     """
 
     def __init__(self) -> None:
@@ -110,11 +110,11 @@ class FeatureCounts:
 
     @property
     def is_single(self) -> bool:
-        """Whether no record has several values, nor values of several kinds."""
+        """Whether each record has at most one value, all of one kind, and none is in a feature list."""
         return self.lengths.high <= 1 and not self.steps.count and len(self.kinds.keys() - {"none"}) == 1
 
     def add(self, arrays: Sequence[ArrowArray], *, in_steps: bool) -> None:
-        """Adds the lists of records under the key, or in the feature list."""
+        """Adds the lists that records have under the key, or in the feature list."""
         if in_steps:
             present = present_in(arrays[0])
             self.present += int(present.sum())
@@ -134,10 +134,11 @@ class FeatureCounts:
 
 
 class AdjacentValues:
-    """Counts pairs of values that follow each other, one a record, and those of equal ones.
+    """Counts pairs of adjacent values, one value a record, and the pairs of equal values.
 
     Attributes:
-        pairs, same: the numbers of pairs.
+        pairs: the number of pairs.
+        same: the number of pairs of equal values.
     """
 
     def __init__(self) -> None:
@@ -145,7 +146,7 @@ class AdjacentValues:
         self._last: ArrowArray | None = None
 
     def add(self, values: ArrowArray) -> None:
-        """Values that follow those that were added before, at least one."""
+        """Adds the next values, at least one."""
         equal = arrow().compute.equal
         if self._last is not None:
             self.pairs += 1
@@ -156,19 +157,19 @@ class AdjacentValues:
 
 
 class Profile:
-    """What is in records.
+    """The statistics of records.
 
     Attributes:
         rows: the number of counted rows. A block has many.
         sizes: the sizes of records, in bytes.
-        hashes: of rows.
+        hashes: the hashes of rows.
         broken: the number of records that are corrupt, or of another type.
-        problems: the first problems of these.
-        unknown_fields: the number of rows with fields that no Example has, which may be other messages.
+        problems: the problems of the first broken records, at most MOST_PROBLEMS.
+        unknown_fields: the number of rows with fields that no Example has. They may be other messages.
         conflicts: the number of rows that TensorFlow rejects, or reads differently.
         repeated: duplicate keys, with the number of records that have them.
         features: the features by key: the first MOST_FEATURES by name.
-        truncated: whether there are more.
+        truncated: whether there are more features.
     """
 
     def __init__(self) -> None:
@@ -181,7 +182,7 @@ class Profile:
         self.truncated = False
 
     def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:
-        """Adds rows, and what is decoded of them."""
+        """Adds rows and their decoded records."""
         for batch in batches:
             self.sizes.add(batch.sizes)
         firsts = offsets(np.array([len(batch) for batch in batches]))
@@ -207,7 +208,7 @@ class Profile:
 
     @property
     def used_features(self) -> dict[FeatureKey, FeatureCounts]:
-        """Those that some row has: a block has a column of each."""
+        """The features that at least one row has. A block has a column for every feature of the schema."""
         return {key: counts for key, counts in self.features.items() if counts.present}
 
     def _add_broken(self, problem: Problem) -> None:
@@ -216,7 +217,7 @@ class Profile:
             self.problems.append(problem)
 
     def _make_room(self, keys: Iterable[FeatureKey]) -> None:
-        """For the keys that are counted."""
+        """Adds empty counts for new keys, and keeps the first MOST_FEATURES by name."""
         known = {*self.features, *keys}
         if len(known) > len(self.features):
             self.truncated |= len(known) > MOST_FEATURES
@@ -225,7 +226,7 @@ class Profile:
 
 
 def _arrays(records: RecordBatch) -> Iterator[tuple[FeatureKey, Sequence[ArrowArray]]]:
-    """The lists of records by key, those of each kind in an array."""
+    """The lists of records by key, with an array for each kind."""
     for name, arrays in records.features.items():
         yield (False, name), arrays
     for name, arrays in records.sequence.items():
@@ -241,8 +242,8 @@ class _Chunk:
 
     Attributes:
         batches: the rows.
-        records: what is decoded of them.
-        hashes: of the rows that can be read; none in the second reading.
+        records: the decoded rows.
+        hashes: the hashes of the readable rows; None in the second pass.
     """
 
     batches: Sequence[RowBatch]
@@ -255,19 +256,21 @@ class _Chunk:
 
 
 class _Counted:
-    """The values of a kind under a key, and what is known of them.
+    """Counts the values of one kind under one key.
 
     Args:
-        number: of the column, from which samples are drawn.
-        most: of so many different values each is counted; of floats only of as many as the sample has.
+        number: the number of the column, which seeds its samples.
+        most: the number of distinct values up to which each is counted; floats are counted only while the
+            sample holds all of them.
 
     Attributes:
-        numbers: the counts of numbers.
-        sizes, forms: of strings.
-        sample: of the values; of strings, as they are told apart.
-        counts: of integers and strings; and `order`, None once many of these differ.
-        values, times: those that are counted, and how often each is there.
-        is_counted: whether these are all.
+        numbers: the counts of numbers; None for strings.
+        sizes, forms: the sizes and formats of strings.
+        sample: a random sample of the values; of strings as `told_apart` returns them.
+        counts: the counts of integers or strings; None for floats.
+        order: the pairs of adjacent values; None for floats, and once there are many distinct values.
+        values, times: the counted values, with their counts.
+        is_counted: whether every value is counted.
     """
 
     def __init__(self, number: int, kind: Kind, most: int) -> None:
@@ -283,7 +286,7 @@ class _Counted:
 
     @property
     def count(self) -> int:
-        """The number of values; of floats, of the finite ones."""
+        """The number of values; for floats, of finite values."""
         return self.sizes.count if self.numbers is None else self.numbers.count
 
     @property
@@ -291,7 +294,7 @@ class _Counted:
         return self.count > 0 and not self.is_counted and bool(self.numbers or len(self.values))
 
     def add(self, values: Any) -> None:
-        """Counts values, in the first reading."""
+        """Counts values in the first pass."""
         told_apart = self.told_apart(values)
         if self.numbers is not None:
             self.numbers.add(values)
@@ -306,7 +309,7 @@ class _Counted:
             self.order = self.order if self.counts and self.counts.are_few else None
 
     def told_apart(self, values: Any) -> ArrowArray:
-        """Values in Arrow; of long strings the beginning and a hash."""
+        """The values in Arrow, with each long string replaced by its first bytes and its hash."""
         if self.kind == "bytes" and (sizes := sizes_of(values)).max(initial=0) > SHOWN:
             some = take(values, np.flatnonzero(sizes > SHOWN))
             ends = rows_array(of_strings(some).view(np.uint8).reshape(-1, 8))
@@ -315,8 +318,8 @@ class _Counted:
         return values_array(values)
 
     def choose(self, shares: Sequence[float]) -> None:
-        """Takes the values that are counted; else those that may be frequent, and what numbers are bounds,
-        for the second reading."""
+        """Takes the counts if every value is counted. Otherwise prepares the second pass: chooses the values
+        that may be frequent, and the bounds for numbers."""
         pairs = self.counts.pairs if self.counts else None
         self.order = self.order if pairs else None
         if pairs is None and self.sample.is_whole and self.count:
@@ -333,7 +336,7 @@ class _Counted:
             self.numbers.find_bounds(shares)
 
     def count_again(self, values: Any) -> None:
-        """Counts values that may be frequent, and numbers below bounds, in the second reading."""
+        """Counts the values that may be frequent, and the numbers below each bound, in the second pass."""
         if len(self.values):
             told_apart = self.told_apart(values)
             places = arrow().compute.index_in(told_apart, value_set=self.values).drop_null()
@@ -384,14 +387,14 @@ def profile(
     """Counts the features of records.
 
     Args:
-        read: reads them.
-        as_records: whether the rows of blocks are compared as records, since there are others.
-        classes: of labels with named classes, how many there are: each is counted.
+        read: reads the records.
+        as_records: whether the rows of blocks are hashed as records, since other files hold no blocks.
+        classes: the number of classes of each label with class names; each class is counted.
         shares: the shares of quantiles.
-        threads: their number; None for one per processor.
+        threads: the number of threads; None for one per processor.
         progress: receives the number of records and bytes.
 
-    Raises StoreError if a file cannot be opened. Records that cannot be read are counted.
+    Raises StoreError if a file cannot be opened. Unreadable records are counted.
     """
     profiler = _Profiler(read, as_records, classes or {}, threads or len(os.sched_getaffinity(0)))
     return profiler.run(shares, progress or Progress(show=False))
@@ -406,8 +409,8 @@ def profile_splits(
     most: int | None = None,
     only: str | None = None,
 ) -> dict[str, Profile]:
-    """The profile of each split, in order, or only of one; of its first rows, at most `most`. Raises what
-    `profile` raises."""
+    """The profile of each split, in order; with `only`, of that split alone; with `most`, of at most so many
+    first rows of a split. Raises what `profile` raises."""
     files = [file for file in scanner.files if only in (None, file.split)]
     return {
         split: _profile(
@@ -467,7 +470,7 @@ def _read_first(
 
 
 class _Profiler:
-    """Reads records as often as needed; see `profile`."""
+    """Reads records once, or twice if a column needs it; see `profile`."""
 
     def __init__(
         self, read: Reading, as_records: bool, classes: Mapping[FeatureKey, int], threads: int
@@ -497,7 +500,7 @@ class _Profiler:
         return self._profile
 
     def _add(self, chunk: _Chunk) -> None:
-        """Counts rows, in the first reading."""
+        """Counts rows in the first pass."""
         self._profile.add(chunk.batches, chunk.records)
         if chunk.hashes is not None:
             self._profile.hashes.add(chunk.hashes)
@@ -510,7 +513,7 @@ class _Profiler:
             self._columns[place].add(flat)
 
     def _chunks(self, keys: Collection[str] | None) -> Iterator[_Chunk]:
-        """The rows that can be read, with what is decoded of them; of all keys, also what cannot be read is
+        """Decodes the readable rows. If `keys` is None, all keys are decoded, and unreadable records are
         counted."""
 
         def decode(batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows) -> _Chunk:
@@ -525,7 +528,7 @@ class _Profiler:
                 self._profile.add_unreadable(made)
 
     def _hashes(self, rows: RecordSpans | UnpackedRows, records: RecordBatch) -> Words:
-        """The hashes of the rows that can be read: of the values of those of blocks, else of the records."""
+        """The hashes of the readable rows: of the values for rows of blocks, otherwise of the records."""
         if isinstance(rows, UnpackedRows):
             if not self._as_records:
                 return rows.hashes
@@ -535,7 +538,7 @@ class _Profiler:
 
 
 def flat_values(records: RecordBatch) -> Iterator[tuple[ColumnKey, Any]]:
-    """The values of each kind under each key, end to end."""
+    """The values of each kind under each key, concatenated."""
     for key, arrays in _arrays(records):
         for array in arrays:
             lists = items_of(array) if key[0] else array

@@ -1,4 +1,4 @@
-"""Determines what a change of a schema breaks: reading old records, old readers, or models."""
+"""Finds the changes between two schemas, and their consequences for old records, old readers and models."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _HEAD = ("name", "version", "description")
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One thing that is not the same in two schemas.
+    """A difference between two schemas.
 
     Attributes:
-        path: of what changed.
-        old, new: what it was and is, as YAML would say it; None if it is not there.
-        breaks: what no longer works; nothing where the change is compatible.
-        why: in words.
+        path: the path of the changed part.
+        old, new: the old and the new value, as in YAML; None if a schema lacks it.
+        breaks: the uses that no longer work; empty if the change is compatible.
+        why: the reason, as text.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class Change:
 
 
 def changes(old: Schema, new: Schema) -> tuple[Change, ...]:
-    """Everything in which two schemas differ, in the order of the new one."""
+    """All differences between two schemas, in the order of the new schema."""
     return tuple(_changes(old, new))
 
 
@@ -73,9 +73,10 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
 def _options(
     old: Feature, new: Feature, path: Path, refused: tuple[set[Path], set[Path]]
 ) -> Iterator[Change]:
-    """The differences between two features of the same name, except in spelling.
+    """The differences between two features with the same name, except in spelling.
 
-    `refused` is where the new schema cannot read old records, and the old one not new records.
+    `refused` holds the paths at which the new schema cannot read old records, and the paths at which the old
+    schema cannot read new records.
     """
     if old.kind != new.kind:
         why = "another kind stores other values"
@@ -93,7 +94,8 @@ def _options(
 
 
 def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """Returns what a change of an option breaks, and why; `breaks` is what readers reject."""
+    """Returns the uses that a change of an option breaks, and the reason; `breaks` lists the uses that
+    readers reject."""
     if field.name == "description":
         return (), "no record depends on it"
     if not breaks and not field.metadata.get("reading"):

@@ -1,4 +1,4 @@
-"""Counts of sizes, in bounded memory."""
+"""Counts sizes in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class SizeCounts:
     """Counts sizes, each 0 or more, in at most 52 Ki entries, the number of sizes that it distinguishes.
 
     Attributes:
-        count, total: their number and their sum.
-        low, high: the smallest and the largest; 0 without any.
+        count, total: the number and the sum of the sizes.
+        low, high: the smallest and the largest size; 0 if there are none.
         times: the counts by size; large sizes are rounded down to the leading bits.
     """
 
@@ -31,7 +31,7 @@ class SizeCounts:
         return self._low or 0
 
     def add(self, sizes: Ints) -> None:
-        """The sizes of several things, int64 `[n]`."""
+        """Adds sizes, int64 `[n]`."""
         if not len(sizes):
             return
         first = int(sizes[0])
@@ -50,7 +50,7 @@ class SizeCounts:
             self.times.update(other.times)
 
     def quantile(self, share: float) -> int:
-        """The smallest size that at least this share of them do not exceed."""
+        """The smallest size that is not exceeded by at least this share of the sizes."""
         seen = 0
         for size, times in sorted(self.times.items()):
             seen += times

@@ -1,4 +1,4 @@
-"""Statistics of files: the presence and the values of each feature."""
+"""Computes statistics of files: the presence and the values of each feature."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def stats(
 ) -> StatsReport:
     """Reads files, and summarizes each feature of their records.
 
-    Uses bounded memory. What is counted is exact; quantiles of many values, and the numbers of many different
-    values and of duplicates among millions of rows, are estimates, with their error.
+    Uses bounded memory. Counts are exact. Three figures are estimates and have an error: quantiles of many
+    values, the number of distinct values if there are many, and duplicates among millions of rows.
 
     Args:
         files: paths, patterns, or a folder.
-        schema: the schema, for the names of features and classes; by default the one beside the files.
+        schema: the schema, for the names of features and classes; by default the schema beside the files.
         jobs: the number of threads; None for one per processor.
         progress: receives the number of records and bytes; by default a bar, on a terminal or in a notebook.
 
     Returns:
-        A report with the splits, `report["train"]`, and their features, `report["train"]["x"]`. A notebook
-        shows it as a table of each.
+        A report of splits, `report["train"]`, and their features, `report["train"]["x"]`. A notebook shows
+        a table for each split.
 
     Raises:
-        StoreError: there are no files, or one cannot be opened. Records that cannot be read are counted
-            in the report.
+        StoreError: there are no files, or a file cannot be opened. Unreadable records are counted in the
+            report.
 
     Example:
         >>> rs.stats("data/points")["train"]["x"].records

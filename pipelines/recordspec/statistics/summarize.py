@@ -1,4 +1,4 @@
-"""Summarizes what was counted of files, with warnings about records and features that look wrong."""
+"""Summarizes the profiles of splits, and warns of records and features that look wrong."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ROWS_OF_A_CLASS = 10
 
 
 def stats_report(scanner: Scanner, counted: Mapping[str, Profile]) -> StatsReport:
-    """A report of what was counted of each split."""
+    """The report of the profiles of splits."""
     dataset = scanner.dataset
     files = list(dataset.splits.values())
     splits = tuple(_split(name, files.count(name), tally, dataset.schema) for name, tally in counted.items())
@@ -94,7 +94,7 @@ Known = Mapping[FeatureKey, tuple[str, tuple[str, ...]]]
 
 
 def _known(schema: Schema | None) -> Known:
-    """By key, the names of the features of a schema, and of their classes."""
+    """The name and the class names of each feature of a schema, by key."""
     if schema is None:
         return {}
     names = FeatureNames.of(schema)
@@ -129,7 +129,7 @@ def _feature(key: FeatureKey, tally: Profile, known: Known) -> FeatureSummary:
 
 
 def _with_values(feature: FeatureSummary, counted: FeatureCounts, names: tuple[str, ...]) -> FeatureSummary:
-    """With the figures of its values, of the kind that most of its lists have."""
+    """Adds the summary of the values of the most frequent kind."""
     values = counted.of.get(feature.kind)
     if values is None or not values.count:
         return feature
@@ -219,7 +219,7 @@ def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def top_values(counted: KindValues) -> TopValues | None:
-    """The frequent values; None of those that are not counted."""
+    """The frequent values; None for floats."""
     frequent = counted.frequent
     if frequent is None:
         return None
@@ -247,7 +247,7 @@ def class_counts(counted: KindValues, names: tuple[str, ...]) -> ClassCounts:
         times = dict(pairs)
         counts = [(name, times.get(index, 0)) for index, name in enumerate(names)]
         unnamed = counted.count - sum(many for _, many in counts)
-    else:  # long ones may be shown alike, and differ
+    else:  # pairs: distinct long strings may be shown alike
         counts = [(shown(value), count) for value, count in pairs]
     least, most = min(count for _, count in counts), max(count for _, count in counts)
     return ClassCounts(
@@ -269,7 +269,7 @@ def class_order(adjacent: AdjacentValues, frequent: Frequencies) -> ClassOrder |
     )
 
 
-# Times as frequent as the rarest, from which on a class is worth a word.
+# The imbalance of classes from which on it is reported.
 _IMBALANCE = 20
 # Beyond this number, some values that only look like classes are rare by nature.
 _FEW = 20

@@ -1,4 +1,4 @@
-"""The summary of files, as values: what `stats` returns."""
+"""The types of the report that `stats` returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scalar = int | float | str
 
 @dataclass(frozen=True, kw_only=True)
 class SizeSummary:
-    """Sizes: of lists in values, of strings in bytes. The median may be off by 0.1 % of itself."""
+    """A summary of sizes: of lists in values, of strings in bytes. The median is within 0.1 %."""
 
     count: int
     min: int
@@ -29,11 +29,12 @@ class SizeSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberSummary:
-    """Int64 or float32 values.
+    """A summary of int64 or float32 values.
 
     Attributes:
-        min, max, mean, deviation, quantiles: of the finite values; quantiles by share.
-        rank_error: by how much the rank of any quantile is off, as a share, as counted; 0 if each value is.
+        min, max, mean, deviation, quantiles: statistics of the finite values; quantiles by share.
+        rank_error: the measured largest error of the rank of a quantile, as a share; 0 if each value is
+            counted.
     """
 
     count: int
@@ -54,11 +55,11 @@ class BytesSummary:
     """Bytes values.
 
     Attributes:
-        sizes: in bytes.
-        forms: their formats, detected from their first bytes, with counts.
-        looked_at: the number of images and sounds whose headers were read.
-        modes: the modes of these, with counts.
-        measures: the smallest, median and largest `width`, `height` or `seconds` of these.
+        sizes: the sizes of the values, in bytes.
+        forms: the formats, detected from the first bytes of the values, with counts.
+        looked_at: the number of images and audio values with a readable header, in a sample.
+        modes: the modes in these headers, with counts.
+        measures: the smallest, median and largest `width`, `height` or `seconds` in these headers.
     """
 
     sizes: SizeSummary
@@ -74,8 +75,8 @@ class TopValues:
 
     Attributes:
         distinct: the number of distinct values.
-        top: the most frequent values, with counts; without bytes that are not text.
-        others: the number of all other values.
+        top: the most frequent values, with counts; empty for bytes if none of them is text.
+        others: the number of the remaining values.
     """
 
     distinct: EstimatedCount
@@ -88,10 +89,11 @@ class ClassCounts:
     """A feature with one of a few values per record.
 
     Attributes:
-        counts: the count of each class; by name if a spec has names, and then of all names.
+        counts: the count of each class. If a spec names the classes: of every name, including absent ones.
         named: whether a spec defines the classes; otherwise they are guessed, as they are few.
-        unnamed: records whose value has no name.
-        imbalance: the count of the most frequent class divided by that of the rarest; None if that is 0.
+        unnamed: the number of values without a class name.
+        imbalance: the count of the most frequent class divided by the count of the rarest; None if the rarest
+            has none.
     """
 
     counts: tuple[tuple[Scalar, int], ...]
@@ -116,7 +118,8 @@ class ClassOrder:
 
     @property
     def unshuffled(self) -> bool:
-        """Whether there are more than a tenth of what there can be, and more than chance explains."""
+        """Whether the share of equal pairs exceeds chance by more than a tenth of the possible excess, and by
+        more than five standard deviations."""
         more = self.same - self.by_chance
         deviation = (self.by_chance * (1 - self.by_chance) / max(self.pairs, 1)) ** 0.5
         return self.pairs >= 20 and more > 0.1 * (1 - self.by_chance) and more > 5 * deviation
@@ -127,16 +130,16 @@ class FeatureSummary:
     """A feature of the records of a split.
 
     Attributes:
-        section: `features`, or of SequenceExamples `context` or `sequence`.
-        feature: its name in the spec, or else its key.
+        section: `features`; for SequenceExamples `context` or `sequence`.
+        feature: its name in the spec, or its key if the spec does not have it.
         key: the key under which it is stored.
-        records: the number of records that have a value; of a feature list, that have the list.
+        records: the number of records that have a value; for a feature list, that have the list.
         missing: the number of records without the key.
         no_kind: the number of records, or steps, that have the key and no list.
-        empty: the number of records that have a list without a value.
+        empty: the number of records, or steps, that have a list without a value.
         kinds: the kinds of lists, with counts.
         lengths: the lengths of lists, in values; None if there is no list.
-        steps: the numbers of steps of feature lists; None for others.
+        steps: the numbers of steps of feature lists; None for another feature.
         numbers, strings: the summary of values of the most frequent kind of list.
         common: the frequent values; None for floats.
         classes, order: the classes of a label, as guessed or defined by the spec.
@@ -175,7 +178,7 @@ class SplitSummary:
         rows: the number of counted rows: one per record, or many per block.
         sizes: the sizes of records, in bytes; None without any.
         broken: the number of records that are corrupt, or not one of TensorFlow's messages.
-        problems: the first problems of these.
+        problems: the problems of the first broken records.
         copies: the number of rows that equal an earlier row, byte for byte.
         warnings: warnings about the records, as text.
 
@@ -204,7 +207,7 @@ class SplitSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedRows:
-    """Different rows that are in two splits."""
+    """Distinct rows that two splits have in common."""
 
     splits: tuple[str, str]
     rows: EstimatedCount
@@ -222,7 +225,7 @@ class StatsReport:
 
     Attributes:
         splits: the splits, in order.
-        shared: for each two splits with common rows, their number.
+        shared: the number of common rows, for each pair of splits with common rows.
 
     Example:
         >>> report = rs.stats("data/points")
@@ -256,12 +259,12 @@ class StatsReport:
 
     @property
     def broken(self) -> int:
-        """Records that could not be read."""
+        """The number of records that could not be read."""
         return sum(split.broken for split in self.splits)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings, with the name of the split in front where there are several."""
+        """All warnings, each preceded by the name of its split if there are several splits."""
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:
@@ -289,7 +292,7 @@ _Summary = TypeVar("_Summary")
 
 
 def _named(name: str, summaries: dict[str, _Summary]) -> _Summary:
-    """The one of this name. Raises SpecError."""
+    """The summary with this name. Raises SpecError if there is none."""
     if name not in summaries:
         known, hint = one_of(summaries) or "no name", nearest(str(name), summaries)
         raise SpecError(Problem(expected=known, got=f"`{name}`", hint=hint))
@@ -297,7 +300,7 @@ def _named(name: str, summaries: dict[str, _Summary]) -> _Summary:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as dicts, without what is None."""
+    """Converts dataclasses to dicts, without fields that are None."""
     if dataclasses.is_dataclass(value):
         fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {name: _plain(one) for name, one in fields if one is not None}

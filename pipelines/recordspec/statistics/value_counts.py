@@ -1,4 +1,4 @@
-"""What the values of a column are: numbers or strings, with how often each is there where that is counted."""
+"""Statistics of the values of a column: moments, quantiles, histograms and counts of values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from recordspec.wire.arrays import is_arrow as is_arrow_array
 # The shares of the quantiles.
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _BINS = 20
-# The size of a sample, of whose quantiles the ranks are off by about 0.5 %.
+# The size of a sample. The ranks of its quantiles are off by about 0.5 %.
 SAMPLE = 1 << 14
-# Up to so many bounds are compared with one by one, and so many values at once, which the cache holds.
+# Up to _FEW_BOUNDS bounds are compared one by one; _AT_ONCE values fit into the cache.
 _FEW_BOUNDS = 100
 _AT_ONCE = 1 << 15
 _EXACT = 1 << 52  # below it, float64 has every multiple of 0.5
@@ -56,12 +56,12 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True)
 class Frequencies:
-    """How often values are there.
+    """The counts of values.
 
     Attributes:
-        distinct: the number of different values.
-        values, times: the values and how often each is there, of those that are counted; the most frequent
-            first. Of a long string, its first bytes and others that tell it from those that begin alike.
+        distinct: the number of distinct values.
+        values, times: the counted values, with their counts, the most frequent first. A long string is
+            replaced by its first bytes and its hash.
         whole: whether every value is counted.
     """
 
@@ -76,14 +76,16 @@ class NumberValues:
     """Int64 or float32 values.
 
     Attributes:
-        count: of all; `nans`, `infinite` (of which `lowest` are minus infinity) and `zeros` of these.
-        low, high, mean, deviation: of the finite ones; None without any.
-        quantiles: the finite value at each share; empty without any.
-        rank_error: by how much the rank of any quantile is off, as a share; 0 if each value is counted.
-        histogram: of the finite values.
-        points, below: numbers, rising, and how many finite values are below each.
-        is_counted: whether each value is counted: then all are points.
-        frequent: the values, of integers.
+        count: the number of values.
+        nans, infinite, lowest, zeros: the number of values that are NaN, infinite, minus infinity, or zero;
+            `infinite` includes `lowest`.
+        low, high, mean, deviation: statistics of the finite values; None without a finite value.
+        quantiles: the finite value at each share; empty without a finite value.
+        rank_error: the largest error of the rank of a quantile, as a share; 0 if each value is counted.
+        histogram: the histogram of the finite values.
+        points, below: ascending numbers, and the number of finite values below each.
+        is_counted: whether each value is counted: then `points` holds every value.
+        frequent: the counts of integers; None for floats.
     """
 
     count: int
@@ -113,9 +115,9 @@ class BytesValues:
     """Bytes values.
 
     Attributes:
-        sizes: in bytes.
-        forms: their formats.
-        frequent: the values.
+        sizes: the sizes of the values, in bytes.
+        forms: the formats of the values.
+        frequent: the counts of the values.
     """
 
     sizes: SizeCounts
@@ -131,13 +133,13 @@ KindValues = NumberValues | BytesValues
 
 
 def moments_of(values: NumberArray, times: Ints) -> dict[str, Any]:
-    """The exact moments of finite values, rising, of which each is there so many times."""
+    """The exact moments of finite values in ascending order, `times` being the count of each."""
     count, is_float = int(times.sum()), values.dtype.kind == "f"
     if is_float:
         exact = values.astype(np.float64)
         mean = float(exact @ times) / count
         apart = exact - mean
-    else:  # float64 has no large integers next to each other
+    else:  # float64 rounds large adjacent integers to one value
         total = sum(value * many for value, many in zip(values.tolist(), times.tolist(), strict=True))
         mean = total / count
         middle = total // count
@@ -153,11 +155,11 @@ def moments_of(values: NumberArray, times: Ints) -> dict[str, Any]:
 
 
 def exact_quantiles(values: NumberArray, times: Ints) -> dict[float, float]:
-    """By share, the value at this rank, interpolated linearly between two values like `np.quantile`.
+    """The quantile at each share, interpolated linearly between two values like `np.quantile`.
 
     Args:
-        values: rising.
-        times: how often each is there.
+        values: the values in ascending order.
+        times: the count of each value.
     """
     seen = np.cumsum(times)
     last = int(seen[-1]) - 1
@@ -176,13 +178,14 @@ def exact_quantiles(values: NumberArray, times: Ints) -> dict[float, float]:
 
 
 def _to_number(hundredths: int) -> float:
-    """A float of an exact number; an integer, rounded up, where float64 is too coarse."""
+    """Converts an exact number of hundredths to a float; to an integer, rounded up, if float64 is too coarse
+    for it."""
     return hundredths / 100 if abs(hundredths) < 100 * _EXACT else -(-hundredths // 100)
 
 
 def bin_edges(low: float, high: float, *, integers: bool) -> tuple[float, ...]:
-    """The edges of a histogram: of integers equally many in a bin, so that a uniform distribution looks
-    uniform; one each of few."""
+    """The edges of a histogram. Each bin has equally many integers, so that a uniform distribution looks
+    uniform; few integers get one bin each."""
     if not integers:
         return (low, high) if low == high else tuple(np.linspace(low, high, _BINS + 1).tolist())
     first, last = int(low), int(high)
@@ -192,17 +195,17 @@ def bin_edges(low: float, high: float, *, integers: bool) -> tuple[float, ...]:
 
 
 def inner_edges(edges: Sequence[float], *, integers: bool) -> list[float]:
-    """Between which numbers bins change: a bin has what is below, and not what is equal."""
+    """The edges between bins. A bin excludes its upper edge."""
     return [math.ceil(edge) if integers else edge for edge in edges[1:-1]]
 
 
 def histogram_of(edges: tuple[float, ...], below: Sequence[int], count: int) -> Histogram:
-    """The histogram of values, of which so many are below each inner edge."""
+    """The histogram of `count` values, `below` being the number of values below each inner edge."""
     return Histogram(edges=edges, counts=tuple(np.diff([0, *below, count]).tolist()))
 
 
 def counted_numbers(values: NumberArray, times: Ints) -> NumberValues:
-    """The summary of finite numbers, rising, each of which is there so many times."""
+    """The summary of finite numbers in ascending order, `times` being the count of each."""
     integers, count = values.dtype.kind != "f", int(times.sum())
     below = np.cumsum(times) - times
     edges = bin_edges(values[0].item(), values[-1].item(), integers=integers)
@@ -227,11 +230,11 @@ def counted_numbers(values: NumberArray, times: Ints) -> NumberValues:
 
 
 class Sample:
-    """A random sample of values, all of them as long as they are few; the same in every run.
+    """A random sample of values, reproducible by its seed. It holds every value while there are few.
 
     Args:
-        size: of the sample, which has up to twice as many.
-        seed: of the draws.
+        size: the size of the sample; it may hold up to twice as many values.
+        seed: the seed of the draws.
     """
 
     def __init__(self, size: int, seed: int) -> None:
@@ -240,19 +243,19 @@ class Sample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all values."""
+        """Whether the sample holds all values."""
         return self._step == 1
 
     @property
     def values(self) -> Any:
-        """The values, as they were added: in NumPy or Arrow."""
+        """The values, in NumPy or Arrow, as they were added."""
         if len(self._parts) != 1:
             is_arrow = is_arrow_array(self._parts[0]) if self._parts else False
             self._parts = [(arrow().concat_arrays if is_arrow else np.concatenate)(self._parts)]
         return self._parts[0]
 
     def add(self, values: Any) -> None:
-        """Adds values, at least one: of NumPy, or of Arrow."""
+        """Adds values, at least one, in NumPy or Arrow."""
         if self._step > 1:
             some = self._random.binomial(len(values), 1 / self._step)
             values = _take(values, self._random.integers(0, len(values), some))
@@ -274,12 +277,13 @@ def _copied(values: Any) -> Any:
 
 
 class NumberCounter:
-    """Counts numbers: in one reading if they are no more than its sample, else in two.
+    """Counts numbers: in one pass if the sample holds all of them, otherwise in two passes.
 
     Attributes:
-        count, nans, infinite, lowest, zeros, low, high: as of NumberValues, `count` of the finite ones.
-        sum: of the finite ones, of integers exact.
-        sample: of the finite ones.
+        count: the number of finite values.
+        nans, infinite, lowest, zeros, low, high: as in NumberValues.
+        sum: the sum of the finite values; exact for integers.
+        sample: a random sample of the finite values.
     """
 
     def __init__(self, kind: str, seed: int) -> None:
@@ -295,7 +299,7 @@ class NumberCounter:
         self._squares = 0.0
 
     def add(self, values: NumberArray) -> None:
-        """Adds values, in the first reading."""
+        """Adds values in the first pass."""
         finite = self.finite(values)
         if len(finite) < len(values):
             nans = int(np.count_nonzero(np.isnan(values)))
@@ -313,15 +317,15 @@ class NumberCounter:
         self.sample.add(finite)
 
     def finite(self, values: NumberArray) -> NumberArray:
-        """Those values that are finite."""
+        """The finite values among `values`."""
         if not self._is_float:
             return values
         finite = np.isfinite(values)
         return values if finite.all() else values[finite]
 
     def find_bounds(self, shares: Sequence[float]) -> None:
-        """Finds the numbers that are counted up to in the second reading: at which bins end, and at which
-        quantiles are about."""
+        """Finds the bounds below which the second pass counts: the edges of bins, and the quantiles of the
+        sample."""
         sample = np.sort(self.sample.values)
         at = sample[[round(share * (len(sample) - 1)) for share in shares]]
         self._quantiles = dict(zip(shares, at.tolist(), strict=True))
@@ -335,7 +339,8 @@ class NumberCounter:
 
     @property
     def _edges(self) -> NumberArray:
-        """The inner edges of bins: of floats the next float32 that is not below, which has as many below."""
+        """The inner edges of bins. For floats, each is rounded up to a float32: equally many values are below
+        it."""
         edges = inner_edges(
             bin_edges(self.low, self.high, integers=not self._is_float), integers=not self._is_float
         )
@@ -346,7 +351,7 @@ class NumberCounter:
         return np.where(near < exact, np.nextafter(near, np.float32(np.inf)), near)
 
     def count_below(self, values: NumberArray) -> None:
-        """Counts values below the bounds, and how far all are from their mean, in the second reading."""
+        """Counts the values below each bound, and sums the squared deviations, in the second pass."""
         finite = self.finite(values)
         middle = self.sum / self.count if self._is_float else self.sum // self.count
         for start in range(0, len(finite), _AT_ONCE):
@@ -358,13 +363,13 @@ class NumberCounter:
                 self._below += np.cumsum(bins)[:-1]
             else:  # 0.2 ns each, and a search 25 ns
                 self._below += [np.count_nonzero(some < bound) for bound in self._bounds]
-            # integers are subtracted before they are rounded: float64 has no large ones next to each other
+            # integers are subtracted before they are rounded: float64 rounds large adjacent ones to one value
             exact = not self._is_float and self.high - self.low < 1 << 63
             apart = np.subtract(some, middle, dtype=np.int64 if exact else np.float64)
             self._squares += float(np.square(apart, dtype=np.float64).sum())
 
     def summary(self, frequent: Frequencies | None) -> NumberValues:
-        """The summary of numbers, of which not each is counted."""
+        """The summary of numbers that are not counted one by one."""
         edges, below = bin_edges(self.low, self.high, integers=not self._is_float), self._below
         inner = below[np.searchsorted(self._bounds, self._edges)]
         at = np.array(list(self._quantiles.values()), self._bounds.dtype)
@@ -394,5 +399,5 @@ class NumberCounter:
 
 
 def _exact_sum(numbers: Ints) -> int:
-    """The exact sum of integers, whose halves have sums of their own."""
+    """The exact sum of int64 integers: the upper and lower 32 bits are summed apart, so neither overflows."""
     return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())

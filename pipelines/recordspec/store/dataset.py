@@ -1,4 +1,4 @@
-"""Rows at rest: files of records, and what is known of them before any record is read."""
+"""A dataset at rest: files of records with their manifest, splits, schema, layout, compression and index."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 class StoredDataset:
     """Files of records, with their manifest, splits, schema, layout, compression and index.
 
-    Any TFRecords are a stored dataset. The manifest beside files tells all of these; without one, the names
-    of files tell their splits, and their first bytes their layout and compression. Nothing is read before it
-    is asked for, and then once.
+    Any TFRecord files are a stored dataset. The manifest beside the files describes them. Without a manifest,
+    the names of files tell their splits, and their first bytes tell their layout and compression. Every
+    property is read lazily, and only once.
 
     Args:
         paths: the files, in order.
-        manifests: the manifests of their folders, as far as they were read to find the files.
-        schema: the schema of the rows; by default the one beside the files.
+        manifests: the manifests of their folders that were read to find the files.
+        schema: the schema of the rows; by default the schema beside the files.
 
     Attributes:
         paths, manifests: as given.
@@ -57,7 +57,7 @@ class StoredDataset:
 
     @classmethod
     def of(cls, files: Files, schema: Schema | None = None) -> StoredDataset:
-        """The files of paths, folders or patterns. Raises what `expand` raises."""
+        """The dataset of paths, folders or patterns. Raises what `expand` raises."""
         return cls(*expand_dataset(files), schema)
 
     @property
@@ -67,7 +67,7 @@ class StoredDataset:
 
     @cached_property
     def by_folder(self) -> dict[Location, Manifest]:
-        """The manifest of each folder of files that has one. Raises StoreError for an invalid one."""
+        """The manifest of each folder that has one. Raises StoreError for an invalid manifest."""
         known = {
             folder: self.manifests.get(folder) or manifest_in(folder) for folder in by_folder(self.paths)
         }
@@ -75,9 +75,9 @@ class StoredDataset:
 
     @cached_property
     def manifest(self) -> Manifest | None:
-        """The manifest beside the files; None without one, and for files of several folders.
+        """The manifest beside the files; None if there is none, and for files of several folders.
 
-        Raises StoreError for an invalid one.
+        Raises StoreError for an invalid manifest.
         """
         return None if (folder := only_folder(self.paths)) is None else self.by_folder.get(folder)
 
@@ -88,12 +88,12 @@ class StoredDataset:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the files are all that the manifest lists, and no others."""
+        """Whether the files are exactly the files that the manifest lists."""
         return self.manifest is not None and self.manifest.files == {path.name for path in self.paths}
 
     @cached_property
     def shards(self) -> dict[Location, Shard]:
-        """The entry of each file in the manifest of its folder, of files that have one."""
+        """The entry of each file that the manifest of its folder lists."""
         entries: dict[Location, Shard] = {}
         for folder, paths in by_folder(self.paths).items():
             if (manifest := self.by_folder.get(folder)) is not None:
@@ -103,10 +103,10 @@ class StoredDataset:
 
     @cached_property
     def files(self) -> tuple[File, ...]:
-        """The files with their entries.
+        """The files with their entries in the manifest.
 
-        Raises StoreError if a file is missing, the manifest of its folder does not list it, or some files
-        hold blocks of rows, and others do not, or blocks of other sizes.
+        Raises StoreError if a file is missing, if the manifest of its folder does not list it, or if the
+        layouts of files differ: some hold blocks of rows and some do not, or blocks have several sizes.
         """
         files: dict[Location, File] = {}
         for folder, paths in by_folder(self.paths).items():
@@ -120,7 +120,7 @@ class StoredDataset:
 
     @cached_property
     def mismatches(self) -> tuple[Problem, ...]:
-        """The differences for which the files cannot be read with the given schema."""
+        """The differences because of which the given schema cannot read the files."""
         problems: list[Problem] = []
         if self._given is not None:
             for folder in by_folder(self.shards):
@@ -128,7 +128,7 @@ class StoredDataset:
         return tuple(problems)
 
     def checked_files(self) -> tuple[File, ...]:
-        """The files with their entries. Raises what `files` raises, and StoreError for the mismatches."""
+        """The files with their entries. Raises StoreError for mismatches, and if `files` raises it."""
         files = self.files
         if self.mismatches:
             raise StoreError(self.mismatches)
@@ -136,8 +136,8 @@ class StoredDataset:
 
     @cached_property
     def identity(self) -> str | None:
-        """The identity of the manifest, or the SHA-256 of those of several folders; None if a folder has no
-        manifest."""
+        """The identity of the manifest; for several folders, the SHA-256 of their identities. None if a
+        folder has no manifest."""
         if self.manifest is not None:
             return self.manifest.identity
         folders = by_folder(self.paths)
@@ -159,14 +159,14 @@ class StoredDataset:
 
     @cached_property
     def block(self) -> int | None:
-        """The most rows of a record; None if each record is one row.
+        """The largest number of rows in a record; None if each record is one row.
 
-        Raises StoreError if some files hold blocks of rows, and others do not.
+        Raises StoreError if some files hold blocks of rows and some do not.
         """
         return block_in(self.paths) if self.manifest is None else self.manifest.block
 
     def has_blocks(self, path: Location) -> bool:
-        """Whether records of a file are blocks of rows."""
+        """Whether the records of a file are blocks of rows."""
         if self.manifest is not None:
             return self.manifest.block is not None
         if path not in self._begin_with_blocks:
@@ -174,7 +174,7 @@ class StoredDataset:
         return self._begin_with_blocks[path]
 
     def require_schema(self) -> None:
-        """Raises StoreError if records are blocks of rows, and no schema is known that unpacks them."""
+        """Raises StoreError if records are blocks of rows, and the schema that unpacks them is unknown."""
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
             name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
             path = self.folder / name
@@ -187,7 +187,7 @@ class StoredDataset:
         return compression_of(path) if self.manifest is None else self.manifest.compression
 
     def index_of(self, path: Location) -> FileIndex | None:
-        """The index of a file, if it has one, and has not changed since it was made."""
+        """The index of a file; None if it has no index, or has changed since it was indexed."""
         return self._indices.of(path)
 
     @cached_property
@@ -196,6 +196,6 @@ class StoredDataset:
 
     @property
     def keys(self) -> Location | None:
-        """The file with the hashes of the keys of the manifest's rows; None without unique keys, and if the
-        file has not one hash for each row."""
+        """The file with the hashes of the keys of all rows in the manifest; None without unique keys, and if
+        the file does not have exactly one hash a row."""
         return None if self.manifest is None else key_hashes.whole(self.folder, self.manifest)

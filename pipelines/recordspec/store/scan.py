@@ -1,4 +1,4 @@
-"""Scans files: yields their records, or the rows of their blocks, in batches, with their places.
+"""Scans files: yields batches of records, or of the rows of blocks, with their places.
 
 All commands on records use a scan. If results can be merged, several processes scan byte ranges of large
 files.
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 
-# The number of records per file that represent the others.
+# The number of records that represent a file.
 FIRST = 1000
-# What records of an unknown message are expected to be.
+# The expected messages, named in the problem of a record of another type.
 A_RECORD = "an Example or a SequenceExample"
-# Large files are scanned in ranges of this size, however many processes there are: so what is found is the
-# same for any number of them.
+# Large files are scanned in ranges of this size, whatever the number of processes: the results do not depend
+# on it.
 _RANGE = 64 << 20
-# A batch of at most so many bytes is summarized together with others, of which so many wait.
+# A batch of at most _SMALL_BYTES is summarized together with adjacent small batches, at most _MOST_SMALL.
 _SMALL_BYTES, _MOST_SMALL = 1 << 16, 1 << 10
-# Less is summarized, or checked, before other processes have begun: they take 0.4 s to begin, in which one
-# checks 400 MB.
+# The bytes from which several processes summarize, or check, faster than one: processes take 0.4 s to start,
+# and in this time one process checks 400 MB.
 _WORTH, WORTH_CHECKING = 64 << 20, 1 << 30
-# Tasks that are sent to a process at once. Of small files, each takes less time than sending it.
+# Tasks that are sent to a process at once: scanning a small file takes less time than sending its task.
 _MOST_TOGETHER = 64
 
 
@@ -58,12 +58,12 @@ class FileRange:
 
     Attributes:
         path: the path of the file.
-        file: its number among all files.
-        split: that it belongs to.
+        file: the number of the file among all files.
+        split: the split of the file.
         records: the range; None for the whole file.
-        last: whether the file ends with it.
-        blocks: the schema of the rows that each record holds many of; None if a record is a row.
-        keys: those of the columns that are unpacked from blocks; None for all.
+        last: whether the file ends with the range.
+        blocks: the schema of the rows if records are blocks of rows; None if a record is a row.
+        keys: the keys of the columns to unpack from blocks; None for all columns.
     """
 
     path: Location
@@ -84,8 +84,8 @@ class RecordSpans:
     """Records in a buffer.
 
     Attributes:
-        buffer: uint8 `[bytes]`.
-        starts, stops: of each record, int64 `[n]`.
+        buffer: the bytes, uint8 `[bytes]`.
+        starts, stops: the offsets in the buffer at which each record begins and ends, int64 `[n]`.
     """
 
     buffer: Bytes
@@ -94,7 +94,7 @@ class RecordSpans:
 
     @classmethod
     def joined(cls, many: Sequence[RecordSpans]) -> RecordSpans:
-        """The records of all of these, one after the other."""
+        """The records of several spans, concatenated."""
         if len(many) == 1:
             return many[0]
         shifts = offsets(lengths_of([spans.buffer for spans in many]))[:-1].tolist()
@@ -109,11 +109,11 @@ class RecordSpans:
         return len(self.starts)
 
     def take(self, rows: Ints) -> RecordSpans:
-        """Some of them."""
+        """The records with these numbers."""
         return replace(self, starts=self.starts[rows], stops=self.stops[rows])
 
     def data(self, row: int) -> memoryview:
-        """The bytes of a record, which are not copied."""
+        """The bytes of a record, not copied."""
         return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
 
     def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
@@ -121,7 +121,7 @@ class RecordSpans:
 
 
 class UnpackedRows:
-    """The rows of blocks as columns, which are encoded when records are asked for."""
+    """The rows of blocks as columns. They are encoded only if `records` is read."""
 
     def __init__(self, schema: Schema, sections: Sections, rows: int) -> None:
         self._schema, self._sections, self._rows = schema, sections, rows
@@ -152,19 +152,19 @@ class UnpackedRows:
 
 @dataclass(frozen=True, kw_only=True)
 class RowBatch:
-    """Rows of a file that follow each other.
+    """Consecutive rows of a file.
 
     Attributes:
         path: the path of the file.
-        file: its number among all files.
+        file: the number of the file among all files.
         rows: the records, or the rows of blocks.
-        records, offsets: the number of the record that each is, or is in, and the byte of the file (or of
-            what it inflates to) where that begins, int64 `[n]`.
-        numbers: of each row, counted from where the scan began, int64 `[n]`; of rows that are records, those
-            of the records.
-        block_rows: which row of its block each is, int64 `[n]`; None if each is a record.
-        sizes: of the records, in bytes, int64 `[m]`.
-        end: the number and the byte of the record after them.
+        records: the number of the record that each row is, or is in, int64 `[n]`.
+        offsets: the byte of the file (uncompressed) at which this record begins, int64 `[n]`.
+        numbers: the number of each row, int64 `[n]`: of its record, or for a row of a block, counted from the
+            start of the scan.
+        block_rows: the number of each row in its block, int64 `[n]`; None if each row is a record.
+        sizes: the sizes of the records, in bytes, int64 `[m]`.
+        end: the number and the byte of the next record.
     """
 
     path: Location
@@ -187,13 +187,13 @@ class RowBatch:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows; of those of blocks, as they are stored."""
+        """The number of bytes of the rows; for rows of blocks, of the stored blocks."""
         if isinstance(self.rows, UnpackedRows):
             return int(self.sizes.sum())
         return int((self.rows.stops - self.rows.starts).sum())
 
     def take(self, rows: Ints) -> RowBatch:
-        """Some of the rows."""
+        """The rows with these numbers in the batch."""
         return replace(
             self,
             rows=self.spans.take(rows),
@@ -208,11 +208,11 @@ class RowBatch:
         return self.take(np.arange(min(count, len(self))))
 
     def data(self, row: int) -> memoryview:
-        """The bytes of a row, which are not copied."""
+        """The bytes of a row, not copied."""
         return self.spans.data(row)
 
     def decode(self, *, sequence: bool | None = None, keys: Collection[str] | None = None) -> RecordBatch:
-        """The rows as columns; of records, only of these keys."""
+        """The rows as columns; for records, only those of `keys`, if given."""
         return self.rows.decode(sequence, keys)
 
     def place(self, row: int) -> str:
@@ -222,7 +222,7 @@ class RowBatch:
         return f"{self.path}: {where}{of_block}"
 
     def list_error(self, decoded: RecordBatch) -> RecordError | None:
-        """The error of the first ExampleListWithContext, whose features are no columns."""
+        """The error of the first ExampleListWithContext: its features are not columns. None without one."""
         for row in sorted(decoded.broken):
             listed = proto.list_with_context(self.data(row))
             if listed is not None:
@@ -236,7 +236,7 @@ class RowBatch:
         return of_parts(spans.buffer, spans.starts, spans.stops)
 
     def kept(self) -> RowBatch:
-        """The same rows in memory of their own: the file's next ones may overwrite theirs."""
+        """A copy of the rows in its own memory: the next rows of the file may overwrite the buffer."""
         if isinstance(self.rows, UnpackedRows) or not len(self):
             return self
         first, last = int(self.rows.starts[0]), int(self.rows.stops[-1])
@@ -250,13 +250,14 @@ class RowBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableRecord:
-    """A record that cannot be read, which a scan yields in its place.
+    """An unreadable record; a scan yields it in place of its rows.
 
     Attributes:
-        number, offset: of the record.
-        problems: what is wrong, placed at file and record.
-        size: of its data, in bytes, where these are whole, and no block of the schema; None of others.
-        end: the number and the byte of the record after it; None if that cannot be found.
+        number, offset: the number and the byte of the record.
+        problems: the problems, located by file and record.
+        size: the size in bytes of an intact record that is not a block of the schema; None if the record is
+            corrupt.
+        end: the number and the byte of the next record; None if it cannot be found.
     """
 
     number: int
@@ -272,7 +273,7 @@ class UnreadableRecord:
 
 def check_readable(records: RecordBatch, batch: RowBatch) -> None:
     """Raises RecordError for the first row that is neither an Example nor a SequenceExample, or that
-    TensorFlow refuses or reads differently.
+    TensorFlow rejects or reads differently.
     """
     unknown = Problem(expected=A_RECORD, got="another message")
     bad = dict.fromkeys(records.unknown_fields, (unknown,)) | dict(records.problems)
@@ -319,7 +320,7 @@ def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
 def _unpack(
     part: FileRange, schema: Schema, chunk: Chunk, first_row: int
 ) -> Iterator[RowBatch | UnreadableRecord]:
-    """The rows of the blocks of a chunk: those of many blocks together, since a block alone has few."""
+    """The rows of the blocks of a chunk. Many blocks are unpacked together, since one block has few rows."""
     # the kinds of features take 0.1 s to import
     from recordspec.schema.row_blocks import rows_of_blocks
 
@@ -354,7 +355,7 @@ def _unpack(
                 end=_end(chunk, stop - 1),
             )
             first_row += len(which)
-        # where one is broken others are near
+        # grow slowly: broken blocks are often close together
         first, count = stop, 2 * count
 
 
@@ -365,7 +366,8 @@ def _end(chunk: Chunk, index: int) -> tuple[int, int]:
 
 
 def file_ranges(part: FileRange) -> Iterator[FileRange]:
-    """A file in ranges, if it is large and not compressed. What cannot be read is in the last one."""
+    """The ranges of a file, if it is large and not compressed; otherwise the whole file. The last range
+    extends to the end of the file, and includes its unreadable part."""
     path, size = part.path, part.path.stat().st_size
     start = FileStart(path) if size > _RANGE else None
     if start is None or start.problem is not None or start.likely_compression != "none":
@@ -390,13 +392,13 @@ def run(
     *,
     small: bool = False,
 ) -> Iterator[T]:
-    """Runs a function of ranges of files in `jobs` processes; yields the results in the order of the tasks.
+    """Runs a function of ranges of files in `jobs` processes. Yields the results in the order of the tasks.
 
     Args:
-        paths: all the files.
+        paths: all files.
         jobs, worth: see `processes_for`.
-        name: of the work, in messages.
-        small: whether results are small, so that a process may do several of many tasks before it sends them.
+        name: the name of the work in messages.
+        small: whether results are small: a process then runs several tasks before it sends their results.
     """
     count = max(1, min(processes_for(paths, jobs, worth), len(tasks)))
     together = max(1, min(_MOST_TOGETHER, len(tasks) // (8 * count))) if small else 1
@@ -414,11 +416,11 @@ def _run_all(function: Callable[..., T], tasks: Sequence[Task], attempt: str) ->
 
 
 def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> int:
-    """How many processes read files.
+    """The number of processes that read files.
 
     Args:
-        jobs: their number; None for one per processor if there is much to read.
-        worth: the bytes from which several processes are faster than one.
+        jobs: the requested number; None for one per processor if there is much to read.
+        worth: the number of bytes from which several processes are faster than one.
     """
     if jobs is not None:
         return jobs
@@ -427,8 +429,8 @@ def processes_for(paths: Iterable[Location], jobs: int | None, worth: int) -> in
 
 
 def size_of(path: Location) -> int:
-    """Bytes of a file; 0 of one that does not tell."""
-    with suppress(OSError):  # who reads it tells that it cannot be read
+    """The size of a file in bytes; 0 if it is unknown."""
+    with suppress(OSError):  # the reader of the file reports the error
         return path.stat().st_size
     return 0
 
@@ -441,7 +443,7 @@ class Scanner:
         schema: the schema of the rows; by default, blocks are unpacked with the schema beside the files.
         unpack: whether blocks are unpacked, if there is a schema.
 
-    Raises StoreError without files.
+    Raises StoreError if there are no files.
 
     Attributes:
         dataset: the files.
@@ -462,7 +464,7 @@ class Scanner:
         return scanner
 
     def blocks_of(self, path: Location) -> Schema | None:
-        """The schema with which the blocks of a file are unpacked, if they are."""
+        """The schema that unpacks the blocks of a file; None if they are not unpacked."""
         return self.dataset.schema if self._unpack and self.dataset.has_blocks(path) else None
 
     @property
@@ -475,16 +477,17 @@ class Scanner:
 
     @property
     def ranges(self) -> Iterator[FileRange]:
-        """All files, in order, the large ones in ranges."""
+        """All files, in order; large files in ranges."""
         for file in self.files:
             yield from file_ranges(file)
 
     def batches(self) -> Iterator[RowBatch]:
-        """Yields all rows. Raises RecordError at a row that cannot be read, after those before it."""
+        """Yields all rows. Raises RecordError at an unreadable row, after the rows before it."""
         return self.first(None)
 
     def first(self, count: int | None = FIRST) -> Iterator[RowBatch]:
-        """Yields the first `count` rows of each file; None means all. Raises RecordError likewise."""
+        """Yields the first `count` rows of each file; None means all. Raises RecordError at an unreadable
+        row."""
         for file in self.files:
             left = count
             for batch in _readable(file):
@@ -510,7 +513,7 @@ class Scanner:
 
     @cached_property
     def _counted(self) -> dict[Location, int]:
-        """The rows of the files of a store that a manifest names: to read past them takes requests."""
+        """The number of rows of each file in an object store, from the manifest: counting takes requests."""
         manifest, shards = self.dataset.manifest, self.dataset.shards
         if manifest is None or self.dataset.paths[0].peek() is not None:
             return {}
@@ -518,8 +521,8 @@ class Scanner:
         return {path: shard.rows if unpacked else shard.records for path, shard in shards.items()}
 
     def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
-        """Yields the rows with these ascending numbers, counted across all files, one by one. Files are not
-        read beyond the last of them.
+        """Yields the rows with these ascending numbers, counted across all files, one by one. No row after
+        the last number is read.
 
         Raises SpecError for a number that is too large.
         """
@@ -559,16 +562,17 @@ class Scanner:
 
 
 def small_together(items: Iterable[RowBatch | U]) -> Iterator[tuple[RowBatch, ...] | U]:
-    """Yields batches, small ones that follow each other together, and other items as they are.
+    """Yields batches in groups, and other items unchanged. Adjacent small batches form a group; a large batch
+    is alone.
 
-    To summarize several takes no longer than to summarize one.
+    Summarizing a group of small batches takes no longer than summarizing one batch.
     """
     small: list[RowBatch] = []
     for item in items:
         if isinstance(item, RowBatch) and len(small) < _MOST_SMALL:
             rows = item.rows
             if isinstance(rows, RecordSpans) and len(rows.buffer) <= _SMALL_BYTES:
-                # the file's next rows may overwrite it
+                # the next rows of the file may overwrite the buffer
                 small.append(replace(item, rows=replace(rows, buffer=rows.buffer.copy())))
                 continue
         if small:
@@ -584,8 +588,8 @@ def map_together(
     items: Iterable[RowBatch | UnreadableRecord],
     threads: int | None = None,
 ) -> Iterator[T | UnreadableRecord]:
-    """Yields `function(batches, rows)` of batches, small ones together, with their rows end to end; called in
-    threads. Records that cannot be read are yielded as they are."""
+    """Calls `function(batches, rows)` in threads, and yields the results. `batches` are adjacent small
+    batches or a large one, `rows` their rows concatenated. Unreadable records are yielded unchanged."""
 
     def call(item: tuple[RowBatch, ...] | UnreadableRecord) -> T | UnreadableRecord:
         if isinstance(item, UnreadableRecord):

@@ -1,4 +1,4 @@
-"""Queries: conditions on the records of files, and a choice of their features."""
+"""Queries: a predicate on the records of files, and a projection to some features."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Query:
     """A selection of records and features.
 
     Attributes:
-        columns: names of features, in the order of the result; empty for all.
-        where: a condition on records in SQL; see `tables.sql.Condition`. None selects all.
-        spec: names features and classes. Without one, keys are names and classes are indices.
-        stored: whether the keys of these features are names, too, of what is stored.
+        columns: the names of features, in the order of the result; empty for all features.
+        where: a condition on records in SQL; see `tables.sql.Condition`. None selects all records.
+        spec: the schema that names features and classes; None to use keys as names, and indices for classes.
+        stored: whether keys are valid names, too, for the stored values.
     """
 
     columns: tuple[str, ...] = ()
@@ -40,10 +40,10 @@ class Query:
         """Returns the keys of the spec, and of the first records of files until all columns are found.
 
         Args:
-            scanner: of the files.
-            features: other names that columns may have.
+            scanner: the scanner of the files.
+            features: more valid names of columns.
 
-        Raises SpecError for an unknown name or a condition that is none, RecordError for an
+        Raises SpecError for an unknown name or an invalid condition, RecordError for an
         ExampleListWithContext.
         """
         keys = dict.fromkeys(self.names.names)
@@ -68,7 +68,8 @@ class Query:
     def batches(self, scanner: Scanner) -> Iterator[RowBatch]:
         """The records that match the condition.
 
-        Raises RecordError at a record for which it cannot be evaluated, after those before it.
+        Raises RecordError at a record for which the condition cannot be evaluated, after the records before
+        it.
         """
         return scanner.batches() if self.where is None else self._condition(scanner).batches()
 
@@ -81,5 +82,5 @@ class Query:
 
     @cached_property
     def _conditions(self) -> dict[Scanner, Condition]:
-        """The conditions for the files of scanners."""
+        """The condition for the files of each scanner."""
         return {}

@@ -1,1 +1,1 @@
-"""A page in the browser that shows the records of files."""
+"""Shows the records of files on a page in the browser."""

@@ -1,4 +1,4 @@
-"""Boxes that are drawn over their image, with the classes beside them."""
+"""Bounding boxes for the page: drawn over their image, with class names beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recordspec.schema.schema import Schema
 from recordspec.tables.column_types import is_list_type
 from recordspec.tables.scan_columns import ScanColumn
 
-# Boxes of an image that are drawn.
+# The largest number of boxes drawn on an image.
 _MOST = 200
 
 
@@ -23,10 +23,10 @@ class BoxesOfImage:
     """A column of boxes.
 
     Attributes:
-        column: its name.
-        image: the column of their images.
-        format: the order and the units of their sides; see `Box`.
-        labels: the columns of labels that an image may have one of for each box.
+        column: the name of the column.
+        image: the column of the images that the boxes belong to.
+        format: the order and the unit of the sides; see `Box`.
+        labels: the columns that may have a label for each box.
     """
 
     column: str
@@ -35,9 +35,10 @@ class BoxesOfImage:
     labels: tuple[str, ...]
 
     def cell(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The boxes of a row of `pyarrow.Scalar`s, with the first labels of which there are as many.
+        """The boxes of a row of `pyarrow.Scalar`s, with the labels of the first column that has as many
+        labels as there are boxes.
 
-        Sides are left, top, right and bottom, in pixels or, if `relative`, as parts of the image.
+        Sides are left, top, right and bottom, in pixels or, if `relative`, as fractions of the image.
         """
         boxes = np.array(row[self.column].as_py(), np.float64).reshape(-1, 4)
         made = self._drawn(boxes)
@@ -47,8 +48,8 @@ class BoxesOfImage:
         return made
 
     def of_batch(self, cells: Mapping[str, Any]) -> Any:
-        """The cell of decoded boxes, from the cells of a row of a batch: without those of zeros, which are
-        padding. Boxes of which some are not in the cell stay numbers."""
+        """The cell of decoded boxes, from the cells of a row of a batch. Boxes of zeros are padding and left
+        out. If the cell does not hold all boxes, the numbers are shown unchanged."""
         decoded = cells[self.column]
         shape: list[int | None] = decoded.get("shape", []) if isinstance(decoded, dict) else []
         if shape[1:] != [4] or len(decoded["some"]) != 4 * (shape[0] or 0):
@@ -71,7 +72,7 @@ class BoxesOfImage:
 
 
 def boxes_of_images(schema: Schema, columns: Mapping[str, ScanColumn]) -> dict[str, BoxesOfImage]:
-    """The columns of boxes by name. Those of videos, and of steps, are not drawn."""
+    """The columns of boxes by name. Boxes of videos and in feature lists are not drawn."""
     types = arrow().types
     images = [
         name

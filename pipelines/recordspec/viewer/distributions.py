@@ -1,4 +1,4 @@
-"""Statistics as the page draws them: bars, each with the condition that finds its rows, and short texts."""
+"""Converts statistics to charts for the page: bars with the SQL conditions of their rows, and short texts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from recordspec.tables.feature_names import FeatureKey
 from recordspec.tables.scan_columns import KeyColumn, ScanColumn
 from recordspec.viewer.jobs import JobProgress
 
-# Rows of a split that are looked at before all of them.
+# The number of rows of a split that are summarized before all rows.
 _FIRST_ROWS = 2000
-# Of what `drawn` makes, with every change of which it is another.
+# The format of the value that `drawn` returns. Change it whenever the value changes.
 _FORMAT = "1"
-# Bytes of statistics that were kept: of 1,000 features of a few splits.
+# The largest file of stored statistics, in bytes: enough for 1,000 features of a few splits.
 _MOST_BYTES = 64 << 20
 
 Bar = tuple[str, int, "str | None"]
-# In SQL, of the name of a value.
+# Returns a condition in SQL on the value with this name.
 Test = Callable[[str], str]
 
 
@@ -46,13 +46,17 @@ def statistics(
     progress: JobProgress,
     publish: Callable[[dict[str, Any]], None] | None,
 ) -> dict[str, Any]:
-    """The statistics of all rows, which a dataset keeps.
+    """The statistics of all rows. A local dataset stores them.
 
     Args:
+        scanner: the scanner of the files.
+        columns: the columns by name.
         total: the number of rows, if it is known.
-        publish: receives those of the first rows, before all are read; None to have only these.
+        progress: receives the number of rows.
+        publish: receives the statistics of the first rows, before all rows are read; None to return only the
+            statistics of the first rows.
 
-    Returns what `drawn` does, and `first`: how many rows of a split they are of, if not of all.
+    Returns the value of `drawn` and `first`: the number of rows summarized in each split, None for all rows.
     """
     kept = _Kept.of_dataset(scanner)
     if kept is not None and (found := kept.read()) is not None:
@@ -72,13 +76,13 @@ def statistics(
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Rows that are compared with others.
+    """One side of a comparison: rows of files.
 
     Attributes:
-        name: for the page.
-        scanner: of the files.
-        split: of which the rows are; None for all.
-        columns: by name.
+        name: the name of the side on the page.
+        scanner: the scanner of the files.
+        split: the split of the rows; None for all rows.
+        columns: the columns by name.
     """
 
     name: str
@@ -88,8 +92,10 @@ class Side:
 
 
 def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
-    """Two sets of rows by distribution: what `drawn` does of both, and by feature how far apart they are; of
-    two whole datasets that have keys, also what became of the rows.
+    """Compares the distributions of two sets of rows.
+
+    Returns the value of `drawn` for both, and the distances of each feature. For two whole datasets with
+    keys, also returns the differences of the rows.
     """
     progress.begin("reading", None)
     before, after = (_profile_of(side, progress) for side in sides)
@@ -132,11 +138,12 @@ def _profile_of(side: Side, progress: JobProgress) -> Profile:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The statistics that a dataset keeps.
+    """The file in which a dataset stores its statistics.
 
     Attributes:
-        path: of their file.
-        of: what they are of: other rows, another schema or another version have others.
+        path: the path of the file.
+        of: the format, the version, and the identities of the rows and the schema. Stored statistics are
+            valid only if all of them are equal.
     """
 
     path: Location
@@ -144,7 +151,7 @@ class _Kept:
 
     @classmethod
     def of_dataset(cls, scanner: Scanner) -> _Kept | None:
-        """Those of a dataset of this machine, if these are all of its files; else they are not kept."""
+        """The file of a local dataset, if the scanner has all of its shards; otherwise None."""
         dataset = scanner.dataset
         manifest, schema, folder = dataset.manifest, dataset.schema, dataset.folder
         if manifest is None or schema is None or not dataset.is_whole or not isinstance(folder, LocalPath):
@@ -152,15 +159,15 @@ class _Kept:
         return cls(folder / STATISTICS_FILE, [_FORMAT, __version__, manifest.identity, schema.fingerprint])
 
     def read(self) -> dict[str, Any] | None:
-        """The statistics, if they are there and of the same."""
+        """The stored statistics; None if there are none, or they are not valid for this dataset."""
         try:
             stored = json.loads(read_text(self.path, _MOST_BYTES), parse_constant=_no_constant)
             return stored["statistics"] if stored["of"] == self.of and _fits(stored["statistics"]) else None
         except (StoreError, SpecError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            return None  # another program wrote it
+            return None  # another program wrote the file
 
     def write(self, made: dict[str, Any]) -> None:
-        """Keeps statistics; a dataset that may only be read keeps none."""
+        """Stores statistics. Does nothing for a read-only dataset."""
         text = json.dumps({"of": self.of, "statistics": made})
         if len(text) > _MOST_BYTES:
             return
@@ -169,11 +176,12 @@ class _Kept:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(name)  # such as NaN, which is no JSON
+    raise ValueError(name)  # NaN and infinities are not valid JSON
 
 
 def _fits(made: Any) -> bool:
-    """Whether they are as `drawn` makes them: the page looks no further. Raises for some that are not."""
+    """Whether stored statistics have the structure that `drawn` returns: the page does not check it. May
+    raise if they do not."""
     features, names = made["features"], {split["name"] for split in made["splits"]}
     charts = [
         chart
@@ -198,10 +206,11 @@ def _fits(made: Any) -> bool:
 
 
 def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, Any]:
-    """A report for the page.
+    """Converts a report for the page.
 
     Args:
-        columns: by name, for the conditions; a feature without one has none.
+        report: the report.
+        columns: the columns by name, for the conditions; a feature without a column has no conditions.
     """
     features: dict[FeatureKey, dict[str, Any]] = {}
     by_key = {key: column for column in columns.values() for key in _keys_of(column)}
@@ -236,7 +245,7 @@ def _key_of(feature: FeatureSummary) -> FeatureKey:
 
 
 def _keys_of(column: ScanColumn) -> Iterator[FeatureKey]:
-    """The key under which the values of a column are stored, unless there are several."""
+    """The key under which the values of a column are stored; none if there are several keys."""
     if isinstance(column, KeyColumn):
         yield column.key
     elif len(column.features) == 1 and len(column.features[0].feature.columns()) == 1:
@@ -256,12 +265,13 @@ def _described(feature: FeatureSummary, column: ScanColumn | None) -> dict[str, 
 
 
 def _text_of_key(key: FeatureKey) -> str:
-    """A key for the page, which only compares it."""
+    """A key as text. The page only compares it."""
     return f"{'sequence' if key[0] else 'features'}/{key[1]}"
 
 
 def _charts(feature: FeatureSummary, column: ScanColumn | None, rows: int) -> Iterator[dict[str, Any]]:
-    """What a chart is of, whether it is of `counts` or a `histogram`, its bars, and of counts their whole."""
+    """The charts of a feature: the subject, the type (`counts` or `histogram`), the bars, and for counts
+    their total."""
     made = _Conditions(feature, column)
     classes, common = feature.classes, feature.common
     has_names = classes is not None and classes.named
@@ -307,8 +317,9 @@ def _bars(
 
 
 def _integers(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
-    """The text of a bin of integers, whose edges lie between them, or are some that have no half, and whether
-    a value is in it. A float is not compared: it has no integers from 2^53 on."""
+    """The text of a bin of integers, and the test whether a value is in it. The edges lie halfway between
+    integers, or are integers that are too large for halves. The test compares integers, not floats: from 2^53
+    on, a float cannot hold every integer."""
     between = low % 1 == high % 1 == 0.5
     first, stop = math.ceil(low), math.floor(high) - (high % 1 == 0 and not with_high)
     if first == stop:
@@ -324,11 +335,11 @@ def _floats(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
 
 def _double(number: float) -> str:
     text = repr(float(number))
-    return text if "e" in text else f"{text}e0"  # without it, SQL takes it for a decimal number
+    return text if "e" in text else f"{text}e0"  # without an exponent, SQL reads a decimal number
 
 
 class _Conditions:
-    """Conditions in SQL on a column, for the bars of its feature; None where SQL cannot tell."""
+    """Conditions in SQL on a column, for the bars of its feature; None if SQL cannot express a condition."""
 
     def __init__(self, feature: FeatureSummary, column: ScanColumn | None) -> None:
         self._type = None if column is None else column.type
@@ -337,7 +348,7 @@ class _Conditions:
 
     @property
     def _item(self) -> Any:
-        """The type of values, or of items of lists that are in no other; None of others."""
+        """The type of values, or of the items of flat lists; None for nested lists and feature lists."""
         if self._type is None or not is_list_type(self._type):
             return self._type
         return None if is_list_type(self._type.value_type) or self._in_steps else self._type.value_type
@@ -347,7 +358,7 @@ class _Conditions:
         if item is None:
             return None
         if types.is_dictionary(item) or types.is_large_string(item) or types.is_string(item):
-            if len(str(value).encode()) > SHOWN:  # of which only the first bytes are known
+            if len(str(value).encode()) > SHOWN:  # only its first bytes are known
                 return None
             text = "'" + str(value).replace("'", "''") + "'"
             return self._has(lambda item: f"{item} = {text}")
@@ -364,7 +375,7 @@ class _Conditions:
         return self._has(between)
 
     def _has(self, test: Test) -> str:
-        """The condition that a value, or an item of a list, passes a test."""
+        """The condition that a value, or at least one item of a list, passes a test."""
         if not is_list_type(self._type):
             return test(self._name)
         return f"len([item FOR item IN {self._name} IF {test('item')}]) > 0"
@@ -383,7 +394,7 @@ class _Conditions:
         return None if self._item is None or not is_list_type(self._type) else between(f"len({self._name})")
 
     def of_missing(self, feature: FeatureSummary) -> str | None:
-        """Of rows without a value: lists may be missing, or have no items."""
+        """The condition of rows without a value. A list without a value is missing or empty."""
         if self._type is None or self._in_steps:
             return None
         if is_list_type(self._type):

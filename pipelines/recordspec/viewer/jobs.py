@@ -1,6 +1,6 @@
-"""Jobs: work in the background, whose progress pages poll; a job that is no longer polled is cancelled.
+"""Runs jobs in the background. The page polls their progress; a job that is no longer polled is cancelled.
 
-At most two jobs of a kind run at a time, so a reader who turns many pages waits for the last page alone.
+At most two jobs of a kind run at a time, so a user who turns many pages waits for the last page alone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 from recordspec.progress import Progress
 
-# Seconds that a request waits for a change, and after which a job without requests is cancelled.
+# The seconds that a request waits for a change, and the seconds until a job without requests is cancelled.
 _PATIENCE, _FORGOTTEN = 0.7, 10.0
-# Results that are kept, and jobs that run at a time.
+# The number of kept results, and the number of jobs that run at a time.
 _MOST, _AT_WORK = 8, 2
 # Whether the client of the current request has disconnected.
 CLIENT_HAS_LEFT: ContextVar[Callable[[], bool]] = ContextVar("CLIENT_HAS_LEFT", default=lambda: False)
@@ -25,16 +25,16 @@ T = TypeVar("T")
 
 
 class _Cancelled(BaseException):
-    """The job has no requests; not an Exception, so that no handler of errors catches it."""
+    """Ends a job that has no requests. It is not an Exception, so that no error handler catches it."""
 
 
 class JobProgress(Progress):
     """The progress of a job. Ends the thread of a job that has no requests.
 
     Attributes:
-        stage: the name of what is done.
-        rows, total: the number of rows that are done, and of all; None if that is not known.
-        interrupt: interrupts a call that does not report progress, as of DuckDB.
+        stage: the name of the current stage.
+        rows, total: the number of rows done, and of all rows; `total` is None if it is unknown.
+        interrupt: interrupts a call that does not report progress, for example a query of DuckDB.
     """
 
     def __init__(self) -> None:
@@ -58,25 +58,25 @@ class JobProgress(Progress):
         self._asked = time.monotonic()
 
     def cancel(self) -> None:
-        """Ends the thread at its next report, unless a request comes before."""
+        """Ends the thread at its next progress report, unless a request comes first."""
         self._asked = -_FORGOTTEN
         self.interrupt()
 
 
 class Job(Generic[T]):
-    """A function that runs in a thread of its own.
+    """A function that runs in its own thread.
 
     Args:
-        work: receives the progress, and a function that it may call with a first part of what it returns.
-        places: a semaphore, which limits the number of running jobs.
+        work: the function. It receives the progress, and a function that publishes a partial result.
+        places: a semaphore that limits the number of running jobs.
         is_brief: whether the job is cancelled as soon as the client of its last request disconnects. Another
             job runs on for 10 s, since the client may come back.
 
     Attributes:
-        value: what it returned, or the last part; None without any.
-        version: how many parts there were so far.
-        is_done: whether it ended, also if it failed, or was cancelled.
-        is_whole: whether it returned.
+        value: the result, or the last partial result; None if there is none.
+        version: the number of results published so far.
+        is_done: whether the function has ended: returned, failed or was cancelled.
+        is_whole: whether the function has returned.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Job(Generic[T]):
             finally:
                 self._places.release()
             self.is_whole = True
-        except Exception as failure:  # which is raised for those who wait
+        except Exception as failure:  # raised by `wait`
             error = failure
         except (_Cancelled, KeyboardInterrupt):  # DuckDB was interrupted
             pass
@@ -120,15 +120,13 @@ class Job(Generic[T]):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it failed, or was cancelled."""
+        """Whether the job failed or was cancelled."""
         return self.is_done and not self.is_whole
 
     def wait(self, until: Callable[[], bool]) -> T | None:
-        """Waits for the end of the job, for `until`, or 0.7 s, and returns the value so far.
+        """Waits for the end of the job or until `until()` is true, at most 0.7 s. Returns the value so far.
 
-        Also returns when the client disconnects.
-
-        Raises what the work raised.
+        Also returns if the client disconnects. Raises the exception of the work if it failed.
         """
         self.progress.ask()
         end, has_left = time.monotonic() + _PATIENCE, CLIENT_HAS_LEFT.get()
@@ -144,7 +142,7 @@ class Job(Generic[T]):
         return self.value
 
     def described(self) -> dict[str, Any]:
-        """How far it is, for the page."""
+        """The progress of the job, as values for the page."""
         progress = self.progress
         return {
             "done": self.is_whole,
@@ -156,10 +154,10 @@ class Job(Generic[T]):
 
 
 class Jobs:
-    """The jobs of a viewer by what they are of: each runs once, and the last results are kept.
+    """The jobs of a viewer by key. Each runs once, and the last results are kept.
 
     Args:
-        most: the number of results that are kept.
+        most: the number of kept results.
         are_brief: whether a job is cancelled as soon as the client of its last request disconnects.
     """
 
@@ -170,7 +168,8 @@ class Jobs:
         self._lock = threading.Lock()
 
     def of(self, key: Hashable, work: Callable[[JobProgress, Callable[[T], None]], T]) -> Job[T]:
-        """The job with this key, which begins now unless it has begun. One that failed begins again."""
+        """The job with this key. It is started unless it runs or has finished; a failed job is started
+        again."""
         with self._lock:
             job = self._jobs.get(key)
             if job is None or job.is_lost:

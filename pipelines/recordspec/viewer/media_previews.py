@@ -1,4 +1,4 @@
-"""Images and sounds for the page, re-encoded: bytes of a record are never sent as what they claim to be."""
+"""Re-encodes images and audio for the page. The bytes of a record are never sent to the browser as media."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from recordspec.tables.media_headers import media_info
 from recordspec.wire.arrays import to_numpy
 from recordspec.wire.file_types import type_name
 
-# The longer side of images in cells, and of one alone.
+# The longer side, in pixels, of an image in a cell and of an enlarged image.
 _SMALL, _LARGE = 160, 1600
-# A small file may be an image of very many pixels, or a sound of many hours.
+# Limits of pixels and of audio samples: a small file may decode to a huge image, or to many hours of audio.
 _MOST_PIXELS, _MOST_SAMPLES = 1 << 26, 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
 class Media:
-    """An encoded image or sound."""
+    """An encoded image or audio file, with its media type."""
 
     data: bytes
     type: str
 
 
 def medium(value: Any, *, large: bool) -> Media:
-    """An image or a sound, a `pyarrow.Scalar`: its file, or lists of pixels. Raises RecordError."""
+    """Re-encodes a `pyarrow.Scalar`: the bytes of an image or audio file, or lists of pixels. Raises
+    RecordError if it is neither, cannot be decoded, or is too large."""
     types = arrow().types
     if not value.is_valid:
         raise RecordError(Problem(expected="an image or a sound", got="a missing value"))
@@ -67,12 +68,13 @@ def medium(value: Any, *, large: bool) -> Media:
 
 
 def picture(pixels: Any, *, large: bool) -> Media:
-    """Pixels, NumPy `[height, width, 1, 3 or 4]`, as an image."""
+    """Encodes pixels, NumPy `[height, width, 1, 3 or 4]`, as an image."""
     return _image(_drawn(pixels), large=large)
 
 
 def _drawn(pixels: Any) -> Any:
-    """Pixels `[height, width, channels]` as an image: those of floats from the least to the most."""
+    """Converts pixels `[height, width, channels]` to an image. Floats are scaled from their minimum to their
+    maximum."""
     if pixels.dtype.kind == "f":
         finite = np.nan_to_num(pixels.astype(np.float64), posinf=0.0, neginf=0.0)
         low, high = float(finite.min()), float(finite.max())
@@ -94,7 +96,7 @@ def _image(image: Any, *, large: bool) -> Media:
 
 
 def _sound(data: bytes) -> Media:
-    """As a WAV file of 16 bits, of at most some minutes."""
+    """Encodes audio as a WAV file of 16 bits, of at most some minutes."""
     opened: Any = sounds.opened(data)
     samples = opened.read(
         min(opened.frames, _MOST_SAMPLES // max(opened.channels, 1)), dtype="int16", always_2d=True

@@ -1,4 +1,4 @@
-"""The page as one file with statistics in it: it needs no server, and nothing from outside."""
+"""Writes the page with statistics as one file. It needs no server and loads no other resource."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from recordspec.errors import show_text
 from recordspec.statistics.summary import StatsReport
 from recordspec.viewer.distributions import drawn
 
-# In this order: each uses names of those before it. `index.html` has the same.
+# In this order, since each uses names of earlier scripts. `index.html` has the same order.
 SCRIPTS = ("vendor/htm-preact.js", "cells.js", "charts.js", "rows.js", "view.js")
 
 
 def page(report: StatsReport, title: str) -> str:
-    """The page of a report, as text. It runs its own scripts, known by their hashes, and no others."""
+    """The HTML of a report. Its policy allows only its own scripts, by their hashes."""
     folder = files("recordspec.viewer").joinpath("page")
     style, *scripts = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("view.css", *SCRIPTS))
     hashes = " ".join(map(_hash, scripts))
     policy = f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}"
     data = {"title": show_text(title), "statistics": drawn(report, {})}
-    # of text in records, nothing may end the element
+    # text of records must not end the element
     text = json.dumps(data).replace("<", "\\u003c")
     return "\n".join(
         [

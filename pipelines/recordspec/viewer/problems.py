@@ -1,4 +1,4 @@
-"""What is wrong with files: what `verify` and `check` find, with the rows."""
+"""Lists the problems that `verify` and `check` find in files, with their rows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from recordspec.store.scan import Scanner
 from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.row_pages import NumberedRows, RecordPlace
 
-# Problems that are listed; all are counted.
+# The number of listed problems; all are counted.
 _MOST = 500
-# Of each kind of violation, so many rows are named.
+# The number of rows named for each kind of violation.
 _EXAMPLES = 20
 
 
 def problems(files: Files, scanner: Scanner, rows: NumberedRows, progress: JobProgress) -> dict[str, Any]:
-    """The problems of files: each with its text, and the row, if it is of one.
+    """The problems of files, each with its text and the number of its row, if it belongs to a row.
 
     Args:
-        files: as they were named.
-        scanner: of them.
-        rows: all of them.
+        files: the files as given.
+        scanner: the scanner of the files.
+        rows: all rows of the files.
         progress: receives the number of records.
     """
-    # both find a corrupt record
+    # `verify` and `check` both report a corrupt record
     unique = list(dict.fromkeys([*_corrupt(files, progress), *_invalid(scanner, progress)]))
     progress.begin("counting rows", None)
     listed = unique[:_MOST]

@@ -1,4 +1,4 @@
-"""Rows of files by their number, for a page that shows some of them: what lies before is passed only once."""
+"""Reads rows of files by number, for a page that shows some of them. Earlier rows are skipped only once."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from recordspec.store.scan import FileRange, RowBatch, Scanner, UnreadableRecord
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.tfrecord import RecordRange
 
-# Bytes between places in a file from which it is read again.
+# The distance in bytes between the remembered places of a file, at which reading can start again.
 _APART = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedRows:
-    """Rows that follow each other, or a record that cannot be read.
+    """Consecutive rows, or an unreadable record.
 
     Attributes:
-        first: the number of the first among all rows.
-        item: the rows; an unreadable record may have been a block of many.
-        lost: the number of rows that an unreadable record has, and those after it up to one that can be read.
+        first: the number of the first row among all rows.
+        item: the rows, or the unreadable record. The record may have been a block of many rows.
+        lost: the number of rows from an unreadable record up to the next readable row.
     """
 
     first: int
@@ -43,7 +43,7 @@ class PlacedRows:
         return len(self.item) if isinstance(self.item, RowBatch) else self.lost
 
     def part(self, start: int, stop: int) -> PlacedRows:
-        """Those from one number to another."""
+        """The rows with the numbers from `start` up to `stop`."""
         first, last = max(start, self.first), min(stop, self.first + len(self))
         if isinstance(self.item, UnreadableRecord) or last - first == len(self):
             return self
@@ -52,7 +52,7 @@ class PlacedRows:
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Where a record is: its file, its number there, and the byte where it begins."""
+    """The place of a record: its file, its number in the file, and its byte offset."""
 
     path: Location
     record: int
@@ -60,11 +60,11 @@ class RecordPlace:
 
 
 class NumberedRows:
-    """The rows of files, counted through all of them.
+    """The rows of files, numbered across all files.
 
     Args:
-        scanner: of the files.
-        split: only of the files of this split.
+        scanner: the scanner of the files.
+        split: the split whose files are read; None for all files.
     """
 
     def __init__(self, scanner: Scanner, split: str | None = None) -> None:
@@ -79,7 +79,7 @@ class NumberedRows:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def page(self, first: int, count: int, progress: Progress | None = None) -> list[PlacedRows]:
-        """The rows from a number on, at most `count`. Raises StoreError if a file cannot be opened."""
+        """At most `count` rows from the number `first` on. Raises StoreError if a file cannot be opened."""
         page: list[PlacedRows] = []
         for rows in self.following(first, progress):
             page.append(rows.part(first, first + count))
@@ -88,7 +88,7 @@ class NumberedRows:
         return page
 
     def at(self, numbers: Sequence[int], progress: Progress | None = None) -> list[PlacedRows]:
-        """The rows with these numbers, in their order. Those that there are not are left out."""
+        """The rows with these numbers, in the given order. Missing numbers are left out."""
         by_number: dict[int, PlacedRows] = {}
         rows: PlacedRows | None = None
         ahead: Iterator[PlacedRows] | None = None
@@ -103,12 +103,13 @@ class NumberedRows:
         return [by_number[number] for number in numbers if number in by_number]
 
     def following(self, first: int, progress: Progress | None = None) -> Iterator[PlacedRows]:
-        """All rows from a number on. Raises StoreError if a file cannot be opened.
+        """All rows from the number `first` on. Raises StoreError if a file cannot be opened.
 
         Args:
-            progress: receives the number of rows that are read, also of those before.
+            first: the number of the first row.
+            progress: receives the number of rows read, including skipped rows before `first`.
         """
-        start = 0  # of a file
+        start = 0  # the number of the first row of a file
         for file in self._files:
             if file.count is None or first < start + file.count:
                 for rows in file.rows(max(first - start, 0)):
@@ -120,12 +121,12 @@ class NumberedRows:
 
     @cached_property
     def _are_plain(self) -> bool:
-        """Whether all can be read from any record on."""
+        """Whether reading can start at any record of every file."""
         return all(file.is_plain for file in self._files)
 
     def numbers_of(self, places: Iterable[RecordPlace], progress: Progress) -> dict[RecordPlace, int]:
-        """The number of the first row of each of some records, where there is one. Reads files of unknown
-        length, and of blocks."""
+        """The number of the first row of each record, if it exists. Reads files of unknown length, and files
+        of blocks."""
         wanted: dict[Location, list[RecordPlace]] = {}
         for place in places:
             wanted.setdefault(place.path, []).append(place)
@@ -140,7 +141,7 @@ class NumberedRows:
 
 
 class _FileRows:
-    """The rows of a file, and places in it from which it can be read.
+    """The rows of a file, and the places in it at which reading can start.
 
     Attributes:
         path: the path of the file.
@@ -156,10 +157,10 @@ class _FileRows:
         if count is None and self._index is not None and file.blocks is None:
             count = self._index.records
         self.count = count
-        self._places = [(0, 0, 0)]  # a row, and the record that it is or begins, with its offset
+        self._places = [(0, 0, 0)]  # the number of a row, and the number and offset of its record
 
     def rows(self, first: int) -> Iterator[PlacedRows]:
-        """The rows from one on that is not after this one."""
+        """The rows from the last known place at or before the row `first`."""
         row, record, offset = self._place(first)
         part = self._file
         if offset:
@@ -185,8 +186,8 @@ class _FileRows:
             self.count = row
 
     def _row_at(self, item: RowBatch | UnreadableRecord) -> int:
-        """The number of the first row of an item by the index, which counts what is lost before it, too; 0 if
-        that is not known."""
+        """The number of the first row of an item by the index; 0 if it is unknown. The index also counts lost
+        records before the item."""
         record = self._record_at(int(item.offsets[0]) if isinstance(item, RowBatch) else item.offset)
         return 0 if record is None or self._block is None else record * self._block
 
@@ -200,13 +201,13 @@ class _FileRows:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether it can be read from any record on."""
+        """Whether reading can start at any record: the file is not compressed."""
         with suppress(RecordError):
             return compression_of(self._file.path) == "none"
         return False
 
     def _place(self, first: int) -> tuple[int, int, int]:
-        """The last place that is known at or before a row."""
+        """The last known place at or before a row."""
         if self._index is not None and self._block and first:
             record = first // self._block
             with suppress(RecordError):
@@ -215,14 +216,14 @@ class _FileRows:
         return self._places[bisect_right(self._places, first, key=itemgetter(0)) - 1]
 
     def length(self, progress: Progress) -> int:
-        """The number of rows, for which the file is read if it is not known."""
+        """The number of rows. The file is read if the number is unknown."""
         if self.count is None:
             for rows in self.rows(0):
                 progress.advance(len(rows))
         return self.count or 0
 
     def rows_of(self, places: list[RecordPlace], progress: Progress) -> dict[RecordPlace, int]:
-        """The number of the first row of each record. Files of blocks are read."""
+        """The number of the first row of each record. Reads a file of blocks."""
         rows_of: dict[RecordPlace, int] = {}
         if self._file.blocks is None:
             for place in places:

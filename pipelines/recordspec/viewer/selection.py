@@ -1,4 +1,5 @@
-"""Rows that match a condition or a text, or in the order of a column: their numbers, as they are found."""
+"""Selects rows by a condition or a text, and sorts them by a column. Their numbers are available as they are
+found."""
 
 from __future__ import annotations
 
@@ -21,25 +22,27 @@ from recordspec.viewer.jobs import JobProgress
 from recordspec.viewer.row_pages import NumberedRows, PlacedRows
 from recordspec.wire.arrays import Ints, take
 
-# Rows that match, and bytes of values by which they are sorted: beyond them the selection ends, and says so.
+# The most matching rows, and the most bytes of sort keys. Beyond either limit, the selection ends and says
+# so.
 _MOST_ROWS, _MOST_BYTES = 1 << 24, 1 << 28
-# A row for which a condition cannot be evaluated takes 1 ms: after so many, the selection ends.
+# The most skipped rows, after which the selection ends: a row whose condition cannot be evaluated takes 1 ms.
 _MOST_SKIPPED = 10_000
-# Of rows that are looked at together.
+# The bytes of rows that are evaluated together.
 _GROUP_BYTES = 1 << 24
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which rows are wanted, and in which order.
+    """A predicate on rows, and their order.
 
     Attributes:
         where: a condition in SQL; empty for all rows.
-        text: is in a value, in upper or lower case, or is a number; empty for all rows.
-        sort: the column by which they are sorted, if any: bytes by their size, lists by their length, and
-            missing values last.
-        descending: whether the largest are first.
+        text: a text that a value contains, whatever the case, or a number that a value equals; empty for all
+            rows.
+        sort: the column by which rows are sorted; empty for the order of the files. Bytes are sorted by size,
+            lists by length, and missing values come last.
+        descending: whether the largest values come first.
     """
 
     where: str = ""
@@ -52,16 +55,16 @@ class Choice:
 
 
 class Selection:
-    """The rows that are wanted.
+    """The selected rows.
 
     Args:
-        choice: which.
-        rows: all of them.
-        scanner, columns: of the files.
+        choice: the predicate and the order.
+        rows: all rows.
+        scanner, columns: the scanner and the columns of the files.
 
     Attributes:
-        ends: why not all rows were looked through, if they were not.
-        skipped: the number of rows that cannot be read, or for which the condition has no value.
+        ends: the reason why the search ended before the last row; empty if it did not.
+        skipped: the number of rows that cannot be read, or for which the condition cannot be evaluated.
 
     Raises SpecError for an invalid condition or an unknown column.
     """
@@ -81,17 +84,17 @@ class Selection:
         self.ends, self.skipped = "", 0
 
     def __len__(self) -> int:
-        """The number of rows so far; 0 until they are sorted."""
+        """The number of selected rows so far; 0 until they are sorted."""
         return self._count if self._is_ordered else 0
 
     def numbers(self, first: int, count: int) -> list[int]:
-        """The numbers of some of them."""
+        """The numbers of at most `count` selected rows from the index `first` on."""
         with self._lock:
             chosen: list[int] = self._numbers[first : min(first + count, len(self))].tolist()
         return chosen
 
     def find(self, progress: JobProgress) -> None:
-        """Looks through all rows."""
+        """Searches all rows."""
         try:
             self._find(progress)
         finally:
@@ -116,7 +119,8 @@ class Selection:
         self._sort()
 
     def _of_group(self, group: list[PlacedRows]) -> Iterator[tuple[Ints, Any]]:
-        """The same of many: together, if all can be read, since a call of DuckDB takes 1 ms."""
+        """The result of `_matches` for a group. If all rows are readable, they are evaluated in one call,
+        since a call of DuckDB takes 1 ms."""
         batches = [placed.item for placed in group if isinstance(placed.item, RowBatch)]
         if self._condition is not None and self._key is None and len(batches) == len(group) > 1:
             matches, error = self._condition.matches(batches)
@@ -127,7 +131,7 @@ class Selection:
             yield from self._matches(placed.item, placed.first)
 
     def _matches(self, item: RowBatch | UnreadableRecord, first: int) -> Iterator[tuple[Ints, Any]]:
-        """The numbers of rows that match, and the values by which they are sorted."""
+        """The numbers of matching rows, and their sort keys."""
         if isinstance(item, UnreadableRecord):
             self.skipped += 1
             return
@@ -147,7 +151,8 @@ class Selection:
             item, first = item.take(np.arange(stop + 1, len(item))), first + stop + 1
 
     def _evaluated(self, batch: RowBatch) -> tuple[Ints, int]:
-        """The rows that match, before one for which the condition has no value, and the number of that."""
+        """The matching rows up to the first row for which the condition cannot be evaluated, and the number
+        of this row."""
         if self._condition is None:
             return np.arange(len(batch)), len(batch)
         (rows,), error = self._condition.matches([batch])
@@ -177,7 +182,7 @@ class Selection:
 
 
 def _together(rows: Iterator[PlacedRows]) -> Iterator[list[PlacedRows]]:
-    """Rows in groups: the first come at once, then ever more together."""
+    """Groups rows. The first group has one batch, and each next group twice as many, up to _GROUP_BYTES."""
     group, size, most = list[PlacedRows](), 0, 1
     for placed in rows:
         group.append(placed)
@@ -192,7 +197,7 @@ def _together(rows: Iterator[PlacedRows]) -> Iterator[list[PlacedRows]]:
 def _condition(choice: Choice, scanner: Scanner, columns: Mapping[str, ScanColumn]) -> Condition | None:
     parts = []
     if choice.where.strip():
-        Condition(choice.where, scanner)  # which is one alone, and not only beside the other
+        Condition(choice.where, scanner)  # must be valid by itself, not only joined with the text
         parts.append(f"({choice.where}\n)")
     if choice.text:
         text = choice.text.replace("'", "''")
@@ -202,15 +207,17 @@ def _condition(choice: Choice, scanner: Scanner, columns: Mapping[str, ScanColum
 
 
 def _contains(value: str, kind: Any, text: str) -> str | None:
-    """Whether a value, or any in lists and fields, has a text in it, in SQL; None for values that have none.
+    """The condition in SQL that a value, or any value in its lists and fields, contains a text; None for
+    types without text.
 
     Args:
-        value: its name in SQL.
-        text: quoted as in SQL.
+        value: the name of the value in SQL.
+        kind: the Arrow type of the value.
+        text: the text, escaped for SQL.
     """
     types = arrow().types
     if is_list_type(kind):
-        item = f"item{value.count('item')}"  # of its own for lists in lists
+        item = f"item{value.count('item')}"  # a new name for each level of nested lists
         test = _contains(item, kind.value_type, text)
         is_number = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
         return None if test is None or is_number else f"len([{item} FOR {item} IN {value} IF {test}]) > 0"
@@ -218,7 +225,7 @@ def _contains(value: str, kind: Any, text: str) -> str | None:
         tests = [_contains(f"{value}.{quoted(field.name)}", field.type, text) for field in kind]
         return " OR ".join(f"coalesce({test}, false)" for test in tests if test) or None
     if types.is_floating(kind) and _NUMBER.fullmatch(text):
-        return f"({value} = {text} OR CAST({value} AS VARCHAR) = '{text}')"  # as of 0.1, and of 12
+        return f"({value} = {text} OR CAST({value} AS VARCHAR) = '{text}')"  # for 12, and for 0.1
     if types.is_integer(kind) or types.is_temporal(kind):
         return f"CAST({value} AS VARCHAR) = '{text}'"
     if types.is_large_string(kind) or types.is_string(kind) or types.is_dictionary(kind):
@@ -227,7 +234,7 @@ def _contains(value: str, kind: Any, text: str) -> str | None:
 
 
 def _order_of(column: Any) -> Any:
-    """What values are sorted by: they themselves, or the size of bytes and lists."""
+    """The sort keys of values: the values, or the sizes of bytes and lists."""
     types, compute, kind = arrow().types, arrow().compute, column.type
     if types.is_dictionary(kind) or types.is_struct(kind):
         column = column.cast("large_string") if types.is_dictionary(kind) else compute.is_null(column)

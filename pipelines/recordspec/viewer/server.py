@@ -1,4 +1,5 @@
-"""The server of the page: on 127.0.0.1, for those who have its token, and of no files that were not named."""
+"""Serves the page on 127.0.0.1, only to clients with its token, and only for the files it was started
+with."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 HOST = "127.0.0.1"
-# Beyond it JavaScript has not every integer.
+# Beyond this number, JavaScript cannot represent every integer.
 _LARGEST = 1 << 53
 _REFUSED = b"the URL that `recordspec view` printed is needed\n"
 _TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
@@ -45,11 +46,11 @@ _HEADERS = {
 
 
 class Guard:
-    """Answers 403 to requests without the token, or for another host: a page of another site knows no token,
-    and a name of that site, which may lead here, is not this host.
+    """Answers 403 to a request without the token, or with another `Host` header. A page of another site does
+    not know the token, and a name of that site that resolves to this machine is another host.
 
-    The first request has the token in its URL, and is given a cookie with it, so that the page can leave it
-    out of the URLs that it shows.
+    The first request has the token in its URL. The response sets a cookie with the token, so that the page
+    can leave the token out of the URLs it shows.
     """
 
     def __init__(self, app: Any, token: str, port: int) -> None:
@@ -122,15 +123,17 @@ class Routes:
         self.application = applications.Starlette(routes=routes)
 
     def _answered(self, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Answers with JSON; 404 for what is not there, 400 for what no page asks.
+        """Answers with JSON: 404 for an item that does not exist, 400 for a request that the page never
+        sends.
 
-        What is wrong with the data, or with a condition, is an answer, too: browsers would log another status
-        as a fault of the page. If the client disconnects, the job that computes the answer is told.
+        Errors of the data or of a condition are answered with status 200: for any other status, browsers
+            would
+        log an error of the page. If the client disconnects, the job that computes the answer is notified.
         """
 
         async def answer(request: Request) -> Any:
             left = threading.Event()
-            CLIENT_HAS_LEFT.set(left.is_set)  # of this task, and of its thread
+            CLIENT_HAS_LEFT.set(left.is_set)  # for this task and its thread
             leaving = asyncio.create_task(_wait_until_left(request, left))
             try:
                 return await self._in_thread(in_thread, request)
@@ -145,13 +148,13 @@ class Routes:
             except RecordspecError as error:
                 status = (
                     422 if request.url.path == "/api/medium" else 200
-                )  # an image has no other way to fail
+                )  # an image element reports an error only by the status
                 return self._refusal(status, map(str, error.problems))
             except ValueError as error:
                 return self._refusal(400, [str(error)])
             except (NotThereError, IndexError) as error:
                 return self._refusal(404, [f"there is no {error}"])
-            except Exception as error:  # records may have any fault, and the other rows are still right
+            except Exception as error:  # records may cause any error, and the remaining rows stay usable
                 return self._refusal(500, [f"{type(error).__name__}: {error}"])
 
         return answer
@@ -239,12 +242,12 @@ def limit_memory(most: int) -> None:
 
 
 def serve(viewed: ViewedFiles, *, port: int = 0, browser: bool = True) -> None:
-    """Serves the page until it is interrupted, and prints its URL, alone on a line.
+    """Prints the URL of the page, alone on a line, and serves the page until it is interrupted.
 
     Args:
         viewed: the files.
-        port: on which it listens; 0 for any that is free.
-        browser: whether the page is opened in a browser.
+        port: the port to listen on; 0 for any free port.
+        browser: whether to open the page in a browser, if stdout is a terminal.
 
     Raises MissingExtra without Starlette or uvicorn, StoreError for a port that is taken.
     """
@@ -268,5 +271,5 @@ def serve(viewed: ViewedFiles, *, port: int = 0, browser: bool = True) -> None:
             server_header=False,
             lifespan="off",
         )
-        with suppress(KeyboardInterrupt):  # which is how it ends
+        with suppress(KeyboardInterrupt):  # the normal way to stop the server
             uvicorn.Server(config).run(sockets=[listening])

@@ -1,4 +1,4 @@
-"""What the page shows of files: their columns, rows, single records, images and sounds."""
+"""Answers the requests of the page: columns, rows, single records, images and audio of the viewed files."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ from recordspec.wire.framing import masked_crc
 if TYPE_CHECKING:
     from recordspec.viewer.batches import ModelBatches
 
-# Rows as cells, and themselves.
+# Rows as cells, and the rows themselves.
 ReadRows = tuple["list[dict[str, Any]]", "list[PlacedRows]"]
-# Rows of a page.
+# The largest number of rows in a page.
 MOST_ROWS = 100
-# Bytes of rows that are kept in memory after they were shown.
+# The bytes of shown rows that are kept in memory.
 _MOST_RECENT = 32 << 20
-# Bytes of a record of which all is shown as it is stored; of a larger one, the beginnings of values.
+# A record of at most this many bytes is shown in full as it is stored; for a larger record, values are cut.
 _MOST_STORED = 1 << 18
-# Bytes of a record of which the page shows the hexadecimal.
+# The number of bytes of a record that the page shows in hexadecimal.
 _RAW = 1 << 12
 
 
 class NotThereError(LookupError):
-    """What a request names is not there."""
+    """The item that a request names does not exist."""
 
 
 class ViewedFiles:
-    """Files that were named when the viewer was started: it opens no others.
+    """The files that the viewer was started with. The viewer opens no other files.
 
     Args:
         files: paths, folders or patterns.
-        schema: of the rows; by default the one beside the files.
-        other: files with which these may be compared.
-        batches: those that a config gives a model.
+        schema: the schema of the rows; by default the schema beside the files.
+        other: the files to compare with.
+        batches: the batches that a config yields for a model.
 
-    Raises StoreError without files, or for blocks without a schema.
+    Raises StoreError if there are no files, and for blocks without a schema.
     """
 
     def __init__(
@@ -87,14 +87,15 @@ class ViewedFiles:
         self._stamp = self._stamp_now()
 
     def _stamp_now(self) -> list[tuple[int, int]]:
-        """The sizes and times of the first files and of the manifest, which change when a dataset does.
+        """The sizes and times of the first files and of the manifest. They change whenever the dataset
+        changes.
 
-        Of files in a store only that of the manifest, since each takes a request.
+        In an object store, only the manifest is read, since each file takes a request.
         """
         paths, stamps = self.scanner.dataset.paths, []
         first = [] if self._is_remote else paths[:MOST_ROWS]
         for path in (*first, paths[0].parent / MANIFEST_FILE):
-            with suppress(OSError, RecordspecError):  # a missing one tells who reads it
+            with suppress(OSError, RecordspecError):  # the reader of a missing file reports it
                 status = path.stat()
                 stamps.append((status.st_size, status.st_mtime_ns))
         return stamps
@@ -110,14 +111,14 @@ class ViewedFiles:
 
     @cached_property
     def _viewers(self) -> dict[str, RecordViewer]:
-        """What shows the records as they are stored, by style."""
+        """The viewers that show records as they are stored, by style."""
         query = Query(spec=self.scanner.dataset.schema)
         return {style: RecordViewer(self._files, query, style=style) for style in ("full", "short")}
 
     def described(self) -> dict[str, Any]:
-        """The files, their splits and their columns; and how many rows there are, if that is known.
+        """The files, their splits and columns, and the number of rows, if it is known.
 
-        Files that have changed since the last call, which the page makes when it is loaded, are opened again.
+        The page calls this when it is loaded. Files that have changed since the last call are opened again.
         """
         if self._stamp_now() != self._stamp:
             self._open()
@@ -136,7 +137,7 @@ class ViewedFiles:
 
     @property
     def _name(self) -> str:
-        """The folder of the files, or how many they are."""
+        """The folder of the files; for several folders, the number of files."""
         folders = {path.parent for path in self.scanner.dataset.paths}
         return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.dataset.paths):,} files"
 
@@ -146,7 +147,7 @@ class ViewedFiles:
 
     @property
     def _is_compressed(self) -> bool:
-        with suppress(RecordError):  # of a file that is none, its rows tell why
+        with suppress(RecordError):  # if this is no TFRecord file, its rows report the reason
             return compression_of(self.scanner.dataset.paths[0]) != "none"
         return False
 
@@ -160,13 +161,13 @@ class ViewedFiles:
 
     @cached_property
     def _boxes(self) -> dict[str, BoxesOfImage]:
-        """The columns of boxes in images of another column."""
+        """The columns of boxes, each of which belongs to a column of images."""
         schema = self.scanner.dataset.schema
         return {} if schema is None else boxes_of_images(schema, self.columns)
 
     @property
     def sides(self) -> dict[str, Side]:
-        """What can be compared, by name: the splits, all rows, and the same of the other files."""
+        """The comparable sides, by name: the splits and all rows, of these files and of the other files."""
         sides = {}
         for viewed, of in ((self, ""), (self._other, " of the other files")):
             if viewed is not None:
@@ -177,8 +178,8 @@ class ViewedFiles:
         return sides
 
     def statistics(self, seen: int, *, first: bool) -> dict[str, Any]:
-        """The statistics so far, unless they are of the version that was seen, or only of the first rows; see
-        `statistics`."""
+        """The statistics so far, unless the page has already seen this version; with `first`, of the first
+        rows only. See `statistics`."""
         job = self._jobs.of(
             ("statistics", first),
             lambda progress, publish: statistics(
@@ -188,7 +189,7 @@ class ViewedFiles:
         return self._answer(job, seen)
 
     def problems(self) -> dict[str, Any]:
-        """What is wrong with the files, once all are read; see `problems`."""
+        """The problems of the files, once all are read; see `problems`."""
         job = self._jobs.of(
             "problems",
             lambda progress, _: problems(self._files, self.scanner, self.numbered(None), progress),
@@ -196,7 +197,8 @@ class ViewedFiles:
         return self._answer(job)
 
     def compared(self, old: str, new: str) -> dict[str, Any]:
-        """How two sides differ, once both are read; see `compared`. Raises NotThereError."""
+        """The differences of two sides, once both are read; see `compared`. Raises NotThereError for an
+        unknown side."""
         for name in (old, new):
             if name not in self.sides:
                 raise NotThereError(name)
@@ -204,7 +206,7 @@ class ViewedFiles:
         return self._answer(self._jobs.of((old, new), lambda progress, _: compared(sides, progress)))
 
     def batch(self, split: str, epoch: int, step: int) -> dict[str, Any]:
-        """A batch as the model gets it, and what is stored of its rows; see `ModelBatches.batch`.
+        """A batch as the model receives it, beside the stored rows; see `ModelBatches.batch`.
 
         Raises NotThereError without a config.
         """
@@ -215,13 +217,13 @@ class ViewedFiles:
         def read(progress: JobProgress, _: Any) -> dict[str, Any]:
             progress.begin("reading the batch", None)
             with self._batching:
-                progress.advance(0)  # which of many that were asked for is still wanted?
+                progress.advance(0)  # cancels the job if its batch is no longer wanted
                 return self._beside_stored(batches.batch(split, epoch, step), progress)
 
         return self._answer(self._pages.of(("batch", split, epoch, step), read))
 
     def _beside_stored(self, batch: dict[str, Any], progress: JobProgress) -> dict[str, Any]:
-        """A batch with its boxes, and with the stored rows where they are known."""
+        """Adds the boxes to a batch, and the stored rows if their numbers are known."""
         names = [column["name"] for column in batch["columns"]]
         for place, name in enumerate(names):
             if name in self._boxes and self._boxes[name].image in names:
@@ -242,7 +244,7 @@ class ViewedFiles:
         return {"value": value if job.version > seen else None, **job.described()}
 
     def numbered(self, split: str | None) -> NumberedRows:
-        """The rows of a split, or of all files. Raises NotThereError for another split."""
+        """The rows of a split, or of all files. Raises NotThereError for an unknown split."""
         if split not in (None, *self.splits):
             raise NotThereError(split)
         with self._lock:
@@ -251,7 +253,8 @@ class ViewedFiles:
             return self._rows[split]
 
     def page(self, split: str | None, choice: Choice, first: int, count: int) -> dict[str, Any]:
-        """Rows as cells; of one that cannot be read, why. Of a choice of rows, those that were found so far.
+        """Rows as cells. An unreadable row has its problems instead. With a choice, the matching rows found
+        so far.
 
         Raises SpecError for an invalid choice.
         """
@@ -293,7 +296,7 @@ class ViewedFiles:
         return answer
 
     def _read(self, page: list[PlacedRows], progress: JobProgress) -> ReadRows:
-        """Rows as cells, and themselves, unless they are large."""
+        """Rows as cells, and the rows themselves, unless they are large."""
         size = sum(rows.item.bytes for rows in page if isinstance(rows.item, RowBatch))
         kept = [
             replace(rows, item=rows.item.kept()) if isinstance(rows.item, RowBatch) else rows
@@ -302,14 +305,14 @@ class ViewedFiles:
         return list(self._shown(page, progress)), kept
 
     def _remembered(self, split: str | None, read: ReadRows | None) -> list[dict[str, Any]]:
-        """The cells of rows, which are remembered, since the page asks for their images next."""
+        """The cells of rows. The rows are kept, since the page requests their images next."""
         if read is None:
             return []
         self._recent = (split, read[1])
         return read[0]
 
     def _row(self, split: str | None, number: int) -> RowBatch | UnreadableRecord:
-        """A row, one of the last that were shown or read again. Raises NotThereError."""
+        """A row: one of the kept rows, or read again. Raises NotThereError if there is no such row."""
         of_split, recent = self._recent
         page = [
             rows for rows in recent if split == of_split and rows.first <= number < rows.first + len(rows)
@@ -336,7 +339,7 @@ class ViewedFiles:
             number = rows.first
             for batch in made:
                 for index in range(len(batch)):
-                    progress.advance(0)  # is the page still wanted?
+                    progress.advance(0)  # cancels the job if the page is no longer wanted
                     yield {"row": number, "cells": self._cells(batch, index)}
                     number += 1
             if error is not None:
@@ -355,7 +358,8 @@ class ViewedFiles:
         ]
 
     def record(self, split: str | None, row: int) -> dict[str, Any]:
-        """A row on its own: all its features, its place, and its bytes. Raises NotThereError."""
+        """A single row: all its features, its place, and its bytes. Raises NotThereError if there is no such
+        row."""
         item = self._row(split, row)
         if isinstance(item, UnreadableRecord):
             return {
@@ -389,9 +393,9 @@ class ViewedFiles:
         }
 
     def medium(self, split: str | None, row: int, column: str, place: list[int], *, large: bool) -> Media:
-        """An image or a sound of a row, re-encoded.
+        """An image or an audio value of a row, re-encoded.
 
-        Raises NotThereError, and RecordError if it cannot be decoded.
+        Raises NotThereError if there is no such value, and RecordError if it cannot be decoded.
         """
         chosen, item = self.columns.get(column), self._row(split, row)
         if chosen is None or isinstance(item, UnreadableRecord):
@@ -406,7 +410,7 @@ class ViewedFiles:
 
 
 def _in_json(value: Any) -> Any:
-    """A value with NaN and infinities, which JSON does not have, as text."""
+    """A value for JSON: NaN and infinities become text."""
     if isinstance(value, Mapping):
         return {name: _in_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
