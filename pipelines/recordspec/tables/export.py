@@ -14,6 +14,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, count
 from recordspec.locations import Location, output_file
 from recordspec.progress import Progress
 from recordspec.schema.table_columns import TableColumn
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import ColumnType, first_row, keys_of, type_of, values_by_kind
@@ -81,7 +82,7 @@ def export(
     query, progress = query or Query(), progress or Progress(show=False)
     writer_type = writer_of(out)
     arrow()  # raises before anything is read
-    scanner = Scanner(files, query.spec)
+    scanner = Scanner(StoredDataset.of(files, query.spec))
     scanner.dataset.require_schema()
     records = _Records(scanner, query, limit)
     with output_file(out, force=force) as begun:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, counted
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import A_RECORD, RowBatch, Scanner
 from recordspec.tables.column_types import shortest
@@ -49,7 +50,7 @@ class RecordViewer:
 
     def __init__(self, files: Files, query: Query | None = None, style: Style = "short") -> None:
         query = query or Query()
-        self._scanner = Scanner(files, query.spec)
+        self._scanner = Scanner(StoredDataset.of(files, query.spec))
         # what lies beside the files names features and classes as a given spec does
         self._query = replace(query, spec=self._scanner.dataset.schema, stored=True)
         self._style: Style = style
