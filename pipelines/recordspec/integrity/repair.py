@@ -23,6 +23,7 @@ from recordspec.progress import Progress
 from recordspec.schema.row_blocks import stored_columns
 from recordspec.schema.table_columns import TableColumn
 from recordspec.store import key_hashes
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, expand
 from recordspec.store.index import indexed
 from recordspec.store.manifest import (
@@ -315,7 +316,7 @@ def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before:
     stored = [(column.section, one) for column in columns for one in column.feature.columns()]
     keys, found = {one.key for _, one in stored}, [np.zeros((0, 2), np.uint64)]
     with suppress(RecordError, SpecError):  # not every column of rows is a feature
-        for batch in Scanner(path, schema).batches():
+        for batch in Scanner(StoredDataset.of(path, schema)).batches():
             sequence = None if schema is None else schema.record == "sequence_example"
             sections = stored_columns(stored, batch.rows.decode(sequence, keys))
             values = {column.name: column.array(sections) for column in columns}

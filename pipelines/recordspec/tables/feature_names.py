@@ -96,11 +96,6 @@ class FeatureNames:
         return {(in_sequence, name) for (in_sequence, _), name in self.names.items()}
 
 
-def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:
-    """The names of indices; an index without a name is returned unchanged."""
-    return [classes[value] if 0 <= value < len(classes) else value for value in values]
-
-
 def check_known(wanted: Iterable[str], known: Iterable[str], option: str) -> None:
     """Raises SpecError that lists every unknown name."""
     there = list(dict.fromkeys(known))
