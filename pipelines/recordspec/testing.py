@@ -33,7 +33,7 @@ from recordspec.schema.row_blocks import block_of_records, records_of_block, row
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.wire.arrays import bytes_in, data_of, offsets
-from recordspec.wire.columns import Section, VarLen
+from recordspec.wire.columns import Place, Section, VarLen
 from recordspec.wire.proto import entries
 from recordspec.wire.record_batch import decode
 
@@ -62,6 +62,10 @@ class Case:
     def __str__(self) -> str:
         return f"{self.feature.kind}-{self.section}-{self.feature.name}"
 
+    @property
+    def _place(self) -> Place:
+        return Place(self.section, self.feature.stored)
+
     @cached_property
     def schema(self) -> Schema:
         return _schema(self.section, (self.feature,))
@@ -72,7 +76,7 @@ class Case:
         return [{self.feature.name: self._sample(rng)} for _ in range(ROWS)]
 
     def _sample(self, rng: np.random.Generator) -> Any:
-        if self.section != "sequence" or self.feature.spans_steps:
+        if not self._place.in_steps or self.feature.spans_steps:
             return self.feature.sample(rng)
         return [self.feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 
@@ -241,7 +245,7 @@ def the_keys_are_the_columns(case: Case) -> None:
     keys = {column.key for column in case.feature.columns()}
     for record in case.records:
         listed = entries(record, sequence=case.section != "features")
-        assert {key for key, _ in (listed.lists if case.section == "sequence" else listed.features)} == keys
+        assert {key for key, _ in (listed.lists if case._place.in_steps else listed.features)} == keys
 
 
 def the_decoded_type_is_the_spec(case: Case) -> None:
@@ -282,7 +286,7 @@ def a_table_is_its_rows(case: Case) -> None:
     data, places = data_of(case.records)
     batch = decode(data, places[:-1], places[1:], sequence=case.schema.record == "sequence_example")
     sections = stored_sections(case.schema, batch)
-    column = TableColumn(section=case.section, feature=case.feature, text=False)
+    column = TableColumn(place=case._place, feature=case.feature, text=False)
     array = column.array(sections)
     array.validate(full=True)
     assert array.type == column.type, f"{array.type} != {column.type}"
@@ -364,7 +368,7 @@ def _assert_needs_tensorflow(case: Case) -> None:
 def nothing_is_refused(case: Case) -> None:
     """Encoding None raises an error that names row and feature, or the record decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
-    if case.feature.optional and case.section != "sequence":
+    if case.feature.optional and not case._place.in_steps:
         record = case.schema.encode({})
         assert case.schema.decode(record).keys() == case.schema.element_spec().keys()
         return

@@ -17,7 +17,7 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.features.option_checks import WithLength
 from recordspec.schema.options import freeze, to_builtins
-from recordspec.wire.columns import Column, Ragged, RecordMessage, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import Column, Place, Ragged, RecordMessage, Section, Sequence, Sparse, VarLen
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "example": ("features",),
@@ -44,6 +44,11 @@ class EqualCounts:
     first: tuple[str, str, int]
     second: tuple[str, str, int]
     steps: bool = False
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Where the values are stored that are counted."""
+        return Place(self.section, self.first[1]), Place(self.section, self.second[1])
 
     def problem(self, expected: int, got: int) -> Problem:
         """The problem of the second feature."""
@@ -79,11 +84,11 @@ class FeatureSet:
         return SECTIONS[self.record]
 
     @property
-    def placed(self) -> Iterator[tuple[Section, Feature]]:
-        """Every feature with its section, in the order of the spec."""
+    def placed(self) -> Iterator[tuple[Place, Feature]]:
+        """Every feature with its place, in the order of the spec."""
         for section in self.sections:
             for feature in getattr(self, section):
-                yield section, feature
+                yield Place(section, feature.stored), feature
 
     @cached_property
     def names(self) -> dict[str, Feature]:
@@ -95,8 +100,8 @@ class FeatureSet:
         """The features that store the index of one class a row, by name, with the number of classes."""
         return {
             feature.name: len(feature.class_names)
-            for section, feature in self.placed
-            if feature.class_names and not feature.value_type.shape and section != "sequence"
+            for place, feature in self.placed
+            if feature.class_names and not feature.value_type.shape and not place.in_steps
             if feature.columns()[0].storage == "int64"
         }
 
@@ -109,9 +114,7 @@ class FeatureSet:
     def steps(self) -> frozenset[str]:
         """The names of the features that have a value in each step, not one in a record."""
         return frozenset(
-            feature.name
-            for section, feature in self.placed
-            if section == "sequence" and not feature.spans_steps
+            feature.name for place, feature in self.placed if place.in_steps and not feature.spans_steps
         )
 
     @cached_property
@@ -134,15 +137,15 @@ class FeatureSet:
         """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
         and images of steps."""
         agreeing = []
-        for section, feature in self.placed:
+        for place, feature in self.placed:
             follow, image = feature.coordinates, self.images.get(feature.name)
             if image is not None and {feature.name, image.name} <= self.steps:
-                agreeing.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
+                agreeing.append(EqualCounts(place.section, _counted(image), _counted(feature), steps=True))
             for name in (follow.dropped_with or ()) if follow is not None else ():
                 counted = _counted(feature), _counted(self.names[name])
-                if section == "sequence":
-                    agreeing.append(EqualCounts(section, *counted, steps=True))
-                agreeing.append(EqualCounts(section, *counted))
+                if place.in_steps:
+                    agreeing.append(EqualCounts(place.section, *counted, steps=True))
+                agreeing.append(EqualCounts(place.section, *counted))
         return tuple(agreeing)
 
     @cached_property
@@ -262,9 +265,10 @@ class FeatureSet:
                 (
                     to_builtins(
                         feature.stored_options()
-                        | ({"optional": True} if feature.optional and section != "sequence" else {})
+                        | ({"optional": True} if feature.optional and not place.in_steps else {})
                     )
-                    for feature in getattr(self, section)
+                    for place, feature in self.placed
+                    if place.section == section
                 ),
                 key=str,
             )
@@ -288,9 +292,9 @@ def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], others:
     return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
 
-def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
+def columns_in(place: Place, feature: Feature) -> tuple[Column, ...]:
     """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
-    if section != "sequence" or not feature.spans_steps:
+    if not place.in_steps or not feature.spans_steps:
         return tuple(feature.columns())
     return tuple(
         dataclasses.replace(column, layout=Sequence(shape=column.cell)) for column in feature.columns()
@@ -311,21 +315,21 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
             )
     if not list(schema.placed):
         yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
-    for section, feature in schema.placed:
-        yield from _check_section(section, feature)
+    for place, feature in schema.placed:
+        yield from _check_section(place, feature)
     yield from _check_names(schema)
-    for section, feature in schema.placed:
-        yield from _check_over_images(schema, section, feature)
+    for place, feature in schema.placed:
+        yield from _check_over_images(schema, place.section, feature)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
             got = f"`{column.key}` with another one than that of `{owner}`"
             yield Problem(path=path, expected="one layout for a key", got=got)
 
 
-def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
+def _check_section(place: Place, feature: Feature) -> Iterator[Problem]:
     """Yields problems of features that the SequenceExample parser of tf.io does not support."""
-    path = (section, feature.name)
-    if section != "sequence" and feature.missing != "error" and not feature.optional:
+    section, path = place.section, (place.section, feature.name)
+    if not place.in_steps and feature.missing != "error" and not feature.optional:
         expected, hint = (
             "a feature of `sequence`, or lists of any length",
             "a key of values that is missing has a `default`, or is empty",
@@ -338,7 +342,7 @@ def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
     if section != "features" and Sparse in layouts:
         expected = f"a kind that tf.io parses in a {section}"
         yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
-    if section == "sequence":
+    if place.in_steps:
         yield from _check_step(path, feature)
 
 
@@ -362,8 +366,8 @@ def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
 
 def _check_names(schema: FeatureSet) -> Iterator[Problem]:
     owners: dict[str, str] = {}
-    for section, feature in schema.placed:
-        path = (section, feature.name)
+    for place, feature in schema.placed:
+        path = (place.section, feature.name)
         if not feature.name or feature.stored == "":
             yield Problem(path=path, expected="a name", got="an empty one")
         for output in feature.outputs:
@@ -474,11 +478,11 @@ def _is_list(feature: Feature) -> bool:
 
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:
     """For every column its path, itself, and the first feature with its key, with the column of that."""
-    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
-    for section, feature in schema.placed:
+    owners: dict[Place, tuple[str, Column]] = {}
+    for place, feature in schema.placed:
         for column in feature.columns():
-            owner, first = owners.setdefault((section, column.key), (feature.name, column))
-            yield (section, feature.name), column, owner, first
+            owner, first = owners.setdefault(Place(place.section, column.key), (feature.name, column))
+            yield (place.section, feature.name), column, owner, first
 
 
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
@@ -489,17 +493,17 @@ def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
     if written.record != wanted.record:
         yield Problem(path=("record",), expected=written.record, got=wanted.record)
         return
-    stored = {(section, feature.name): feature for section, feature in written.placed}
-    for place in wanted.placed:
-        section, feature = place
-        other = stored.get((section, feature.name))
+    stored = {(place.section, feature.name): feature for place, feature in written.placed}
+    for place, feature in wanted.placed:
+        path = (place.section, feature.name)
+        other = stored.get(path)
         if other is None and feature.optional:
             continue
         if other is None:
             expected = "a feature that the data has"
-            yield Problem(path=(section, feature.name), expected=expected, got="none of this name")
+            yield Problem(path=path, expected=expected, got="none of this name")
         else:
-            yield from _differences((section, feature.name), other, feature)
+            yield from _differences(path, other, feature)
 
 
 def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Problem]:

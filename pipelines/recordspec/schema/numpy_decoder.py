@@ -27,7 +27,7 @@ from recordspec.wire.arrays import (
     offsets,
     values_array,
 )
-from recordspec.wire.columns import Section
+from recordspec.wire.columns import Place
 from recordspec.wire.record_batch import decode as decode_records
 
 
@@ -58,14 +58,14 @@ def decode_sections(
     sides: dict[str, Any] = {}  # height and width before an image is resized
     resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
     unpadded = {} if padded else schema.padded_to_batch
-    for section, feature in schema.placed:
-        columns = {column.key: sections[section][column.key] for column in feature.columns()}
+    for place, feature in schema.placed:
+        columns = {column.key: sections[place.section][column.key] for column in feature.columns()}
         make = feature.decode_numpy
         if feature.name in resized:
             make = resized[feature.name].decode_numpy_with_sides
         elif feature.name in unpadded:
             make = unpadded[feature.name].unpadded_numpy
-        value = _made(schema, section, feature, columns, make)
+        value = _made(schema, place, feature, columns, make)
         if feature.name in resized:
             value, sides[feature.name] = value
         decoded |= value if isinstance(value, dict) else {feature.name: value}
@@ -99,14 +99,14 @@ def _writable(value: Any) -> Any:
 
 def _made(
     schema: FeatureSet,
-    section: Section,
+    place: Place,
     feature: Feature,
     columns: Mapping[str, ArrowArray],
     make: Callable[[Mapping[str, ArrowArray]], Any],
 ) -> Any:
     """The values of a feature. Raises RecordError for the first row that does not decode."""
     steps = None
-    if section == "sequence":
+    if place.in_steps:
         steps = counts_of(next(iter(columns.values())))
         if feature.name in schema.steps:
             columns = {key: items_of(array) for key, array in columns.items()}
@@ -118,7 +118,7 @@ def _made(
         row = bad.index
         if feature.name in schema.steps and steps is not None:
             row = int(np.searchsorted(np.cumsum(steps), row, "right"))
-        raise RecordError(bad.problem.under(section, feature.name), row) from None
+        raise RecordError(bad.problem.under(place.section, feature.name), row) from None
     return value if steps is None or feature.name not in schema.steps else _in_steps(value, steps)
 
 

@@ -56,7 +56,7 @@ from recordspec.wire.arrays import (
     truth_array,
     values_array,
 )
-from recordspec.wire.columns import Fixed, Ragged, Section, Sparse
+from recordspec.wire.columns import Fixed, Place, Ragged, Sparse
 
 # Numbers of these dtypes are those of another in a table: Arrow has no bfloat16, and few tools float16.
 _WIDER = {"float16": "float32", "bfloat16": "float32"}
@@ -72,12 +72,12 @@ class TableColumn:
     """A feature as a column of a table.
 
     Attributes:
-        section, feature: of the schema.
+        place, feature: of the schema.
         text: whether its bytes are text; of a class, whether its name is.
         decoded: whether images and sounds are what they decode to, not what is stored.
     """
 
-    section: Section
+    place: Place
     feature: Feature
     text: bool = True
     decoded: bool = False
@@ -93,7 +93,7 @@ class TableColumn:
 
     @property
     def _in_steps(self) -> bool:
-        return self.section == "sequence" and not self.feature.spans_steps
+        return self.place.in_steps and not self.feature.spans_steps
 
     @property
     def _is_decoded(self) -> bool:
@@ -172,13 +172,13 @@ class TableColumn:
         """The column that holds these rows, too: of bytes, if some of them are no text."""
         if not self.text or "large_string" not in str(self.type):
             return self
-        octets, first = replace(self, text=False), sections[self.section][self.keys[0]]
+        octets, first = replace(self, text=False), sections[self.place.section][self.keys[0]]
         if self._is_restored:
             flat = octets.array(sections)
             while is_list(flat):
                 flat = items_of(flat)
         else:
-            flat = items_of(first) if self.section == "sequence" else first
+            flat = items_of(first) if self.place.in_steps else first
         return self if are_text(flat_of(flat)) else octets
 
     def array(self, sections: Sections) -> ArrowArray:
@@ -186,9 +186,9 @@ class TableColumn:
 
         Raises RecordError, with the row, for one that the feature does not store.
         """
-        stored = {key: sections[self.section][key] for key in self.keys}
+        stored = {key: sections[self.place.section][key] for key in self.keys}
         counts = None
-        if self.section == "sequence":
+        if self.place.in_steps:
             counts = counts_of(stored[self.keys[0]])
             stored = {key: items_of(array) for key, array in stored.items()}
         try:
@@ -202,7 +202,7 @@ class TableColumn:
             row = (
                 bad.index if counts is None else int(np.searchsorted(offsets(counts), bad.index, "right")) - 1
             )
-            raise RecordError(bad.problem.under(self.section, self.name), row) from None
+            raise RecordError(bad.problem.under(self.place.section, self.name), row) from None
 
     def _values(self, stored: Mapping[str, ArrowArray]) -> ArrowArray:
         """The values of rows, or of steps. Raises BadValue."""

@@ -40,8 +40,8 @@ class FeatureNames:
         if schema is None:
             return cls()
         placed = [
-            ((section == "sequence", feature.stored), feature)
-            for section, feature in schema.placed
+            ((place.in_steps, place.key), feature)
+            for place, feature in schema.placed
             if any(column.key == feature.stored for column in feature.columns())
         ]
         return cls(

@@ -315,13 +315,13 @@ def _client_inputs(schema: Schema) -> list[_ClientInput]:
     Indicators of missing values are left out, as clients do not send them.
     """
     types, made = decoder.batch_spec(schema), []
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         lists = all(isinstance(column.layout, Ragged | VarLen) for column in feature.columns())
         for output in feature.outputs:
             if output == feature.indicator:
                 continue
             spec = types[output]
-            is_list = lists and section != "sequence" and _is_ragged_list(spec)
+            is_list = lists and not place.in_steps and _is_ragged_list(spec)
             made.append(
                 _ClientInput(name=_safe(output), output=output, feature=feature, spec=spec, is_list=is_list)
             )

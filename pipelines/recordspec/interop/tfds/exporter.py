@@ -42,14 +42,14 @@ def export_features(schema: Schema) -> tuple[Json, list[Note]]:
         raise SpecError(schema.shared_keys)
     features: Json = {}
     notes = []
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         described = {"description": feature.description} if feature.description else {}
         try:
-            if section != "features":
+            if place.section != "features":
                 raise UnsupportedFeatureError("TFDS stores Examples, not SequenceExamples")
             features |= {key: node | described for key, node in to_nodes(feature).items()}
         except UnsupportedFeatureError as why:
-            notes.append(Note(path=(section, feature.name), text=f"left out: {why}"))
+            notes.append(Note(path=(place.section, feature.name), text=f"left out: {why}"))
     if not features:
         expected = "a feature that TFDS can read"
         raise SpecError(

@@ -38,7 +38,6 @@ from recordspec.wire.columns import (
     Component,
     Fixed,
     Ragged,
-    Section,
     Sequence,
     Sparse,
     VarLen,
@@ -54,14 +53,14 @@ def export_schema(schema: Schema) -> Any:
     message = classes()["Schema"]()
     if schema.description:
         message.annotation.comment.append(schema.description)
-    for section, feature in schema.placed:
-        if section != "sequence":
-            _FeatureExporter(message, message.feature, section).add(feature)
+    for place, feature in schema.placed:
+        if not place.in_steps:
+            _FeatureExporter(message, message.feature, in_steps=False).add(feature)
     if schema.record == "sequence_example":
         steps = message.feature.add(name=STEPS, type=STRUCT)
         steps.struct_domain.SetInParent()
         for feature in schema.sequence:
-            _FeatureExporter(message, steps.struct_domain.feature, "sequence").add(feature)
+            _FeatureExporter(message, steps.struct_domain.feature, in_steps=True).add(feature)
     message.represent_variable_length_as_ragged = True
     return message
 
@@ -69,10 +68,10 @@ def export_schema(schema: Schema) -> Any:
 class _FeatureExporter:
     """Adds the features of one section to a list of messages, and their tensors to the schema."""
 
-    def __init__(self, schema: Any, features: Any, section: Section) -> None:
+    def __init__(self, schema: Any, features: Any, *, in_steps: bool) -> None:
         self._schema, self._features = schema, features
-        self._section = section
-        self._path = (STEPS,) if section == "sequence" else ()
+        self._in_steps = in_steps
+        self._path = (STEPS,) if in_steps else ()
 
     def add(self, feature: Feature) -> None:
         """Adds a message for each column, and a tensor representation if the columns need one."""
@@ -95,7 +94,7 @@ class _FeatureExporter:
     def _fixed(self, column: Column, feature: Feature) -> tuple[int, ...] | None:
         """The shape of a column if it is the same in every record, or in every step."""
         layout = column.layout
-        whole_steps = self._section == "sequence" and feature.spans_steps
+        whole_steps = self._in_steps and feature.spans_steps
         if isinstance(layout, Fixed) or (whole_steps and isinstance(layout, Sequence | Ragged)):
             return layout.shape
         return None
@@ -109,7 +108,7 @@ class _FeatureExporter:
                 message.value_count.max = bound
         elif not feature.optional:
             add_sizes(message.shape, shape)
-            if self._section != "sequence":
+            if not self._in_steps:
                 message.presence.min_fraction, message.presence.min_count = 1, 1
         else:  # a `shape` would require the feature in every record
             size = math.prod(shape)

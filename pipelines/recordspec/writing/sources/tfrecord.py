@@ -110,7 +110,7 @@ class TFRecordPart:
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         wanted = {*schema.names, *extra}
-        placed = [(section, one) for section, one in self.stored.placed if one.name in wanted]
+        placed = [(place, one) for place, one in self.stored.placed if one.name in wanted]
         sequence = self.stored.record == "sequence_example"
         for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
             data = [record.data for record in some]
