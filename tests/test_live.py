@@ -38,7 +38,7 @@ def invented(schema: rs.Schema, count: int) -> list[dict]:
 
 def invented_value(feature, place, rng: np.random.Generator):
     """A value; in a sequence, a list of steps of kinds that stand for one."""
-    if not place.in_steps or feature.spans_steps:
+    if not place.in_steps or feature.traits.spans_steps:
         return feature.sample(rng)
     return [feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 

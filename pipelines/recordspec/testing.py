@@ -76,7 +76,7 @@ class Case:
         return [{self.feature.name: self._sample(rng)} for _ in range(ROWS)]
 
     def _sample(self, rng: np.random.Generator) -> Any:
-        if not self._place.in_steps or self.feature.spans_steps:
+        if not self._place.in_steps or self.feature.traits.spans_steps:
             return self.feature.sample(rng)
         return [self.feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 
@@ -368,7 +368,7 @@ def _assert_needs_tensorflow(case: Case) -> None:
 def nothing_is_refused(case: Case) -> None:
     """Encoding None raises an error that names row and feature, or the record decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
-    if case.feature.optional and not case._place.in_steps:
+    if case.feature.traits.optional and not case._place.in_steps:
         record = case.schema.encode({})
         assert case.schema.decode(record).keys() == case.schema.element_spec().keys()
         return

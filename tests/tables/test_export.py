@@ -309,7 +309,7 @@ def test_the_gallery_is_built_from_exports(tmp_path, suffix, root):
         rows = [
             {
                 feature.name: [feature.sample(rng) for _ in range(n % 3)]
-                if place.in_steps and not feature.spans_steps
+                if place.in_steps and not feature.traits.spans_steps
                 else feature.sample(rng)
                 for place, feature in schema.placed
             }

@@ -68,7 +68,7 @@ def test_a_table_is_written_as_the_same_bytes(layout, section, tmp_path):
     rng = np.random.default_rng(7)
 
     def value(feature):
-        if section != "sequence" or feature.spans_steps:
+        if section != "sequence" or feature.traits.spans_steps:
             return feature.sample(rng)
         return [feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 
@@ -76,7 +76,7 @@ def test_a_table_is_written_as_the_same_bytes(layout, section, tmp_path):
         {
             feature.name: value(feature)
             for feature in apart.values()
-            if section == "sequence" or not feature.optional or rng.random() < 0.7
+            if section == "sequence" or not feature.traits.optional or rng.random() < 0.7
         }
         for _ in range(30)
     ]

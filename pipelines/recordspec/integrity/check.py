@@ -286,7 +286,7 @@ def _remedy(place: Place, feature: Feature, report: CheckReport) -> str:
         return f"--allow-absent {feature.name}"
     if place.in_steps:
         return "give it `missing: empty`"
-    return "give it a default" if feature.takes_default else "leave it out"
+    return "give it a default" if feature.traits.takes_default else "leave it out"
 
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:

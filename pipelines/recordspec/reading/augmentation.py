@@ -140,7 +140,7 @@ class Augmentation:
     def masks(self) -> tuple[str, ...]:
         """The decoded masks: the masks of the options, and the masks of the image by the schema."""
         own = [name for name, image in self.schema.images.items() if image.name == self.image.name]
-        own = [name for name in own if self.schema.names[name].masked_image is not None]
+        own = [name for name in own if self.schema.names[name].traits.mask_of is not None]
         return tuple(name for name in dict.fromkeys((*self.options.masks, *own)) if name in self.schema.names)
 
     @classmethod

@@ -130,7 +130,7 @@ def _alone(feature: Feature, place: Place) -> Column | None:
     column, *others = columns_in(place, feature)
     is_single = isinstance(column.layout, Fixed) and column.cell == () and not place.in_steps
     # a custom kind that asks for a ragged tensor may use it otherwise
-    asks = isinstance(column.layout, Fixed) and column.layout.ragged and feature.indicator is None
+    asks = isinstance(column.layout, Fixed) and column.layout.ragged and feature.traits.indicator is None
     return column if is_single and not others and not asks else None
 
 

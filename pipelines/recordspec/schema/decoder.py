@@ -192,7 +192,7 @@ def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:
 def _decode(feature: Feature, columns: Mapping[str, Tensor], images: Pictures | None = None) -> Any:
     """What a feature decodes to; of `images`, a pair with their height and width before they are resized."""
     decode = feature.decode if images is None else images.decode_with_sides
-    if not feature.per_example:
+    if not feature.traits.per_example:
         return decode(columns)
     spec = feature.spec() if images is None else (feature.spec(), tf.TensorSpec([2], tf.int32))
     return tensors.one_by_one(decode, columns, spec, _rank(feature, next(iter(columns))))
@@ -229,7 +229,7 @@ def specs(schema: FeatureSet) -> dict[str, Any]:
     for place, feature in schema.placed:
         spec = feature.spec()
         by_name = spec if isinstance(spec, dict) else {feature.name: spec}
-        if place.in_steps and not feature.spans_steps:
+        if place.in_steps and not feature.traits.spans_steps:
             by_name = {name: tensors.of_steps(one) for name, one in by_name.items()}
         stated |= by_name
     return stated

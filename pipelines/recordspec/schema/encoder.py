@@ -106,7 +106,7 @@ class RowEncoder:
         self._schema = schema
         # whether a value depends on another: an image may turn its coordinates
         self._in_batches = schema.equal_counts or any(
-            image.is_turned or schema.names[name].masked_image for name, image in schema.images.items()
+            image.is_turned or schema.names[name].traits.mask_of for name, image in schema.images.items()
         )
         placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
         stored = [column.key for at, one in placed if not at.in_steps for column in one.columns()]
@@ -236,7 +236,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
 def _moved(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
     """The values of a feature: masks and coordinates are turned as their images are when they are encoded."""
     values, image = columns.get(feature.name), schema.images.get(feature.name)
-    if feature.masked_image is None or image is None or values is None or image.name not in columns:
+    if feature.traits.mask_of is None or image is None or values is None or image.name not in columns:
         return _turned(schema, feature, columns)
     masks = list(_with_none(values))
     for row, picture in enumerate(_with_none(columns[image.name])):
@@ -321,10 +321,10 @@ def _arrays(feature: Feature, values: Any, rows: int) -> tuple[tuple[ArrowArray,
     try:
         encoded = feature.encode(kept)
     except BadValue as bad:
-        if feature.optional or places[bad.index] < first_missing:
+        if feature.traits.optional or places[bad.index] < first_missing:
             raise bad.moved(int(places[bad.index])) from None
         raise _missing(feature, first_missing) from None
-    if len(missing) and not feature.optional:
+    if len(missing) and not feature.traits.optional:
         raise _missing(feature, first_missing)
     return encoded, present if len(missing) else None
 
@@ -368,7 +368,7 @@ def _steps(feature: Feature, columns: Sequence[Column], values: Any, rows: int) 
     values = [] if values is None else values
     if is_arrow(values) and values.null_count:
         raise _missing(feature, int(np.argmin(present_in(values))))
-    if feature.spans_steps:
+    if feature.traits.spans_steps:
         # the values of whole sequences, as one list a step
         (column,), (array,) = columns, feature.encode(as_taken(feature, values))
         size, counts = math.prod(column.cell), counts_of(array)

@@ -80,7 +80,7 @@ def is_padded(feature: Feature, batch: Any) -> bool:
     """Whether rows of the type `batch` may differ in size, or are filled up to a static one."""
     if type(batch).__name__ != "TensorSpec":
         return True
-    static = len(batch.shape) > 1 and feature.longest is not None
+    static = len(batch.shape) > 1 and feature.traits.longest is not None
     return static or None in batch.shape.as_list()[1:]
 
 
@@ -96,7 +96,7 @@ def _bytes(place: Place, feature: Feature) -> int:
     feature = feature.among(())
     alone = Schema(name="alone", record=record, **{place.section: (feature,)})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
-    steps = place.in_steps and not feature.spans_steps
+    steps = place.in_steps and not feature.traits.spans_steps
     values = [
         [feature.sample(rng) for _ in range(3)] if steps else feature.sample(rng) for _ in range(_SAMPLES)
     ]

@@ -99,9 +99,9 @@ class FeatureSet:
     def classes(self) -> dict[str, int]:
         """The features that store the index of one class a row, by name, with the number of classes."""
         return {
-            feature.name: len(feature.class_names)
+            feature.name: len(feature.traits.class_names)
             for place, feature in self.placed
-            if feature.class_names and not feature.value_type.shape and not place.in_steps
+            if feature.traits.class_names and not feature.value_type.shape and not place.in_steps
             if feature.columns()[0].storage == "int64"
         }
 
@@ -114,7 +114,9 @@ class FeatureSet:
     def steps(self) -> frozenset[str]:
         """The names of the features that have a value in each step, not one in a record."""
         return frozenset(
-            feature.name for place, feature in self.placed if place.in_steps and not feature.spans_steps
+            feature.name
+            for place, feature in self.placed
+            if place.in_steps and not feature.traits.spans_steps
         )
 
     @cached_property
@@ -122,8 +124,8 @@ class FeatureSet:
         """The images that features of coordinates are in, and those of masks, by the names of these."""
         pictures: dict[str, Pictures] = {}
         for name, feature in self.names.items():
-            for image in _images_of(self, name) if feature.masked_image is not None else ():
-                if image.name == feature.masked_image:
+            for image in _images_of(self, name) if feature.traits.mask_of is not None else ():
+                if image.name == feature.traits.mask_of:
                     pictures[name] = image
             if feature.coordinates is not None:
                 named, known = feature.coordinates.image, _images_of(self, name)
@@ -184,7 +186,7 @@ class FeatureSet:
     @property
     def may_grow(self) -> bool:
         """Whether decoded rows may be many times larger than their bytes, as pixels are."""
-        return any(feature.may_grow for _, feature in self.placed)
+        return any(feature.traits.may_grow for _, feature in self.placed)
 
     @property
     def keeps_in_any_batch(self) -> bool:
@@ -200,10 +202,13 @@ class FeatureSet:
         """Whether rows decode so, as long as the values of `padded_to_batch` are not padded yet."""
         padded = self.padded_to_batch
         return not self.may_grow and not any(
-            feature.list_form == "sparse"
-            or (feature.longest is None and (feature.list_form == "dense" or feature.spans_steps))
+            feature.traits.list_form == "sparse"
+            or (
+                feature.traits.longest is None
+                and (feature.traits.list_form == "dense" or feature.traits.spans_steps)
+            )
             or any(isinstance(layout, Sparse) for layout in layouts)
-            or (feature.longest is None and any(isinstance(layout, Sequence) for layout in layouts))
+            or (feature.traits.longest is None and any(isinstance(layout, Sequence) for layout in layouts))
             for _, feature in self.placed
             if feature.name not in padded
             for layouts in [[column.layout for column in feature.columns()]]
@@ -241,7 +246,7 @@ class FeatureSet:
         """The schema of the features with these names, and of those on which their values depend."""
         follow = [member.coordinates for member in self.names.values() if member.coordinates is not None]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
-        needed = {name for name in kept if name in self.names and self.names[name].masked_image is None}
+        needed = {name for name in kept if name in self.names and self.names[name].traits.mask_of is None}
         kept |= {image.name for name, image in self.images.items() if name in needed}
 
         def among(feature: Feature) -> Feature | None:
@@ -265,7 +270,7 @@ class FeatureSet:
                 (
                     to_builtins(
                         feature.stored_options()
-                        | ({"optional": True} if feature.optional and not place.in_steps else {})
+                        | ({"optional": True} if feature.traits.optional and not place.in_steps else {})
                     )
                     for place, feature in self.placed
                     if place.section == section
@@ -294,7 +299,7 @@ def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], others:
 
 def columns_in(place: Place, feature: Feature) -> tuple[Column, ...]:
     """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
-    if not place.in_steps or not feature.spans_steps:
+    if not place.in_steps or not feature.traits.spans_steps:
         return tuple(feature.columns())
     return tuple(
         dataclasses.replace(column, layout=Sequence(shape=column.cell)) for column in feature.columns()
@@ -329,14 +334,14 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
 def _check_section(place: Place, feature: Feature) -> Iterator[Problem]:
     """Yields problems of features that the SequenceExample parser of tf.io does not support."""
     section, path = place.section, (place.section, feature.name)
-    if not place.in_steps and feature.missing != "error" and not feature.optional:
+    if not place.in_steps and feature.missing != "error" and not feature.traits.optional:
         expected, hint = (
             "a feature of `sequence`, or lists of any length",
             "a key of values that is missing has a `default`, or is empty",
         )
         yield Problem(path=(*path, "missing"), expected=expected, got=f"one of `{section}`", hint=hint)
     layouts = [type(column.layout) for column in feature.columns()]
-    if section == "context" and (Sequence in layouts or feature.spans_steps):
+    if section == "context" and (Sequence in layouts or feature.traits.spans_steps):
         expected = "a kind without steps in the context"
         yield Problem(path=path, expected=expected, got=feature.kind, hint="put it under sequence")
     if section != "features" and Sparse in layouts:
@@ -347,19 +352,19 @@ def _check_section(place: Place, feature: Feature) -> Iterator[Problem]:
 
 
 def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
-    if not feature.takes_steps:
+    if not feature.traits.takes_steps:
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    elif feature.takes_default and feature.optional:
+    elif feature.traits.takes_default and feature.traits.optional:
         expected, hint = "none in steps", "each of them has a value"
         yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
     if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
         yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
-    if feature.list_form == "sparse":
+    if feature.traits.list_form == "sparse":
         expected = "ragged or dense steps"
         yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
-    if feature.list_form == "dense" and feature.longest is None:
+    if feature.traits.list_form == "dense" and feature.traits.longest is None:
         hint = "steps are put together one by one, so each must have the same size"
         yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
 
@@ -382,7 +387,7 @@ def _pictures(schema: FeatureSet) -> list[Pictures]:
     return [
         feature.pictures
         for feature in schema.names.values()
-        if feature.pictures is not None and feature.masked_image is None
+        if feature.pictures is not None and feature.traits.mask_of is None
     ]
 
 
@@ -396,7 +401,7 @@ def _check_over_images(schema: FeatureSet, section: Section, feature: Feature) -
     if feature.coordinates is not None:
         yield from _check_image(schema, section, feature.coordinates)
         yield from _check_dropped(schema, section, feature.coordinates)
-    if feature.masked_image is not None:
+    if feature.traits.mask_of is not None:
         yield from _check_mask(schema, section, feature)
 
 
@@ -426,12 +431,12 @@ def _check_mask(schema: FeatureSet, section: Section, feature: Feature) -> Itera
         for image in _images_of(schema, feature.name)
         if (image.name in schema.steps) == in_steps
     }
-    image = known.get(feature.masked_image or "")
+    image = known.get(feature.traits.mask_of or "")
     if image is None:
         expected = one_of(known) if known else "the image of a record with one"
-        hint = nearest(feature.masked_image or "", known)
+        hint = nearest(feature.traits.mask_of or "", known)
         path = (section, feature.name, "mask_of")
-        yield Problem(path=path, expected=expected, got=f"`{feature.masked_image}`", hint=hint)
+        yield Problem(path=path, expected=expected, got=f"`{feature.traits.mask_of}`", hint=hint)
     else:
         for each in feature._mask_problems(image):
             yield each.under(section, feature.name)
@@ -473,7 +478,7 @@ def _is_list(feature: Feature) -> bool:
     """Whether a value is a list, and decodes to one, ragged in a batch."""
     layout = feature.columns()[0].layout
     ragged = isinstance(layout, Ragged) or (isinstance(layout, VarLen) and layout.ragged)
-    return ragged and feature.list_form in (None, "ragged") and len(feature.outputs) == 1
+    return ragged and feature.traits.list_form in (None, "ragged") and len(feature.outputs) == 1
 
 
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:
@@ -497,7 +502,7 @@ def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
     for place, feature in wanted.placed:
         path = (place.section, feature.name)
         other = stored.get(path)
-        if other is None and feature.optional:
+        if other is None and feature.traits.optional:
             continue
         if other is None:
             expected = "a feature that the data has"
@@ -515,7 +520,7 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
     for name in new:
         if old.get(name) != new[name]:
             yield _difference((*path, name.rstrip("_")), old.get(name), new[name])
-    if written.optional and not wanted.optional:
+    if written.traits.optional and not wanted.traits.optional:
         expected = "a default, as rows were written that may lack it"
         yield Problem(path=(*path, "default"), expected=expected, got="none")
 

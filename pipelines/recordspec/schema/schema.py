@@ -59,7 +59,7 @@ class Schema(FeatureSet):
     Example:
         >>> list(schema.names)
         ['x', 'inside']
-        >>> schema["inside"].class_names
+        >>> schema["inside"].traits.class_names
         ('no', 'yes')
         >>> schema
         Schema(points, 2 features: x, inside)

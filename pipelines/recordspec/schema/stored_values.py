@@ -66,7 +66,7 @@ def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
         for place, feature in placed:
             if not place.in_steps:
                 value = _restored(feature, context, row)
-            elif feature.spans_steps:
+            elif feature.traits.spans_steps:
                 every = [item for step in lists.get(feature.stored, ()) for item in step]
                 value = _restored(feature, {feature.stored: every}, row)
             else:

@@ -93,7 +93,7 @@ class TableColumn:
 
     @property
     def _in_steps(self) -> bool:
-        return self.place.in_steps and not self.feature.spans_steps
+        return self.place.in_steps and not self.feature.traits.spans_steps
 
     @property
     def _is_decoded(self) -> bool:
@@ -141,7 +141,7 @@ class TableColumn:
     def _outer_shape(self) -> ListSizes:
         """The sizes of lists, of which the outermost is not fixed where a row may lack the value."""
         shape = self._shape
-        return (None, *shape[1:]) if shape and self.feature.optional else shape
+        return (None, *shape[1:]) if shape and self.feature.traits.optional else shape
 
     def _leaf_type(self, storage: str) -> Any:
         pyarrow, item = arrow(), self._items
@@ -265,7 +265,7 @@ class TableColumn:
     def _present(self, lists: ArrowArray) -> Mask | None:
         """Which lists of any length are there. One without its key is empty, as it is read, unless rows may
         omit it."""
-        return present_in(lists) if self.feature.optional else None
+        return present_in(lists) if self.feature.traits.optional else None
 
     def _leaves(self, flat: ArrowArray, counts: Ints | None = None) -> ArrowArray:
         """Stored values as items of the column. Raises BadValue, with the row of which there are `counts`."""
@@ -304,7 +304,7 @@ class TableColumn:
 
     def _classes(self, flat: ArrowArray) -> ArrowArray:
         """Indices or names of classes as a dictionary of all names, and of what is none of them."""
-        pyarrow, names = arrow(), [name.encode() for name in self.feature.class_names]
+        pyarrow, names = arrow(), [name.encode() for name in self.feature.traits.class_names]
         if storage_of(flat) == "bytes":
             known = strings_array(names)
             found = pyarrow.compute.index_in(to_binary(flat), value_set=known)
@@ -319,7 +319,7 @@ class TableColumn:
             places, others = indices, []
             if is_other.any():
                 distinct, inverse = np.unique(indices[is_other], return_inverse=True)
-                others = [_digits(index, self.feature.class_names) for index in distinct.tolist()]
+                others = [_digits(index, self.feature.traits.class_names) for index in distinct.tolist()]
                 places = indices.copy()
                 places[is_other] = len(names) + inverse
         entries = strings_array([*names, *others]).cast(pyarrow.string())
@@ -330,7 +330,7 @@ class TableColumn:
         value = self.feature.decode_numpy(stored)
         value = next(iter(value.values())) if isinstance(value, dict) else value
         made = self._shaped(value, self._outer_shape)
-        is_missing = self.feature.optional and not present.all()
+        is_missing = self.feature.traits.optional and not present.all()
         return masked(made, present) if is_missing else made
 
     def _shaped(self, value: Any, shape: ListSizes) -> ArrowArray:

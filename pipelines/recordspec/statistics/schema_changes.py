@@ -99,11 +99,11 @@ def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> 
     if not breaks and not field.metadata.get("reading"):
         return (), "new records are written differently, and read the same"
     breaks = (*breaks, MODELS)
-    if old.class_names and new.class_names and field.name == "names":
-        return breaks, _of_names(old.class_names, new.class_names)
-    if old.optional and not new.optional and field.name == "default":
+    if old.traits.class_names and new.traits.class_names and field.name == "names":
+        return breaks, _of_names(old.traits.class_names, new.traits.class_names)
+    if old.traits.optional and not new.traits.optional and field.name == "default":
         return breaks, "old records may lack it, and there is no default any more"
-    if new.optional and not old.optional and field.name == "default":
+    if new.traits.optional and not old.traits.optional and field.name == "default":
         return breaks, "new records may lack it, and readers that keep the old schema have no default"
     if field.metadata.get("reading"):
         return breaks, "the same records are decoded differently"

@@ -47,9 +47,9 @@ class FeatureNames:
         return cls(
             names={key: feature.name for key, feature in placed},
             classes={
-                key: feature.class_names
+                key: feature.traits.class_names
                 for key, feature in placed
-                if feature.class_names and feature.columns()[0].storage == "int64"
+                if feature.traits.class_names and feature.columns()[0].storage == "int64"
             },
             stored=stored,
         )

@@ -279,7 +279,7 @@ def _columns(pipeline: Pipeline, element: Any) -> Iterator[_BatchColumn]:
             name=name,
             role=role,
             values=values,
-            names=feature.class_names if values.dtype.is_integer else (),
+            names=feature.traits.class_names if values.dtype.is_integer else (),
             is_picture=feature.pictures is not None,
             padding=padding_text(schema.padding.get(name), values.dtype.name) if was_padded else None,
         )

@@ -51,16 +51,16 @@ def has_default_of_bytes(case) -> bool:
 
 def test_a_default_of_bytes_is_noted_where_it_is_lost():
     """TensorFlow Metadata has it, and a feature has none that is no text."""
-    cases = [case for case in CASES if case.feature.kind == "tensor" and case.feature.optional]
+    cases = [case for case in CASES if case.feature.kind == "tensor" and case.feature.traits.optional]
     cases = [case for case in cases if has_default_of_bytes(case)]
     for case in cases:
         back, notes = tfmd.loads(tfmd.dumps(case.schema)[0])
         assert [note.path[-1] for note in notes if note.path[-1] == "default_value"] == ["default_value"]
-        assert not back.names[case.feature.name].optional
+        assert not back.names[case.feature.name].traits.optional
     assert len(cases) == 6
 
 
-ROUND_TRIPS = [case for case in CASES if not (case.feature.optional and has_default_of_bytes(case))]
+ROUND_TRIPS = [case for case in CASES if not (case.feature.traits.optional and has_default_of_bytes(case))]
 
 
 @pytest.mark.parametrize("case", ROUND_TRIPS, ids=str)

@@ -81,9 +81,9 @@ class _FeatureExporter:
             if isinstance(column.layout, Component):
                 continue
             _set_domain(feature, message)
-            if feature.known_names and column.storage == "int64":
+            if feature.traits.known_names and column.storage == "int64":
                 name = names_domain(self._path, column.key)
-                self._schema.string_domain.add(name=name, value=feature.known_names)
+                self._schema.string_domain.add(name=name, value=feature.traits.known_names)
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
@@ -94,19 +94,19 @@ class _FeatureExporter:
     def _fixed(self, column: Column, feature: Feature) -> tuple[int, ...] | None:
         """The shape of a column if it is the same in every record, or in every step."""
         layout = column.layout
-        whole_steps = self._in_steps and feature.spans_steps
+        whole_steps = self._in_steps and feature.traits.spans_steps
         if isinstance(layout, Fixed) or (whole_steps and isinstance(layout, Sequence | Ragged)):
             return layout.shape
         return None
 
     def _count(self, message: Any, column: Column, feature: Feature) -> None:
         shape = self._fixed(column, feature)
-        bound = feature.longest
+        bound = feature.traits.longest
         if shape is None:
             scalars = column.cell == () and not _row_lengths(column)
             if bound is not None and scalars:
                 message.value_count.max = bound
-        elif not feature.optional:
+        elif not feature.traits.optional:
             add_sizes(message.shape, shape)
             if not self._in_steps:
                 message.presence.min_fraction, message.presence.min_count = 1, 1
@@ -119,7 +119,7 @@ class _FeatureExporter:
         shape = self._fixed(column, feature)
         defaults = {*_leaves(getattr(layout, "default", None))}
         if shape is not None and not self._path and len(defaults) < 2:
-            if renamed or feature.optional:
+            if renamed or feature.traits.optional:
                 tensor = self._tensor(name).dense_tensor
                 tensor.column_name = column.key
                 add_sizes(tensor.shape, shape)
@@ -164,9 +164,9 @@ def _leaves(value: Any) -> list[Any]:
 @singledispatch
 def _set_domain(feature: Feature, message: Any) -> None:
     """Sets the domain that expresses a kind, if there is one. `losses` notes the kinds without one."""
-    if feature.class_names and message.type == INT:
+    if feature.traits.class_names and message.type == INT:
         domain = message.int_domain
-        domain.min, domain.max, domain.is_categorical = 0, len(feature.class_names) - 1, True
+        domain.min, domain.max, domain.is_categorical = 0, len(feature.traits.class_names) - 1, True
 
 
 @_set_domain.register

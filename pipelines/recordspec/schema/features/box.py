@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.feature import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Invalid, Traits, ValueType
 from recordspec.schema.features.geometry import Coordinates, ImageTransform, Resize, Turn, resized_points
 from recordspec.schema.features.option_checks import check_positive, check_value, problem
 from recordspec.schema.features.stored import refused_by_encode
@@ -83,7 +84,6 @@ class Box(Coordinates):
     """
 
     kind: ClassVar[str] = "box"
-    takes_arrow: ClassVar[bool] = True
 
     format: BoxFormat
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
@@ -120,6 +120,10 @@ class Box(Coordinates):
             return 1.0, 1.0
         height, width = self.size or (np.inf, np.inf)
         return float(width), float(height)
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(takes_arrow=True)
 
     @property
     def value_type(self) -> ValueType:

@@ -121,7 +121,9 @@ class TFRecordPart:
                         raise RecordError(long_row_problem(len(record)), row)
                 restored = restored_columns(placed, data[start:stop], sequence=sequence)
                 names = {
-                    one.name: one.class_names for _, one in placed if one.columns()[0].storage == "int64"
+                    one.name: one.traits.class_names
+                    for _, one in placed
+                    if one.columns()[0].storage == "int64"
                 }
                 return {
                     name: named(column, names[name], schema.names.get(name)) if names.get(name) else column
