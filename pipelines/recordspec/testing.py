@@ -28,6 +28,7 @@ from recordspec.schema.arrow_values import from_arrow
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.row_blocks import block_of_records, records_of_block, rows_of_blocks, stored_sections
 from recordspec.schema.schema import Schema
@@ -216,7 +217,8 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
 def _follow(former: Case, other: Case) -> bool:
     """Whether one case has coordinates and the other images."""
     kinds = [
-        (case.feature.pictures is not None, case.feature.coordinates is not None) for case in (former, other)
+        (isinstance(case.feature, Pictures), isinstance(case.feature, Coordinates))
+        for case in (former, other)
     ]
     return any(pictures and coordinates for (pictures, _), (_, coordinates) in (kinds, kinds[::-1]))
 
@@ -339,8 +341,7 @@ def numpy_does_as_tensorflow(case: Case) -> None:
     assert counts.tolist() == [ROWS]
     of_block = numpy_decoder.decode_sections(case.schema, sections, ROWS)
     assert list(batch) == list(of_block) == list(case.decoded_batch)
-    images = case.feature.pictures
-    tolerance = max(case.tolerance, images is not None and images.resizing is not None)
+    tolerance = max(case.tolerance, isinstance(case.feature, Pictures) and case.feature.resizing is not None)
     for name, expected in case.decoded_batch.items():
         for value in (batch[name], of_block[name]):
             _assert_same(expected, value, tolerance, each=True)

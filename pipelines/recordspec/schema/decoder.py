@@ -17,7 +17,7 @@ from recordspec.schema.column_groups import record_groups
 from recordspec.schema.feature_set import FeatureSet, columns_in
 from recordspec.schema.features import KINDS
 from recordspec.schema.features.feature import Feature
-from recordspec.schema.features.geometry import Pictures, Resize, sides_by_step
+from recordspec.schema.features.geometry import Coordinates, Pictures, Resize, sides_by_step
 from recordspec.schema.tensors import Tensor
 from recordspec.schema.validate import feature_violations, of_other_message, other_message
 from recordspec.wire.arrays import ArrowArray, bytes_in, flat_of, storage_of
@@ -78,8 +78,8 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     kept: dict[str, Tensor] = {}  # by the names of all features that lose items
     for name, image in schema.images.items():
-        follow = schema.names[name].coordinates
-        if follow is not None and image.resizing is not None:
+        follow = schema.names[name]
+        if isinstance(follow, Coordinates) and image.resizing is not None:
             in_steps = name in schema.steps, image.name in schema.steps
             arguments = decoded[name], sides[image.name], image.resizing, in_steps
             if follow.dropped_with is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
 from recordspec.schema.features.feature import Feature, as_taken
+from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.lists import by_row, rows_of
 from recordspec.schema.row_blocks import Sections, check_counts, records_with
 from recordspec.schema.values import BadValue
@@ -256,9 +257,9 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
     Values that are invalid, and those of a row with another number of steps than of images, stay as they are,
     to be refused later.
     """
-    values, image, follow = columns.get(feature.name), schema.images.get(feature.name), feature.coordinates
+    values, image = columns.get(feature.name), schema.images.get(feature.name)
     image_values = None if image is None or not image.is_turned else columns.get(image.name)
-    if values is None or image is None or follow is None or image_values is None:
+    if values is None or image is None or image_values is None or not isinstance(feature, Coordinates):
         return values
     in_steps, image_in_steps = feature.name in schema.steps, image.name in schema.steps
     boxes, changed = list(_with_none(values)), False
@@ -272,7 +273,7 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
             continue
         with suppress(BadValue):
             pairs = zip(each, turns, strict=True)
-            moved = [place if turn is None else follow.turned(place, turn) for place, turn in pairs]
+            moved = [place if turn is None else feature.turned(place, turn) for place, turn in pairs]
             boxes[row], changed = moved if in_steps else moved[0], True
     return boxes if changed else values
 

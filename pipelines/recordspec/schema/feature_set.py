@@ -127,8 +127,8 @@ class FeatureSet:
             for image in _images_of(self, name) if feature.traits.mask_of is not None else ():
                 if image.name == feature.traits.mask_of:
                     pictures[name] = image
-            if feature.coordinates is not None:
-                named, known = feature.coordinates.image, _images_of(self, name)
+            if isinstance(feature, Coordinates):
+                named, known = feature.image, _images_of(self, name)
                 for image in known:
                     if named == image.name or len(known) == 1:
                         pictures[name] = image
@@ -140,10 +140,10 @@ class FeatureSet:
         and images of steps."""
         agreeing = []
         for place, feature in self.placed:
-            follow, image = feature.coordinates, self.images.get(feature.name)
+            image = self.images.get(feature.name)
             if image is not None and {feature.name, image.name} <= self.steps:
                 agreeing.append(EqualCounts(place.section, _counted(image), _counted(feature), steps=True))
-            for name in (follow.dropped_with or ()) if follow is not None else ():
+            for name in (feature.dropped_with or ()) if isinstance(feature, Coordinates) else ():
                 counted = _counted(feature), _counted(self.names[name])
                 if place.in_steps:
                     agreeing.append(EqualCounts(place.section, *counted, steps=True))
@@ -244,7 +244,7 @@ class FeatureSet:
 
     def _of(self: _Set, names: Collection[str]) -> _Set:
         """The schema of the features with these names, and of those on which their values depend."""
-        follow = [member.coordinates for member in self.names.values() if member.coordinates is not None]
+        follow = [member for member in self.names.values() if isinstance(member, Coordinates)]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
         needed = {name for name in kept if name in self.names and self.names[name].traits.mask_of is None}
         kept |= {image.name for name, image in self.images.items() if name in needed}
@@ -385,9 +385,9 @@ def _check_names(schema: FeatureSet) -> Iterator[Problem]:
 def _pictures(schema: FeatureSet) -> list[Pictures]:
     """The images that are no masks."""
     return [
-        feature.pictures
+        feature
         for feature in schema.names.values()
-        if feature.pictures is not None and feature.traits.mask_of is None
+        if isinstance(feature, Pictures) and feature.traits.mask_of is None
     ]
 
 
@@ -398,9 +398,9 @@ def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
 
 def _check_over_images(schema: FeatureSet, section: Section, feature: Feature) -> Iterator[Problem]:
     """Yields the problems of coordinates, and of a mask, that cannot follow their image."""
-    if feature.coordinates is not None:
-        yield from _check_image(schema, section, feature.coordinates)
-        yield from _check_dropped(schema, section, feature.coordinates)
+    if isinstance(feature, Coordinates):
+        yield from _check_image(schema, section, feature)
+        yield from _check_dropped(schema, section, feature)
     if feature.traits.mask_of is not None:
         yield from _check_mask(schema, section, feature)
 
@@ -413,7 +413,7 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
     if feature.image is not None and feature.image not in known:
         other, got = schema.names.get(feature.image), f"`{feature.image}`"
         if other is not None:
-            got += ", which each step has" if other.pictures is not None else f", a {other.kind}"
+            got += ", which each step has" if isinstance(other, Pictures) else f", a {other.kind}"
         yield Problem(path=path, expected=expected, got=got, hint=nearest(feature.image, known))
     elif feature.image is None and len(known) != 1:
         changed = [image for image in _pictures(schema) if image.resizing is not None or image.is_turned]
@@ -450,9 +450,7 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
         others = [
             other.name
             for other in schema.names.values()
-            if other.coordinates is not None
-            and other is not feature
-            and name in (other.coordinates.dropped_with or ())
+            if isinstance(other, Coordinates) and other is not feature and name in (other.dropped_with or ())
         ]
         if name not in known:
             expected = one_of(known) if known else "a list in the same section"
@@ -460,7 +458,7 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
         elif others:
             got = f"`{name}`, which `{others[0]}` has"
             yield Problem(path=(*path, place), expected="a feature of these boxes alone", got=got)
-        elif (named := schema.names[name].coordinates) is not None and named.dropped_with is not None:
+        elif isinstance(named := schema.names[name], Coordinates) and named.dropped_with is not None:
             got = f"`{name}`, which has its own"
             yield Problem(path=(*path, place), expected="a feature without `drop`", got=got)
 

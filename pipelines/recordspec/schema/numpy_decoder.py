@@ -11,6 +11,7 @@ import numpy as np
 from recordspec.errors import RecordError
 from recordspec.schema.feature_set import FeatureSet
 from recordspec.schema.features.feature import Feature
+from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.row_blocks import Sections, check_counts, stored_sections
 from recordspec.schema.validate import check_structure
@@ -71,8 +72,8 @@ def decode_sections(
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     kept: dict[str, Mask] = {}  # by the names of all features that lose items
     for name, image in schema.images.items():
-        follow = schema.names[name].coordinates
-        if follow is None or image.resizing is None:
+        follow = schema.names[name]
+        if not isinstance(follow, Coordinates) or image.resizing is None:
             continue
         value, each = decoded[name], sides[image.name]
         steps = None

@@ -14,6 +14,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError
+from recordspec.schema.features.geometry import Pictures
 from recordspec.schema.row_blocks import Sections, stored_columns
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
@@ -337,7 +338,7 @@ class RowDecoder:
 
 def is_picture(column: ScanColumn) -> bool:
     """Whether lists of numbers in a column are the pixels of images."""
-    return len(column.features) == 1 and column.features[0].feature.pictures is not None
+    return len(column.features) == 1 and isinstance(column.features[0].feature, Pictures)
 
 
 def schema_of(columns: Iterable[ScanColumn]) -> Any:

@@ -18,6 +18,7 @@ from recordspec.order.global_order import whole_numbers
 from recordspec.pipeline import Pipeline
 from recordspec.schema import decoder
 from recordspec.schema.explain import is_padded, padding_text
+from recordspec.schema.features.geometry import Pictures
 from recordspec.tables.column_types import is_image_shape
 from recordspec.viewer.cells import Cell, cell, item_at, labels_cell, numbers_cell
 from recordspec.viewer.media_previews import Media, medium, picture
@@ -280,7 +281,7 @@ def _columns(pipeline: Pipeline, element: Any) -> Iterator[_BatchColumn]:
             role=role,
             values=values,
             names=feature.traits.class_names if values.dtype.is_integer else (),
-            is_picture=feature.pictures is not None,
+            is_picture=isinstance(feature, Pictures),
             padding=padding_text(schema.padding.get(name), values.dtype.name) if was_padded else None,
         )
 

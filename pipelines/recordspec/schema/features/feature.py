@@ -21,7 +21,7 @@ from recordspec.wire.columns import Column
 
 if TYPE_CHECKING:
     from recordspec.schema.dates import DateUnit
-    from recordspec.schema.features.geometry import Coordinates, Pictures
+    from recordspec.schema.features.geometry import Pictures
 
 # Metadata of an option that changes how records are read, but not the stored data.
 READING: dict[str, bool] = {"reading": True}
@@ -220,16 +220,6 @@ class Feature(abc.ABC):
         """
         return {name: getattr(self, "pad", None) if name == self.name else None for name in self.outputs}
 
-    @property
-    def pictures(self) -> Pictures | None:
-        """The feature itself if its values are images, to which coordinates of other features may refer.
-
-        Example:
-            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).pictures is not None
-            True
-        """
-        return None
-
     def _mask_problems(self, image: Pictures) -> Iterator[Problem]:
         """Yields the problems of a mask whose options contradict those of its image."""
         return iter(())
@@ -248,16 +238,6 @@ class Feature(abc.ABC):
             >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").among(["a"]).traits.mask_of
         """
         return self
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        """The feature itself if its values are coordinates in an image of the record.
-
-        Example:
-            >>> rs.KINDS["box"](name="a", format="xywh").coordinates is not None
-            True
-        """
-        return None
 
     @property
     def shortest(self) -> Feature:

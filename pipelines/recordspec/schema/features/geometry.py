@@ -138,10 +138,6 @@ class Pictures(Feature):
     """The base class of image kinds."""
 
     @property
-    def pictures(self) -> Pictures:
-        return self
-
-    @property
     def resizing(self) -> Resize | None:
         """How images are resized when they are decoded."""
         return None
@@ -187,10 +183,6 @@ class Coordinates(Feature):
     """
 
     image: str | None = field(default=None, metadata=READING)
-
-    @property
-    def coordinates(self) -> Coordinates:
-        return self
 
     def among(self, names: Container[str]) -> Coordinates:
         """The feature for a record with only these features: references to other features are removed."""
