@@ -145,7 +145,7 @@ class _Records:
         keys = query.check(scanner, () if query.spec is None else query.spec.names)
         features = _feature_columns(query)
         self._parts = {
-            (one.section == "sequence", key)
+            (one.place.in_steps, key)
             for column in features.values()
             for one in column.features
             for key in one.keys
@@ -275,17 +275,17 @@ def _feature_columns(query: Query) -> ExportColumns:
     """The columns of the schema's features, by name; a feature list may have its prefix."""
     columns: ExportColumns = {}
     known = {} if query.spec is None else query.spec.names
-    for section, feature in () if query.spec is None else query.spec.placed:
+    for place, feature in () if query.spec is None else query.spec.placed:
         name, prefixed = feature.name, SEQUENCE + feature.name
         if query.columns and name not in query.columns:
-            if section != "sequence" or prefixed not in query.columns:
+            if not place.in_steps or prefixed not in query.columns:
                 continue
             name = prefixed
         for part in (column.key for column in feature.columns() if column.key not in known):
             if part in query.columns:
                 expected, got = "a feature or its stored keys", f"`{feature.name}` and `{part}`"
                 raise SpecError(Problem(path=("columns",), expected=expected, got=got))
-        columns[name] = FeatureColumn(name=name, features=(TableColumn(section=section, feature=feature),))
+        columns[name] = FeatureColumn(name=name, features=(TableColumn(place=place, feature=feature),))
     return columns
 
 
@@ -295,7 +295,7 @@ def _column_of(name: str, key: FeatureKey) -> KeyColumn:
 
 
 def _has_steps(column: FeatureColumn | KeyColumn) -> bool:
-    return column.key[0] if isinstance(column, KeyColumn) else column.features[0].section == "sequence"
+    return column.key[0] if isinstance(column, KeyColumn) else column.features[0].place.in_steps
 
 
 def _has_values(rows: DecodedRows, key: FeatureKey) -> bool:

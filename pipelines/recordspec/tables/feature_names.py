@@ -40,16 +40,16 @@ class FeatureNames:
         if schema is None:
             return cls()
         placed = [
-            ((section == "sequence", feature.stored), feature)
-            for section, feature in schema.placed
+            ((place.in_steps, place.key), feature)
+            for place, feature in schema.placed
             if any(column.key == feature.stored for column in feature.columns())
         ]
         return cls(
             names={key: feature.name for key, feature in placed},
             classes={
-                key: feature.class_names
+                key: feature.traits.class_names
                 for key, feature in placed
-                if feature.class_names and feature.columns()[0].storage == "int64"
+                if feature.traits.class_names and feature.columns()[0].storage == "int64"
             },
             stored=stored,
         )

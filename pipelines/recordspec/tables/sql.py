@@ -423,7 +423,7 @@ def _sides(part: Any) -> Iterator[Any]:
 
 def _check_class(texts: Sequence[str], column: ScanColumn) -> None:
     for feature in (each.feature for each in column.features):
-        names = feature.class_names
+        names = feature.traits.class_names
         if not names or feature.columns()[0].storage != "int64":
             continue  # stored names are not limited to the classes
         for text in texts:

@@ -18,6 +18,7 @@ from recordspec.order.global_order import whole_numbers
 from recordspec.pipeline import Pipeline
 from recordspec.schema import decoder
 from recordspec.schema.explain import is_padded, padding_text
+from recordspec.schema.features.geometry import Pictures
 from recordspec.tables.cells import cell_of, cell_of_labels, cell_of_numbers
 from recordspec.tables.column_types import is_image_shape
 from recordspec.viewer.cells_json import drawn, item_at
@@ -277,8 +278,8 @@ def _columns(pipeline: Pipeline, element: Any) -> Iterator[_BatchColumn]:
             name=name,
             role=role,
             values=values,
-            names=feature.class_names if values.dtype.is_integer else (),
-            is_picture=feature.pictures is not None,
+            names=feature.traits.class_names if values.dtype.is_integer else (),
+            is_picture=isinstance(feature, Pictures),
             padding=padding_text(schema.padding.get(name), values.dtype.name) if was_padded else None,
         )
 
