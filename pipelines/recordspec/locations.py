@@ -1,4 +1,5 @@
-"""Files on this machine: their paths, opening regular files, and writing files durably and atomically.
+"""Locations of data, and what is done with both kinds of them: listing folders, opening and reading files,
+and writing files durably and atomically.
 
 Every file that must be complete is written by `atomic_file` or `atomic_write`; a file at a user's path, by
 `output_file`.
@@ -14,13 +15,15 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache
-from pathlib import Path, PosixPath, PurePath
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import IO, Annotated, Any
 
+from recordspec import remote
 from recordspec.errors import (
     Problem,
     RecordspecError,
@@ -31,7 +34,7 @@ from recordspec.errors import (
     system_problem,
     system_reason,
 )
-from recordspec.remote import PLACE, ObjectStat, RemotePath, is_listed, is_url, shown_url
+from recordspec.remote import PLACE, ObjectStat, RemotePath, is_url, shown_url
 
 log = logging.getLogger("recordspec")
 
@@ -79,145 +82,10 @@ class _Named(io.FileIO):
             return super().readall()
 
 
-class LocalPath(PosixPath):
-    """A path on this machine, with the methods of `RemotePath`, so that reading code treats both alike.
-
-    `resolve` returns a link to itself unchanged, so that opening it reports the error; before Python 3.13,
-    `Path.resolve` raises RuntimeError for it. `absolute` removes every `..`.
-    """
-
-    def resolve(self, strict: bool = False) -> LocalPath:
-        return LocalPath(os.path.realpath(self, strict=strict))
-
-    def absolute(self) -> LocalPath:
-        whole = self.is_absolute() and ".." not in self.parts
-        return self if whole else LocalPath(os.path.abspath(self))
-
-    def normalized(self) -> LocalPath:
-        """The same place without `..`, except leading ones."""
-        return LocalPath(os.path.normpath(self))
-
-    def join(self, place: Location) -> Location:
-        """The place that a path in this folder names; a relative path is below the folder."""
-        return self / place if isinstance(place, LocalPath) else place
-
-    def local(self, path: str) -> LocalPath:
-        """The local path that a path in this folder names. Raises SpecError for a URL."""
-        return (self / local(path)).normalized()
-
-    def seen_from(self, folder: Path) -> str:
-        """The path relative to a folder on this machine."""
-        return os.path.relpath(self, folder)
-
-    def peek(self) -> os.stat_result | None:
-        """The file's status, which costs no request here. Raises OSError."""
-        return self.stat()
-
-    def files(self) -> list[LocalPath]:
-        """The files in this folder, sorted by name. Raises StoreError."""
-        with system_errors("read", self):
-            return sorted(path for path in self.iterdir() if not path.is_dir())
-
-    def folders(self) -> list[LocalPath]:
-        """The folders in this folder, sorted by name, without hidden ones and names that begin with `_`.
-        Raises StoreError.
-        """
-        with system_errors("read", self):
-            return sorted(path for path in self.iterdir() if path.is_dir() and is_listed(path))
-
-    def files_below(self, links: list[Location]) -> Iterator[LocalPath]:
-        """Yields all files below this folder. Appends links to folders to `links` instead of following them,
-        since they may lead back.
-
-        Raises StoreError if a folder cannot be listed.
-        """
-
-        def refuse(error: OSError) -> None:
-            raise StoreError(system_problem("list", error, str(error.filename))) from error
-
-        for parent, folders, names in os.walk(self, onerror=refuse):
-            yield from (LocalPath(parent, name) for name in names)
-            links += (path for name in folders if (path := LocalPath(parent, name)).is_symlink())
-
-    def check_regular(self) -> os.stat_result:
-        """Returns the file's status.
-
-        Raises StoreError for a pipe or a device, since files are read more than once and from any offset, and
-        for anything else that is no file.
-        """
-        try:
-            status = self.stat()
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            raise StoreError(system_problem("read", error, str(self))) from error
-        _check_mode(self, status.st_mode)
-        return status
-
-    def reader(self) -> io.BufferedReader:
-        """Opens the file for reading.
-
-        Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
-        """
-
-        try:
-            return io.BufferedReader(_Named(self, opener=_open_regular))
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            raise StoreError(system_problem("read", error, str(self))) from error
-
-    def for_library(self) -> LocalPath | io.BufferedReader:
-        """The argument for a library that reads the file: the path, or an open file if the library reads no
-        URLs.
-        """
-        return self
-
-    def read_start(self, most: int) -> bytes:
-        """The first bytes of the file. Raises StoreError."""
-        # For thousands of files, creating a Python file object for each takes most of the time
-        try:
-            handle = _open_regular(os.fspath(self), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                data = os.read(handle, most)
-                while len(data) < most and (piece := os.read(handle, most - len(data))):
-                    data += piece
-                return data
-            finally:
-                os.close(handle)
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            raise StoreError(system_problem("read", error, str(self))) from error
-
-    def read_at_most(self, most: int) -> bytes | None:
-        """The bytes of the file; None if it is larger.
-
-        The limit applies while reading, since a file may grow, and files in /proc have size 0. Raises
-        StoreError.
-        """
-        data = bytearray()
-        with self.reader() as file, system_errors("read", self):
-            # None also ends the loop: a file in /proc that would block
-            while len(data) <= most and (piece := file.read(_PIECE)):
-                data += piece
-        return bytes(data) if len(data) <= most else None
-
-    def check_output(self) -> None:
-        """Raises SpecError for a place that cannot become a file."""
-
-    def is_taken(self) -> bool:
-        """Whether something exists that a new file would replace, even a broken link."""
-        return os.path.lexists(self)
-
-    @contextmanager
-    def output(self, *, overwrite: bool) -> Iterator[Path]:
-        """Yields the path of a temporary file, which becomes this file at the end.
-
-        Raises FileExistsError if another writer was first and `overwrite` is false; StoreError.
-        """
-        with system_errors("write", self), atomic_file(self) as fresh:
-            yield fresh
-
-
-# The location of data, on this machine or in an object store. The type is decided here, where a path is
-# parsed; `tests/test_locations.py` counts the few other places that ask for it.
-Location = LocalPath | RemotePath
-# A location as users pass it.
+# The location of data, on this machine or in an object store. Code that reads both uses the functions of this
+# module, and the methods of `pathlib.Path` that `RemotePath` has.
+Location = Path | RemotePath
+# A location as users pass it: its text may be a URL.
 AnyPath = str | os.PathLike[str] | RemotePath
 
 
@@ -244,7 +112,7 @@ def location_problem(path: AnyPath) -> Problem | None:
     return None
 
 
-def local(path: str | os.PathLike[str], where: str = "") -> LocalPath:
+def local(path: str | os.PathLike[str], where: str = "") -> Path:
     """The path of a local file; `where` is the location of the path in messages.
 
     Raises SpecError for a URL, which pathlib would turn into a relative path, `s3:/bucket/data`.
@@ -252,12 +120,12 @@ def local(path: str | os.PathLike[str], where: str = "") -> LocalPath:
     problem = url_problem(path)
     if problem is not None:
         raise SpecError(problem.at(where))
-    return LocalPath(path)
+    return Path(path)
 
 
 def location(path: AnyPath) -> Location:
     """The location of a path or a URL. Raises SpecError for an unsupported URL."""
-    if isinstance(path, (LocalPath, RemotePath)):
+    if isinstance(path, RemotePath):
         return path
     text = os.fspath(path)
     if is_url(text):
@@ -265,35 +133,62 @@ def location(path: AnyPath) -> Location:
     problem = url_problem(text)
     if problem is not None:
         raise SpecError(replace(problem, expected=PLACE))
-    return LocalPath(text)
-
-
-def in_store(path: AnyPath, hint: str) -> RemotePath:
-    """The location of a URL. Raises SpecError for a path on this machine; the hint says what to do there."""
-    place = location(path)
-    if isinstance(place, LocalPath):
-        raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
-    return place
-
-
-def text_of(path: AnyPath) -> str:
-    """The text of a path, a pattern or a URL, as it was given. Raises SpecError for an unsupported URL."""
-    location(path)
-    return str(path) if isinstance(path, RemotePath) else os.fspath(path)
+    return Path(text)
 
 
 def absolute(path: AnyPath) -> Location:
-    """The same place, independent of the current folder. Raises SpecError for an unsupported URL."""
-    return location(path).absolute()
+    """The same place, independent of the current folder, and without `..`.
+
+    Raises SpecError for an unsupported URL.
+    """
+    place = location(path)
+    if isinstance(place, RemotePath) or (place.is_absolute() and ".." not in place.parts):
+        return place
+    return Path(os.path.abspath(place))
+
+
+def resolved(path: Location) -> Location:
+    """The same place without links. A link to itself is returned unchanged, so that opening it reports the
+    error; before Python 3.13, `Path.resolve` raises RuntimeError for it.
+    """
+    return path if isinstance(path, RemotePath) else Path(os.path.realpath(path))
+
+
+def joined(folder: Location, path: AnyPath) -> Location:
+    """The place that a path in `folder` names: a URL, or a path, which is below the folder if it is relative.
+
+    Raises SpecError for an unsupported URL, and for an absolute path in a bucket: the data of a config in a
+    bucket must be in a store.
+    """
+    place = location(path)
+    if isinstance(place, RemotePath):
+        return place
+    if isinstance(folder, Path):
+        return folder / place
+    if place.is_absolute():
+        raise SpecError(Problem(expected=f"a URL, or a path from {folder}", got=f"`{place}`"))
+    return folder / str(place)
 
 
 def below(folder: AnyPath, path: str) -> Location:
-    """The location of data named by a config in `folder`: a URL, or a relative path.
+    """The location of data named by a config in `folder`, without `..` except leading ones.
 
-    Raises SpecError for an unsupported URL, and for an absolute path if the config is in a bucket: its data
-    must be in a store.
+    Raises SpecError as `joined` does.
     """
-    return location(folder).join(location(path)).normalized()
+    place = joined(location(folder), path)
+    return place if isinstance(place, RemotePath) else Path(os.path.normpath(place))
+
+
+def local_below(folder: Location, path: str) -> str:
+    """The path on this machine named by a config in `folder`.
+
+    Raises SpecError for a URL, and for a relative path if the config is in a bucket.
+    """
+    if isinstance(folder, Path):
+        return os.path.normpath(folder / local(path))
+    if is_url(path) or not os.path.isabs(path):
+        raise SpecError(Problem(expected=f"an absolute path, as the config is in {folder}", got=f"`{path}`"))
+    return path
 
 
 def relative(path: Location, folder: Location) -> PurePath:
@@ -314,29 +209,14 @@ def is_below(path: Location, folder: Location) -> bool:
     return True
 
 
-def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
-    """The files without duplicates, each under the first of its names."""
-    folders: dict[str, str] = {}
-    once: dict[str, Location] = {}
-    for path in paths:
-        folder, name = os.path.split(str(path))
-        if isinstance(path, RemotePath) or os.path.islink(path):
-            once.setdefault(str(path.resolve()), path)
-            continue
-        if folder not in folders:  # `resolve` makes a system call for each parent folder
-            folders[folder] = os.path.realpath(folder)
-        once.setdefault(os.path.join(folders[folder], name), path)
-    return tuple(once.values())
-
-
 def statuses(paths: Sequence[Location]) -> list[os.stat_result | ObjectStat]:
     """The status of each file. Many objects of one folder take their status from its listing. Raises
     StoreError.
     """
-    remote = [path for path in paths if isinstance(path, RemotePath) and not path.is_http]
-    folders = [folder for folder, count in Counter(path.parent for path in remote).items() if count >= _MANY]
+    objects = [path for path in paths if isinstance(path, RemotePath) and not path.is_http]
+    folders = [folder for folder, count in Counter(path.parent for path in objects).items() if count >= _MANY]
     listed: dict[Location, ObjectStat] = {
-        path: status for folder in folders for path, status in folder.entries()
+        path: status for folder in folders for path, status in remote.entries(folder)
     }
     found: list[os.stat_result | ObjectStat] = []
     for path in paths:
@@ -345,24 +225,110 @@ def statuses(paths: Sequence[Location]) -> list[os.stat_result | ObjectStat]:
     return found
 
 
+def disk_status(path: Location) -> os.stat_result | None:
+    """The status of a file on this machine. None for an object, without a request: it does not change, and
+    its manifest is believed. Raises OSError.
+    """
+    return None if isinstance(path, RemotePath) else path.stat()
+
+
+def check_regular(path: Location) -> os.stat_result | None:
+    """Returns the `disk_status` of a file.
+
+    Raises StoreError for a pipe or a device, since files are read more than once and from any offset, and for
+    anything else that is no file.
+    """
+    with _reading(path):
+        status = disk_status(path)
+    if status is not None:
+        _check_mode(path, status.st_mode)
+    return status
+
+
+def files_in(folder: Location) -> list[Location]:
+    """The files in a folder, without those of its folders, sorted by name. Raises StoreError."""
+    if isinstance(folder, RemotePath):
+        return sorted(folder.iterdir())
+    with system_errors("read", folder):
+        return sorted(path for path in folder.iterdir() if not path.is_dir())
+
+
+def folders_in(folder: Location) -> list[Location]:
+    """The folders in a folder, sorted by name, without hidden ones and names that begin with `_`: they belong
+    to other programs. Raises StoreError.
+    """
+    if isinstance(folder, RemotePath):
+        found: Sequence[Location] = sorted(remote.folders(folder))
+    else:
+        with system_errors("read", folder):
+            found = sorted(path for path in folder.iterdir() if path.is_dir())
+    return [path for path in found if not path.name.startswith((".", "_"))]
+
+
+@contextmanager
+def _reading(path: Location) -> Iterator[None]:
+    """Raises StoreError for an error of reading a file: an OSError, or a ValueError for a NUL in its path."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise StoreError(system_problem("read", error, str(path))) from error
+
+
 def open_file(path: AnyPath) -> io.BufferedReader:
     """Opens a regular file, or an object, for reading.
 
     Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
     """
-    return location(path).reader()
+    place = location(path)
+    with _reading(place):
+        if isinstance(place, RemotePath):
+            return remote.open_object(place)
+        return io.BufferedReader(_Named(place, opener=_open_regular))
+
+
+def read_start(path: Location, most: int) -> bytes:
+    """The first bytes of a file or an object. Raises StoreError."""
+    with _reading(path):
+        if isinstance(path, RemotePath):
+            return remote.read_start(path, most)[0]
+        # For thousands of files, creating a Python file object for each takes most of the time
+        handle = _open_regular(os.fspath(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(handle, most)
+            while len(data) < most and (piece := os.read(handle, most - len(data))):
+                data += piece
+            return data
+        finally:
+            os.close(handle)
 
 
 def read_bytes(path: AnyPath, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
     """Reads a regular file, or an object, of at most `most` bytes.
 
+    The limit applies while reading, since a file may grow, and files in /proc have size 0.
+
     Raises StoreError if it cannot be read, and `too_large` for a larger file.
     """
-    data = location(path).read_at_most(most)
+    place = location(path)
+    with system_errors("read", place):
+        if isinstance(place, RemotePath):
+            data = remote.read_at_most(place, most)
+        else:
+            data = _read_at_most(place, most)
     if data is None:
         limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
         raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
     return data
+
+
+def _read_at_most(path: Path, most: int) -> bytes | None:
+    """The bytes of a file; None if it is larger. Raises StoreError, OSError."""
+    data = bytearray()
+    with open_file(path) as file:
+        # None also ends the loop: a file in /proc that would block
+        while len(data) <= most and (piece := file.read(_PIECE)):
+            data += piece
+    return bytes(data) if len(data) <= most else None
 
 
 def read_text(path: AnyPath, most: int, encoding: str = "utf-8") -> str:
@@ -458,7 +424,7 @@ def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
         yield path
         return
     if temporary is None:
-        path = LocalPath(path).resolve()  # keeps a link
+        path = Path(os.path.realpath(path))  # keeps a link
     with _locked_temporary(path) if temporary is None else nullcontext(temporary) as fresh:
         try:
             yield fresh
@@ -538,13 +504,22 @@ def output_file(path: AnyPath, *, force: bool) -> Iterator[Path]:
     Raises StoreError if the file exists and `force` is false, or if it cannot be written; SpecError for a URL
     of a web server, and for a bucket.
     """
-    place = location(path)
-    place.check_output()
-    refused = StoreError(exists(path))
-    if not force and place.is_taken():
-        raise refused
-    try:
-        with place.output(overwrite=force) as fresh:
+    place, refused = location(path), StoreError(exists(path))
+    if isinstance(place, Path):
+        if not force and os.path.lexists(place):  # even a broken link
+            raise refused
+        with system_errors("write", place), atomic_file(place) as fresh:
             yield fresh
-    except FileExistsError:
-        raise refused from None
+        return
+    remote.check_writable(place)
+    if not place.key:
+        raise SpecError(Problem(where=str(place), expected="a file in a bucket", got="the bucket"))
+    if not force and place.exists():
+        raise refused
+    with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", place):
+        fresh = Path(folder, place.name)
+        fresh.touch()
+        yield fresh
+        is_written = remote.put_file(place, fresh, overwrite=force)
+    if not is_written:
+        raise refused

@@ -28,7 +28,7 @@ from recordspec.errors import (
     see,
     show_text,
 )
-from recordspec.locations import Location, below, local, location
+from recordspec.locations import Location, below, local, local_below, location
 from recordspec.order.global_order import Share, check_share, epoch_order, whole_numbers
 from recordspec.order.position import Opening, Position, check_step, order_of
 from recordspec.order.read_options import Batch, DatasetOptions, Read, Staging
@@ -937,7 +937,7 @@ class Pipeline:
     def _local(self, path: str, *option: str) -> str:
         """The path on this machine that an option of `read` names."""
         try:
-            return str(self.folder.local(path))
+            return local_below(self.folder, path)
         except SpecError as error:
             raise SpecError(replace(problem, path=("read", *option)) for problem in error.problems) from None
 

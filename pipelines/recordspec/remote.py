@@ -3,6 +3,9 @@
 Credentials and endpoints come from the environment variables that obstore reads: `AWS_ACCESS_KEY_ID`,
 `AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on; credentials of a
 profile in `~/.aws` come from boto3. URLs, messages and manifests contain none.
+
+The functions raise FileNotFoundError for an object that does not exist, and StoreError for every other answer
+of a store.
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from pathlib import Path, PurePath, PurePosixPath
-from tempfile import TemporaryDirectory
+from itertools import chain
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest, see, system_errors
+from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest, see
 
 _T = TypeVar("_T")
 
@@ -151,8 +154,7 @@ class ObjectStat:
 
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A location in an object store, with the methods of `LocalPath`, and of `pathlib.Path` as far as reading
-    needs them.
+    """A location in an object store. Its methods are those of `pathlib.Path`, except `parse` and `is_http`.
 
     It is not an `os.PathLike`: a library that opens it as a local file would create the folder `s3:`.
 
@@ -204,37 +206,22 @@ class RemotePath:
         key = posixpath.normpath(posixpath.join("/", self.key, name)).strip("/")
         return RemotePath(self.root, key)
 
-    def relative_to(self, other: RemotePath) -> PurePosixPath:
-        """The path relative to `other`. Raises ValueError for a place that is not below it."""
-        if self.root != other.root:
-            raise ValueError(f"{self} is not below {other}")
-        return PurePosixPath("/", self.key).relative_to(PurePosixPath("/", other.key))
-
-    def is_relative_to(self, other: RemotePath) -> bool:
-        return self.root == other.root and PurePosixPath("/", self.key).is_relative_to(f"/{other.key}")
+    @property
+    def is_http(self) -> bool:
+        """Whether the place is on a web server, which can be read, but neither written nor listed."""
+        return self.root.startswith("http")
 
     @property
     def name(self) -> str:
         return self.key.rpartition("/")[2]
 
     @property
-    def is_http(self) -> bool:
-        """Whether the place is on a web server, which can be read, but neither written nor listed."""
-        return self.root.startswith("http")
-
-    def check_writable(self) -> None:
-        """Raises SpecError for a place on a web server."""
-        if self.is_http:
-            expected = "a URL of s3, gs or az to write to"
-            raise SpecError(Problem(where=str(self), expected=expected, got="one of a web server"))
+    def suffix(self) -> str:
+        return Path(self.name).suffix
 
     @property
     def parent(self) -> RemotePath:
         return RemotePath(self.root, self.key.rpartition("/")[0])
-
-    @property
-    def suffix(self) -> str:
-        return Path(self.name).suffix
 
     @property
     def parents(self) -> tuple[RemotePath, ...]:
@@ -245,34 +232,15 @@ class RemotePath:
     def with_name(self, name: str) -> RemotePath:
         return self.parent / name
 
-    def join(self, place: Any) -> RemotePath:
-        """The place that a path in this folder names; a relative path is below the folder.
-
-        Raises SpecError for an absolute path: if a config is in a bucket, its data must be in a store.
-        """
-        if isinstance(place, RemotePath):
-            return place
-        if place.is_absolute():
-            raise SpecError(Problem(expected=f"a URL, or a path from {self}", got=f"`{place}`"))
-        return self / str(place)
-
-    def local(self, path: str) -> str:
-        """The local path that a config in this folder names. Raises SpecError unless it is absolute."""
-        if is_url(path) or not os.path.isabs(path):
-            raise SpecError(
-                Problem(expected=f"an absolute path, as the config is in {self}", got=f"`{path}`")
-            )
-        return path
-
-    def normalized(self) -> RemotePath:
-        return self
-
-    def absolute(self) -> RemotePath:
-        return self
+    def relative_to(self, other: RemotePath) -> PurePosixPath:
+        """The path relative to `other`. Raises ValueError for a place that is not below it."""
+        if self.root != other.root:
+            raise ValueError(f"{self} is not below {other}")
+        return PurePosixPath("/", self.key).relative_to(PurePosixPath("/", other.key))
 
     def stat(self) -> ObjectStat:
         """The metadata of the object. Raises FileNotFoundError, or StoreError."""
-        head = self._head() if self.key else None  # a bucket has no metadata
+        head = _head(self) if self.key else None  # a bucket has no metadata
         if head is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         return _stat(head.meta)
@@ -285,321 +253,22 @@ class RemotePath:
             return False
         return True
 
-    def is_file(self) -> bool:
-        return self.exists()
+    is_file = exists
 
     def is_dir(self) -> bool:
         """Whether an object exists below this place; unknown, hence false, for a web server."""
         if self.is_http:
             return False
-        listed = self._repeated(self._list_folder)
+        listed = _list_folder(self)
         return bool(listed["objects"] or listed["common_prefixes"])
-
-    def seen_from(self, folder: Path) -> str:
-        """The URL, whatever the folder."""
-        return str(self)
-
-    def peek(self) -> None:
-        """None: an object does not change and its manifest is believed, so that no request is needed."""
-        return
-
-    def check_regular(self) -> None:
-        """Does nothing: an object is a regular file."""
-        return
 
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects in this folder, without those of its folders."""
-        return (path for path, _ in self.entries())
-
-    def entries(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
-        """The objects in this folder with their metadata, in the order of their keys."""
-        listed = self._repeated(self._list_folder)["objects"]
-        for entry in self._objects(listed):
-            yield RemotePath(self.root, entry["path"]), _stat(entry)
-
-    def files(self) -> list[RemotePath]:
-        """The objects in this folder, sorted by name. Raises StoreError."""
-        return sorted(self.iterdir())
-
-    def folders(self) -> list[RemotePath]:
-        """The folders in this folder, sorted by name, without hidden ones and names that begin with `_`.
-        Raises StoreError.
-        """
-        prefixes = self._repeated(self._list_folder)["common_prefixes"]
-        return sorted(filter(is_listed, (RemotePath(self.root, prefix.strip("/")) for prefix in prefixes)))
-
-    def files_below(self, links: Any) -> Iterator[RemotePath]:
-        """Yields all objects below this folder; a store has no links. Raises StoreError."""
-        return (path for path, _ in self.walk())
-
-    def resolve(self) -> RemotePath:
-        return self
+        return (path for path, _ in entries(self))
 
     def read_bytes(self) -> bytes:
         """The whole object. Raises FileNotFoundError, or StoreError."""
-        return self.read_stamped()[0]
-
-    def read_at_most(self, most: int) -> bytes | None:
-        """The whole object, in one request; None, without a transfer, if it is larger.
-
-        Raises StoreError.
-        """
-        with system_errors("read", self), _store_errors("read", self):
-            answer = _obstore().get(_store(self.root), self.key)
-            return bytes(answer.bytes()) if answer.meta["size"] <= most else None
-
-    def read_stamped(self) -> tuple[bytes, Stamp]:
-        """The whole object and its stamp, in one request."""
-        data, metadata = self._get()
-        return data, _stamp(metadata)
-
-    def _get(self, **options: Any) -> tuple[bytes, Any]:
-        """Returns the bytes of the object and its metadata. Repeats the request once if a whole object does
-        not match its sha256.
-        """
-        data, sha256 = b"", None
-        for _ in range(_ATTEMPTS):
-            with _store_errors("read", self):
-                answer = _obstore().get(_store(self.root), self.key, options=options)
-                data, sha256 = bytes(answer.bytes()), answer.attributes.get(_SHA256)
-            if (
-                sha256 is None
-                or len(data) != answer.meta["size"]
-                or hashlib.sha256(data).hexdigest() == sha256
-            ):
-                return data, answer.meta
-        expected, got = f"bytes of the sha256 {str(sha256)[:12]}...", hashlib.sha256(data).hexdigest()
-        hint = "from the object's metadata"
-        raise StoreError(Problem(where=str(self), expected=expected, got=f"{got[:12]}...", hint=hint))
-
-    def read_start(self, most: int) -> bytes:
-        """The first bytes of the object. Raises StoreError."""
-        with system_errors("read", self):
-            return self._start(most)[0]
-
-    def _start(self, most: int) -> tuple[bytes, int]:
-        """The first bytes of the object and its size, in one request."""
-        try:
-            data, metadata = self._get(range=(0, most))
-            return data, int(metadata["size"])
-        except StoreError:  # an empty object has no range
-            if self.stat().st_size:
-                raise
-            return b"", 0
-
-    def read_range(self, start: int, stop: int) -> bytes:
-        """The bytes from `start` to `stop`, fewer at the end of the object."""
-        if start >= stop:
-            return b""
-        with _store_errors("read", self):
-            return bytes(_obstore().get_range(_store(self.root), self.key, start=start, end=stop))
-
-    def stream(self) -> Iterator[Any]:
-        """The whole object as buffers of about 256 KiB, without copies. Resumes a truncated answer where it
-        ended. Raises FileNotFoundError, or StoreError.
-        """
-        options: dict[str, Any] = {}
-        done = left = 0
-        with _store_errors("read", self):
-            while True:
-                answer = _obstore().get(_store(self.root), self.key, options=options)
-                try:
-                    for piece in answer.stream(min_chunk_size=_FIRST_RANGE):
-                        yield piece
-                        done, left = done + len(piece), _ATTEMPTS
-                    return
-                except _obstore().exceptions.GenericError:
-                    # obstore retries a request for a minute from its start; a large object takes longer
-                    if not left or answer.meta["e_tag"] is None:
-                        raise
-                    left -= 1
-                    options = {"range": {"offset": done}, "if_match": answer.meta["e_tag"]}
-
-    def open(self) -> io.BufferedReader:
-        """Opens the object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
-        first, size = self._start(_FIRST_RANGE)
-        return io.BufferedReader(_RangeReader(self, size, first), _FIRST_RANGE)
-
-    def reader(self) -> io.BufferedReader:
-        """Opens the object as a file that is read by ranges. Raises StoreError."""
-        with system_errors("read", self):
-            return self.open()
-
-    for_library = reader
-
-    def walk(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
-        """Every object whose key begins with this key and a slash, in the order of the keys."""
-        for listed in self._repeated(self._list):
-            yield RemotePath(self.root, listed["path"]), _stat(listed)
-
-    def _list(self) -> list[Any]:
-        listed = _obstore().list(_store(self.root), self._prefix)
-        return self._objects(one for some in listed for one in some)
-
-    def _list_folder(self) -> Any:
-        return _obstore().list_with_delimiter(_store(self.root), self._prefix)
-
-    def _objects(self, listed: Iterable[Any]) -> list[Any]:
-        """The listing, sorted, without the empty object `key/` that a console creates for a folder."""
-        return sorted(
-            (entry for entry in listed if entry["path"] != self.key), key=lambda one: str(one["path"])
-        )
-
-    @property
-    def _prefix(self) -> str | None:
-        return f"{self.key}/" if self.key else None
-
-    def _repeated(self, call: Callable[[], _T]) -> _T:
-        """The result of a call, which is repeated if the answer is truncated: obstore does not retry that
-        case.
-        """
-        if self.is_http:
-            hint = "a web server has no lists; name a file, or a folder that has a manifest"
-            raise StoreError(Problem(where=str(self), expected="", got="cannot list", hint=hint))
-        with _store_errors("list", self):
-            for _ in range(RETRIES):
-                try:
-                    return call()
-                except _obstore().exceptions.GenericError as error:
-                    if "list response body" not in str(error):  # a page of HTML has a body, too
-                        raise
-            return call()
-
-    def create(self, data: bytes) -> None:
-        """Writes a new object. Raises FileExistsError if there is one."""
-        self._put_once(data, "create")
-
-    def replace(self, data: bytes, stamp: Stamp) -> None:
-        """Writes the object if its stamp is still `stamp`. Raises FileExistsError if it has changed."""
-        try:
-            self._put_once(data, stamp)
-        except (FileExistsError, FileNotFoundError):
-            raise FileExistsError(errno.EEXIST, "it has changed", str(self)) from None
-
-    def _put_once(self, data: bytes, mode: Any) -> None:
-        """Writes an object with a unique mark. If the answer to a request was lost and the request is
-        repeated, the store rejects the second request because of the first; the mark identifies the object as
-        ours.
-        """
-        mark = uuid.uuid4().hex
-        attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
-        try:
-            self._put(data, mode=mode, attributes=attributes)
-        except FileExistsError:
-            head = self._head()
-            if head is None or head.attributes.get(_MARK) != mark:
-                raise
-
-    def _put(self, data: bytes | Path, **options: Any) -> None:
-        """Writes an object, of bytes or a local file. Raises FileExistsError if a condition is not met.
-
-        The write is repeated in two cases: if a request was not answered, which obstore repeats only where
-        that is safe; and if the answer to the request that completes an upload was lost, since repeating that
-        request alone finds no parts.
-        """
-        exceptions = _obstore().exceptions
-        with _store_errors("write", self):
-            for attempt in range(_ATTEMPTS + 1):
-                try:
-                    with nullcontext(data) if isinstance(data, bytes) else data.open("rb") as file:
-                        _obstore().put(_upload_store(self.root), self.key, file, **options)
-                    return
-                except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
-                except (exceptions.GenericError, FileNotFoundError) as error:
-                    lost = _is_timeout(error) or _NO_PARTS.search(str(error))
-                    if not lost or attempt == _ATTEMPTS:
-                        raise
-
-    def _overwrite(self, path: Path, attributes: dict[str, str]) -> None:
-        """Writes a local file in place of any object, in parts; each part is retried by itself."""
-        size = max(_PART, -(-path.stat().st_size // _PARTS))
-        self._put(path, attributes=attributes, chunk_size=size, max_concurrency=_PARTS_AT_ONCE)
-
-    def upload(self, path: Path, sha256: str) -> bool:
-        """Writes a local file, with its sha256 in the object's metadata. Returns False if another object has
-        this name. Several writers of the same bytes all succeed.
-
-        Raises StoreError, or OSError of the file.
-        """
-        size, attributes = path.stat().st_size, {_SHA256: sha256}
-        there = self.uploaded()
-        if there is None:
-            small = size <= _PART
-            try:
-                # parts are written without a condition: an empty object takes the name first
-                self._put(path.read_bytes() if small else b"", mode="create", attributes=attributes)
-                if small:
-                    return True
-            except FileExistsError:
-                there = self.uploaded()
-        if there is not None:
-            if there[0] != sha256:
-                return False
-            if there[1].st_size == size and there[1].age < _OLD:
-                return True
-        self._overwrite(path, attributes)
-        return True
-
-    def check_output(self) -> None:
-        """Raises SpecError for a place that cannot become a file: on a web server, or a bucket."""
-        self.check_writable()
-        if not self.key:
-            raise SpecError(Problem(where=str(self), expected="a file in a bucket", got="the bucket"))
-
-    def is_taken(self) -> bool:
-        """Whether a new object would replace an existing one. Raises StoreError."""
-        return self.exists()
-
-    @contextmanager
-    def output(self, *, overwrite: bool) -> Iterator[Path]:
-        """Yields the path of a temporary file, which becomes this object at the end.
-
-        Raises FileExistsError if another writer was first and `overwrite` is false; StoreError.
-        """
-        with TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", self):
-            fresh = Path(folder, self.name)
-            fresh.touch()
-            yield fresh
-            is_written = self.put_file(fresh, overwrite=overwrite)
-        if not is_written:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
-
-    def put_file(self, path: Path, *, overwrite: bool) -> bool:
-        """Writes a local file. Returns False if the object exists and `overwrite` is false."""
-        if not overwrite:
-            try:
-                self.create(b"")  # takes the name
-            except FileExistsError:
-                return False
-        try:
-            self._overwrite(path, {})
-        except BaseException:
-            if not overwrite:
-                with suppress(StoreError):
-                    self.unlink()
-            raise
-        return True
-
-    def uploaded(self) -> tuple[str | None, ObjectStat] | None:
-        """The sha256 that `upload` stored in the metadata (None for an object written otherwise), and the
-        metadata; None if there is no object.
-        """
-        head = self._head()
-        return None if head is None else (head.attributes.get(_SHA256), _stat(head.meta))
-
-    def _head(self) -> Any:
-        """The metadata of the object; None if it does not exist."""
-        with _store_errors("read", self):
-            try:
-                return _obstore().get(_store(self.root), self.key, options={"head": True})
-            except FileNotFoundError:
-                return None
-            except _obstore().exceptions.BaseError as error:
-                if _status(error).startswith("4"):
-                    # an answer to HEAD has no body, and the reason is in the body
-                    _obstore().get_range(_store(self.root), self.key, start=0, end=1)
-                raise
+        return read_stamped(self)[0]
 
     def unlink(self) -> None:
         """Deletes the object, if it exists."""
@@ -608,6 +277,273 @@ class RemotePath:
                 _obstore().delete(_store(self.root), self.key)
             except FileNotFoundError:
                 return
+
+
+def check_writable(path: RemotePath) -> None:
+    """Raises SpecError for a place on a web server."""
+    if path.is_http:
+        expected = "a URL of s3, gs or az to write to"
+        raise SpecError(Problem(where=str(path), expected=expected, got="one of a web server"))
+
+
+def entries(folder: RemotePath) -> Iterator[tuple[RemotePath, ObjectStat]]:
+    """The objects in a folder with their metadata, in the order of their keys."""
+    for entry in _sorted(folder, _list_folder(folder)["objects"]):
+        yield RemotePath(folder.root, entry["path"]), _stat(entry)
+
+
+def folders(folder: RemotePath) -> list[RemotePath]:
+    """The folders in a folder. Raises StoreError."""
+    return [RemotePath(folder.root, prefix.strip("/")) for prefix in _list_folder(folder)["common_prefixes"]]
+
+
+def walk(folder: RemotePath) -> Iterator[tuple[RemotePath, ObjectStat]]:
+    """Every object whose key begins with the folder's key and a slash, in the order of the keys."""
+
+    def listed() -> list[Any]:
+        pages = _obstore().list(_store(folder.root), _prefix(folder))
+        return _sorted(folder, chain.from_iterable(pages))
+
+    for entry in _listed(folder, listed):
+        yield RemotePath(folder.root, entry["path"]), _stat(entry)
+
+
+def _list_folder(folder: RemotePath) -> Any:
+    return _listed(folder, lambda: _obstore().list_with_delimiter(_store(folder.root), _prefix(folder)))
+
+
+def _prefix(folder: RemotePath) -> str | None:
+    return f"{folder.key}/" if folder.key else None
+
+
+def _sorted(folder: RemotePath, listed: Iterable[Any]) -> list[Any]:
+    """The listing, sorted, without the empty object `key/` that a console creates for a folder."""
+    return sorted(
+        (entry for entry in listed if entry["path"] != folder.key), key=lambda one: str(one["path"])
+    )
+
+
+def _listed(folder: RemotePath, call: Callable[[], _T]) -> _T:
+    """The result of a call that lists a folder. It is repeated if the answer is truncated: obstore does not
+    retry that case.
+    """
+    if folder.is_http:
+        hint = "a web server has no lists; name a file, or a folder that has a manifest"
+        raise StoreError(Problem(where=str(folder), expected="", got="cannot list", hint=hint))
+    with _store_errors("list", folder):
+        for _ in range(RETRIES):
+            try:
+                return call()
+            except _obstore().exceptions.GenericError as error:
+                if "list response body" not in str(error):  # a page of HTML has a body, too
+                    raise
+        return call()
+
+
+def read_stamped(path: RemotePath) -> tuple[bytes, Stamp]:
+    """A whole object and its stamp, in one request. Raises FileNotFoundError, or StoreError."""
+    data, metadata = _get(path)
+    return data, {
+        name: str(metadata[name]) for name in ("e_tag", "version") if metadata.get(name) is not None
+    }
+
+
+def read_at_most(path: RemotePath, most: int) -> bytes | None:
+    """A whole object, in one request; None, without a transfer, if it is larger.
+
+    Raises FileNotFoundError, or StoreError.
+    """
+    with _store_errors("read", path):
+        answer = _obstore().get(_store(path.root), path.key)
+        return bytes(answer.bytes()) if answer.meta["size"] <= most else None
+
+
+def read_start(path: RemotePath, most: int) -> tuple[bytes, int]:
+    """The first bytes of an object and its size, in one request. Raises FileNotFoundError, or StoreError."""
+    try:
+        data, metadata = _get(path, range=(0, most))
+        return data, int(metadata["size"])
+    except StoreError:  # an empty object has no range
+        if path.stat().st_size:
+            raise
+        return b"", 0
+
+
+def _get(path: RemotePath, **options: Any) -> tuple[bytes, Any]:
+    """Returns the bytes of an object and its metadata. Repeats the request once if a whole object does not
+    match its sha256.
+    """
+    data, sha256 = b"", None
+    for _ in range(_ATTEMPTS):
+        with _store_errors("read", path):
+            answer = _obstore().get(_store(path.root), path.key, options=options)
+            data, sha256 = bytes(answer.bytes()), answer.attributes.get(_SHA256)
+        if sha256 is None or len(data) != answer.meta["size"] or hashlib.sha256(data).hexdigest() == sha256:
+            return data, answer.meta
+    expected, got = f"bytes of the sha256 {str(sha256)[:12]}...", hashlib.sha256(data).hexdigest()
+    hint = "from the object's metadata"
+    raise StoreError(Problem(where=str(path), expected=expected, got=f"{got[:12]}...", hint=hint))
+
+
+def read_range(path: RemotePath, start: int, stop: int) -> bytes:
+    """The bytes of an object from `start` to `stop`, fewer at its end."""
+    if start >= stop:
+        return b""
+    with _store_errors("read", path):
+        return bytes(_obstore().get_range(_store(path.root), path.key, start=start, end=stop))
+
+
+def open_object(path: RemotePath) -> io.BufferedReader:
+    """Opens an object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
+    first, size = read_start(path, _FIRST_RANGE)
+    return io.BufferedReader(_RangeReader(path, size, first), _FIRST_RANGE)
+
+
+def stream(path: RemotePath) -> Iterator[Any]:
+    """A whole object as buffers of about 256 KiB, without copies. Resumes a truncated answer where it ended.
+    Raises FileNotFoundError, or StoreError.
+    """
+    options: dict[str, Any] = {}
+    done = left = 0
+    with _store_errors("read", path):
+        while True:
+            answer = _obstore().get(_store(path.root), path.key, options=options)
+            try:
+                for piece in answer.stream(min_chunk_size=_FIRST_RANGE):
+                    yield piece
+                    done, left = done + len(piece), _ATTEMPTS
+                return
+            except _obstore().exceptions.GenericError:
+                # obstore retries a request for a minute from its start; a large object takes longer
+                if not left or answer.meta["e_tag"] is None:
+                    raise
+                left -= 1
+                options = {"range": {"offset": done}, "if_match": answer.meta["e_tag"]}
+
+
+def create(path: RemotePath, data: bytes) -> None:
+    """Writes a new object. Raises FileExistsError if there is one."""
+    _put_once(path, data, "create")
+
+
+def replace(path: RemotePath, data: bytes, stamp: Stamp | None) -> None:
+    """Writes an object if its stamp is still `stamp`, or for None, if it does not exist.
+
+    Raises FileExistsError if it has changed.
+    """
+    if stamp is None:
+        return create(path, data)
+    try:
+        _put_once(path, data, stamp)
+    except (FileExistsError, FileNotFoundError):
+        raise FileExistsError(errno.EEXIST, "it has changed", str(path)) from None
+
+
+def _put_once(path: RemotePath, data: bytes, mode: Any) -> None:
+    """Writes an object with a unique mark. If the answer to a request was lost and the request is repeated,
+    the store rejects the second request because of the first; the mark identifies the object as ours.
+    """
+    mark = uuid.uuid4().hex
+    attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
+    try:
+        _put(path, data, mode=mode, attributes=attributes)
+    except FileExistsError:
+        head = _head(path)
+        if head is None or head.attributes.get(_MARK) != mark:
+            raise
+
+
+def _put(path: RemotePath, data: bytes | Path, **options: Any) -> None:
+    """Writes an object, of bytes or a local file. Raises FileExistsError if a condition is not met.
+
+    The write is repeated in two cases: if a request was not answered, which obstore repeats only where that
+    is safe; and if the answer to the request that completes an upload was lost, since repeating that request
+    alone finds no parts.
+    """
+    exceptions = _obstore().exceptions
+    with _store_errors("write", path):
+        for attempt in range(_ATTEMPTS + 1):
+            try:
+                with nullcontext(data) if isinstance(data, bytes) else data.open("rb") as file:
+                    _obstore().put(_upload_store(path.root), path.key, file, **options)
+                return
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+            except (exceptions.GenericError, FileNotFoundError) as error:
+                lost = _is_timeout(error) or _NO_PARTS.search(str(error))
+                if not lost or attempt == _ATTEMPTS:
+                    raise
+
+
+def _overwrite(path: RemotePath, file: Path, attributes: dict[str, str]) -> None:
+    """Writes a local file in place of any object, in parts; each part is retried by itself."""
+    size = max(_PART, -(-file.stat().st_size // _PARTS))
+    _put(path, file, attributes=attributes, chunk_size=size, max_concurrency=_PARTS_AT_ONCE)
+
+
+def upload(path: RemotePath, file: Path, sha256: str) -> bool:
+    """Writes a local file, with its sha256 in the object's metadata. Returns False if another object has this
+    name. Several writers of the same bytes all succeed.
+
+    Raises StoreError, or OSError of the file.
+    """
+    size, attributes = file.stat().st_size, {_SHA256: sha256}
+    there = uploaded(path)
+    if there is None:
+        small = size <= _PART
+        try:
+            # parts are written without a condition: an empty object takes the name first
+            _put(path, file.read_bytes() if small else b"", mode="create", attributes=attributes)
+            if small:
+                return True
+        except FileExistsError:
+            there = uploaded(path)
+    if there is not None:
+        if there[0] != sha256:
+            return False
+        if there[1].st_size == size and there[1].age < _OLD:
+            return True
+    _overwrite(path, file, attributes)
+    return True
+
+
+def put_file(path: RemotePath, file: Path, *, overwrite: bool) -> bool:
+    """Writes a local file. Returns False if the object exists and `overwrite` is false."""
+    if not overwrite:
+        try:
+            create(path, b"")  # takes the name
+        except FileExistsError:
+            return False
+    try:
+        _overwrite(path, file, {})
+    except BaseException:
+        if not overwrite:
+            with suppress(StoreError):
+                path.unlink()
+        raise
+    return True
+
+
+def uploaded(path: RemotePath) -> tuple[str | None, ObjectStat] | None:
+    """The sha256 that `upload` stored in the metadata (None for an object written otherwise), and the
+    metadata; None if there is no object.
+    """
+    head = _head(path)
+    return None if head is None else (head.attributes.get(_SHA256), _stat(head.meta))
+
+
+def _head(path: RemotePath) -> Any:
+    """The metadata of an object; None if it does not exist."""
+    with _store_errors("read", path):
+        try:
+            return _obstore().get(_store(path.root), path.key, options={"head": True})
+        except FileNotFoundError:
+            return None
+        except _obstore().exceptions.BaseError as error:
+            if _status(error).startswith("4"):
+                # an answer to HEAD has no body, and the reason is in the body
+                _obstore().get_range(_store(path.root), path.key, start=0, end=1)
+            raise
 
 
 class _RangeReader(io.RawIOBase):
@@ -641,20 +577,13 @@ class _RangeReader(io.RawIOBase):
         if not self._start <= self._place < end:
             goes_on = self._place == end
             wanted = max(len(view), min(_RANGE, 2 * len(self._held)) if goes_on else _FIRST_RANGE)
-            self._held = self._path.read_range(self._place, min(self._size, self._place + wanted))
+            self._held = read_range(self._path, self._place, min(self._size, self._place + wanted))
             self._start = self._place
         at = self._place - self._start
         data = self._held[at : at + len(view)]
         view[: len(data)] = data
         self._place += len(data)
         return len(data)
-
-
-def is_listed(folder: PurePath | RemotePath) -> bool:
-    """Whether a folder may contain data: hidden folders, and names that begin with `_`, belong to other
-    programs.
-    """
-    return not folder.name.startswith((".", "_"))
 
 
 def is_url(path: object) -> bool:
@@ -682,10 +611,6 @@ def shown_url(url: str) -> str:
         rest = re.split("[?#]", rest, maxsplit=1)[0]
         url = f"{url[: match.start()]}{scheme}:{match['slashes']}{rest}"
     return url if len(url) <= _LONGEST_SHOWN else f"{url[: _LONGEST_SHOWN - 3]}..."
-
-
-def _stamp(meta: Any) -> Stamp:
-    return {name: str(meta[name]) for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 def _stat(meta: Any) -> ObjectStat:

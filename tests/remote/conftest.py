@@ -12,6 +12,7 @@ import pytest
 from faulty_proxy import FaultyProxy
 from servers import SCHEMES, NoServerError, Server, forget_stores, start
 
+from recordspec import remote
 from recordspec.locations import Location, location
 from recordspec.remote import RemotePath
 
@@ -85,7 +86,7 @@ class Store:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
         else:
-            place.create(data)
+            remote.create(place, data)
         return str(place)
 
     def upload(self, folder: Path, name: str = "") -> str:
@@ -101,7 +102,7 @@ class Store:
             return {
                 str(one.relative_to(place)): one.read_bytes() for one in place.rglob("*") if one.is_file()
             }
-        return {str(one.relative_to(place)): one.read_bytes() for one, _ in place.walk()}
+        return {str(one.relative_to(place)): one.read_bytes() for one, _ in remote.walk(place)}
 
 
 @pytest.fixture(params=["local", *SCHEMES])

@@ -282,22 +282,22 @@ class FaultSweep:
             return RemotePath.parse(f"{self.server.root}/{self._name}/state-{command.before}")
         place = RemotePath.parse(f"{self.server.root}/{self._name}/trial-{next(self._numbers)}")
         for name, (data, sha256) in self._states[command.before].items():
-            (place / name)._put(
-                data, mode="overwrite", attributes={} if sha256 is None else {"sha256": sha256}
+            remote._put(
+                place / name, data, mode="overwrite", attributes={} if sha256 is None else {"sha256": sha256}
             )
         return place
 
     def _state(self, count: int | None) -> Files:
         place = RemotePath.parse(f"{self.server.root}/{self._name}/state-{count}")
-        (place / "schema.yaml").create(SCHEMA.dump().encode())
-        (place / "config.yaml").create(CONFIG.encode())
+        remote.create(place / "schema.yaml", SCHEMA.dump().encode())
+        remote.create(place / "config.yaml", CONFIG.encode())
         lines = "".join(f"{row['id']},{row['text']}\n" for row in rows(0, 40))
-        (place / "rows.csv").create(f"id,text\n{lines}".encode())
+        remote.create(place / "rows.csv", f"id,text\n{lines}".encode())
         if count is not None:
             _written(place, 0, count)
         found = {}
-        for one, _ in place.walk():
-            uploaded = one.uploaded()
+        for one, _ in remote.walk(place):
+            uploaded = remote.uploaded(one)
             found[str(one.relative_to(place))] = (one.read_bytes(), uploaded[0] if uploaded else None)
         return found
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import recordspec as rs
-from recordspec import SpecError, StoreError
+from recordspec import SpecError, StoreError, remote
 from recordspec.integrity.verify import verify
 from recordspec.store.sweep import sweep
 
@@ -21,7 +21,7 @@ def theirs(bucket, tmp_path):
     """Two objects of 25 rows each, which this package did not upload."""
     rs.write(SCHEMA, {"id": [*range(50)]}, tmp_path / "ours", shards=2)
     for number, path in enumerate(sorted((tmp_path / "ours").glob("*.tfrecord"))):
-        (bucket / "theirs" / f"part-{number:05d}").put_file(path, overwrite=False)
+        remote.put_file(bucket / "theirs" / f"part-{number:05d}", path, overwrite=False)
     return bucket / "theirs"
 
 

@@ -13,6 +13,7 @@ from faulty_proxy import Fault
 from forking import Forking
 
 import recordspec as rs
+from recordspec import remote
 from recordspec.remote import RemotePath
 from recordspec.wire.hashes import sha256_of
 
@@ -48,10 +49,12 @@ def forking(server, tmp_path) -> Iterator[Forking]:
 
 
 def put_inputs(place: RemotePath) -> None:
-    (place / "schema.yaml").create(SCHEMA.encode())
+    remote.create(place / "schema.yaml", SCHEMA.encode())
     for name, numbers in STATES.items():
-        (place / f"{name}.csv").create(b"id,text\n" + b"".join(b"%d,row %d\n" % (n, n) for n in numbers))
-        (place / f"{name}.yaml").create(CONFIG.format(rows=name).encode())
+        remote.create(
+            place / f"{name}.csv", b"id,text\n" + b"".join(b"%d,row %d\n" % (n, n) for n in numbers)
+        )
+        remote.create(place / f"{name}.yaml", CONFIG.format(rows=name).encode())
 
 
 def build(place: RemotePath, config: str, *more: str) -> list[str]:

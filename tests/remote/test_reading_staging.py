@@ -20,6 +20,7 @@ from faulty_proxy import Fault
 from test_store_staging import DAMAGE, flip
 
 import recordspec as rs
+from recordspec import remote
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import WorkerShard, plan_files
 from recordspec.reading import staged_shards as reading_staging
@@ -273,7 +274,7 @@ def test_a_corrupt_object_is_named_with_its_record(bucket, tmp_path, compression
     data = bytearray(place.read_bytes())
     data[len(data) // 2] ^= 1
     place.unlink()
-    place.create(bytes(data))
+    remote.create(place, bytes(data))
     (bucket / MANIFEST).unlink()
     given = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
     with pytest.raises(tf.errors.OpError) as error:
@@ -292,7 +293,7 @@ def test_an_object_in_whose_middle_tensorflow_ends_is_named(bucket, tmp_path):
     ]
     for name, packed in {"gz": gzip.compress, "zlib": zlib.compress}.items():
         place = bucket / f"{name}/train.tfrecord.{name}"
-        place.create(b"".join(map(packed, parts)))
+        remote.create(place, b"".join(map(packed, parts)))
         given = rs.read(SCHEMA, place.parent, batch=10, staging={"folder": str(tmp_path)})
         with pytest.raises(tf.errors.OpError) as error:
             ids(given)
@@ -336,7 +337,7 @@ def test_a_copy_of_another_writer_whose_lengths_are_corrupt_is_made_again(
     second = int.from_bytes(data[:8], "little") + 16
     data[second + byte] ^= 1
     (bucket / shard.file).unlink()
-    (bucket / shard.file).create(bytes(data))
+    remote.create(bucket / shard.file, bytes(data))
     damaged = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
     for _ in range(2):
         with pytest.raises(tf.errors.OpError) as error:

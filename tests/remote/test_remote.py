@@ -26,36 +26,36 @@ pytestmark = pytest.mark.newest
 def test_an_object_is_created_once(bucket):
     place = bucket / "a" / "b.txt"
     assert not place.exists()
-    place.create(b"one")
+    remote.create(place, b"one")
     for data in (b"one", b"two"):
         with pytest.raises(FileExistsError):
-            place.create(data)
+            remote.create(place, data)
     assert place.read_bytes() == b"one"
     assert place.stat().st_size == 3
 
 
 def test_an_object_is_replaced_if_it_is_still_the_same(bucket):
     place = bucket / "m.json"
-    place.create(b"one")
-    data, first = place.read_stamped()
-    place.replace(b"two", first)
-    data, second = place.read_stamped()
+    remote.create(place, b"one")
+    data, first = remote.read_stamped(place)
+    remote.replace(place, b"two", first)
+    data, second = remote.read_stamped(place)
     assert data == b"two"
     for data in (b"two", b"three"):
         with pytest.raises(FileExistsError):
-            place.replace(data, first)
-    place.replace(b"four", second)
+            remote.replace(place, data, first)
+    remote.replace(place, b"four", second)
     assert place.read_bytes() == b"four"
 
 
 def test_what_is_gone_is_not_replaced(bucket):
     place = bucket / "m.json"
-    place.create(b"one")
-    stamp = place.read_stamped()[1]
+    remote.create(place, b"one")
+    stamp = remote.read_stamped(place)[1]
     place.unlink()
     place.unlink()
     with pytest.raises(FileExistsError):
-        place.replace(b"two", stamp)
+        remote.replace(place, b"two", stamp)
     assert not place.exists()
 
 
@@ -66,9 +66,9 @@ def test_a_request_that_fails_is_repeated(bucket, server, method, kind):
         return  # it has no body
     place = bucket / "m.json"
     with server.proxy.failing(Fault(kind, method, times=2)):
-        place.create(b"one" * 100)
-        data, stamp = place.read_stamped()
-        place.replace(b"two" * 100, stamp)
+        remote.create(place, b"one" * 100)
+        data, stamp = remote.read_stamped(place)
+        remote.replace(place, b"two" * 100, stamp)
         assert (data, place.read_bytes(), place.stat().st_size) == (b"one" * 100, b"two" * 100, 300)
         assert server.proxy.faults[0].done == 2
 
@@ -97,7 +97,10 @@ def endpoint(server: Server) -> str:
 def test_the_reason_of_a_refusal_is_told_though_a_head_has_none(bucket, server, method):
     place = bucket / "m.json"
     expired = Fault("status", times=99, status=400, body=b"<Error><Code>ExpiredToken</Code></Error>")
-    asked = {"HEAD": [place.stat, place.exists, place.uploaded], "GET": [lambda: place.read_range(2, 9)]}
+    asked = {
+        "HEAD": [place.stat, place.exists, lambda: remote.uploaded(place)],
+        "GET": [lambda: remote.read_range(place, 2, 9)],
+    }
     for ask in asked[method]:
         with server.proxy.failing(expired), pytest.raises(StoreError) as error:
             ask()
@@ -142,7 +145,7 @@ def test_a_profile_of_the_aws_command_has_credentials(role, monkeypatch, tmp_pat
     asked: list[str] = []
     place = RemotePath.parse(f"{role.root}/profiles/{uuid.uuid4()}")
     monkeypatch.setattr(role.proxy, "seen", lambda headers: asked.append(headers.get("Authorization", "")))
-    place.create(b"1")
+    remote.create(place, b"1")
     monkeypatch.setenv("AWS_PROFILE", "team")
     with fresh_stores():
         assert place.read_bytes() == b"1"
@@ -166,8 +169,8 @@ def test_a_slow_store_is_waited_for_while_bytes_come(servers, tmp_path, monkeypa
     server = servers("s3")
     place = RemotePath.parse(f"{server.root}/slow/shard")
     with fresh_stores(), server.proxy.failing(Fault("slow", times=99, rate=5e6)):
-        assert place.upload(tmp_path / "shard", hashlib.sha256(data).hexdigest())
-        assert b"".join(map(bytes, place.stream())) == data
+        assert remote.upload(place, tmp_path / "shard", hashlib.sha256(data).hexdigest())
+        assert b"".join(map(bytes, remote.stream(place))) == data
     assert place.read_bytes() == data
 
 
@@ -177,7 +180,7 @@ def test_each_request_of_an_upload_is_repeated(bucket, server, tmp_path, monkeyp
     for size in (3, 6 << 20):  # one request, and two parts after an empty object
         (tmp_path / "shard").write_bytes(bytes(size))
         with fresh_stores(), server.proxy.failing(Fault("status", "NONE")):
-            assert (bucket / f"{size}").upload(tmp_path / "shard", "0")
+            assert remote.upload(bucket / f"{size}", tmp_path / "shard", "0")
             requests = sum(server.proxy.requests[method] for method in ("PUT", "POST"))
         with monkeypatch.context() as patched:
             skips = range(requests)
@@ -187,7 +190,9 @@ def test_each_request_of_an_upload_is_repeated(bucket, server, tmp_path, monkeyp
             for skip in skips:
                 place = bucket / f"{size}-{skip}"
                 with fresh_stores(), server.proxy.failing(Fault(kind, "PUT|POST", skip=skip)):
-                    assert place.upload(tmp_path / "shard", hashlib.sha256(bytes(size)).hexdigest()), skip
+                    assert remote.upload(
+                        place, tmp_path / "shard", hashlib.sha256(bytes(size)).hexdigest()
+                    ), skip
                     assert server.proxy.faults[0].done == 1
                 assert place.read_bytes() == bytes(size)
 
@@ -202,28 +207,28 @@ def test_a_store_that_does_not_answer_is_told(bucket, server, monkeypatch):
             place.read_bytes()
         assert str(error.value) == f"{place}: cannot read: no answer from {endpoint(server)} (tried 2 times)"
         with pytest.raises(StoreError, match=f"cannot write: no answer from {endpoint(server)}"):
-            place.create(b"x")
+            remote.create(place, b"x")
 
 
 def test_a_download_goes_on_where_it_was_cut(bucket, server, monkeypatch):
     data = random.Random(1).randbytes(3 << 20)
     place = bucket / "shard"
-    place.create(data)
+    remote.create(place, data)
     monkeypatch.setitem(remote._RETRY, "max_retries", 0)
     with fresh_stores(), server.proxy.failing(Fault("cut", "GET", times=4)):
-        assert b"".join(map(bytes, place.stream())) == data
+        assert b"".join(map(bytes, remote.stream(place))) == data
         assert server.proxy.requests == {"GET": 5}
     with fresh_stores(), server.proxy.failing(Fault("cut", "GET", times=99)), pytest.raises(StoreError):
-        list(place.stream())
+        list(remote.stream(place))
 
 
 def test_a_file_that_is_not_uploaded_leaves_nothing(bucket, server, tmp_path, one_retry):
     (tmp_path / "page").write_bytes(b"1" * 10)
     with server.proxy.failing(Fault("status", "PUT", times=99, skip=1)), pytest.raises(StoreError):
-        (bucket / "page").put_file(tmp_path / "page", overwrite=False)
+        remote.put_file(bucket / "page", tmp_path / "page", overwrite=False)
     assert not (bucket / "page").exists()
-    assert (bucket / "page").put_file(tmp_path / "page", overwrite=False)
-    assert not (bucket / "page").put_file(tmp_path / "page", overwrite=False)
+    assert remote.put_file(bucket / "page", tmp_path / "page", overwrite=False)
+    assert not remote.put_file(bucket / "page", tmp_path / "page", overwrite=False)
     assert (bucket / "page").read_bytes() == b"1" * 10
 
 
@@ -234,7 +239,7 @@ def test_a_failure_that_stays_is_told_with_its_url(bucket, server, one_retry):
     assert str(error.value) == f"{place}: cannot read: {endpoint(server)} answers: 503 Service Unavailable"
     refused = Fault("status", times=99, status=403, body=b"<Error><Code>AccessDenied</Code></Error>")
     with server.proxy.failing(refused), pytest.raises(StoreError) as error:
-        place.create(b"x")
+        remote.create(place, b"x")
     assert str(error.value) == (
         f"{place}: cannot write: {endpoint(server)} refuses the credentials: 403 Forbidden (AccessDenied) "
         "(see `recordspec docs stores`)"
@@ -249,19 +254,19 @@ def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, parts):
     (tmp_path / "shard").write_bytes(data)
     place = bucket / "shard"
     sha256 = hashlib.sha256(data).hexdigest()
-    assert place.uploaded() is None
+    assert remote.uploaded(place) is None
     monkeypatch.setattr(remote, "_PART", -(-len(data) // parts))
-    assert place.upload(tmp_path / "shard", sha256)
-    assert place.uploaded() == (sha256, place.stat())
+    assert remote.upload(place, tmp_path / "shard", sha256)
+    assert remote.uploaded(place) == (sha256, place.stat())
     with server.proxy.failing():
-        assert place.upload(tmp_path / "shard", sha256)
+        assert remote.upload(place, tmp_path / "shard", sha256)
     assert len(server.proxy.log) == 1
-    assert not place.upload(Path(__file__), "0" * 64)
+    assert not remote.upload(place, Path(__file__), "0" * 64)
     assert place.stat().st_size == len(data)
-    assert place.read_range(5, 5) == b""
-    assert place.read_range(7 << 20, (7 << 20) + 9) == data[7 << 20 : (7 << 20) + 9]
-    assert place.read_range(len(data) - 3, len(data) + 8) == data[-3:]
-    with place.open() as file:
+    assert remote.read_range(place, 5, 5) == b""
+    assert remote.read_range(place, 7 << 20, (7 << 20) + 9) == data[7 << 20 : (7 << 20) + 9]
+    assert remote.read_range(place, len(data) - 3, len(data) + 8) == data[-3:]
+    with remote.open_object(place) as file:
         assert file.seek(-4, 2) == len(data) - 4
         assert (file.read(100), file.read(1)) == (data[-4:], b"")
         file.seek(0)
@@ -273,9 +278,9 @@ def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, parts):
 
 def test_an_empty_object_is_read(bucket):
     place = bucket / "empty"
-    place.create(b"")
+    remote.create(place, b"")
     assert (place.read_bytes(), place.stat().st_size) == (b"", 0)
-    with place.open() as file:
+    with remote.open_object(place) as file:
         assert file.read() == b""
 
 
@@ -284,11 +289,11 @@ KEYS = ["a/b/c", "a/b.txt", "a b/ü%20+&=#?", "a/z", "ab", "a/b/c/d", "d/e/f"]
 
 def test_objects_are_listed_below_a_folder(bucket):
     for number, key in enumerate(KEYS):
-        (bucket / key).create(b"x" * number)
-    assert {str(place.relative_to(bucket)): found.st_size for place, found in bucket.walk()} == {
+        remote.create(bucket / key, b"x" * number)
+    assert {str(place.relative_to(bucket)): found.st_size for place, found in remote.walk(bucket)} == {
         key: number for number, key in enumerate(KEYS)
     }
-    assert [str(place.relative_to(bucket)) for place, _ in (bucket / "a").walk()] == [
+    assert [str(place.relative_to(bucket)) for place, _ in remote.walk(bucket / "a")] == [
         "a/b.txt",
         "a/b/c",
         "a/b/c/d",
@@ -308,27 +313,27 @@ def test_a_long_list_comes_in_pages(servers):
     assert server.gcs is not None
     bucket = RemotePath.parse(f"{server.root}/pages")
     for number in range(10):
-        (bucket / str(number)).create(b"")
+        remote.create(bucket / str(number), b"")
     server.gcs.page = 3
     try:
         with server.proxy.failing():
-            assert [place.name for place, _ in bucket.walk()] == list("0123456789")
+            assert [place.name for place, _ in remote.walk(bucket)] == list("0123456789")
         assert server.proxy.requests == {"GET": 4}
     finally:
         server.gcs.page = 1000
 
 
-@pytest.mark.parametrize("action", ["read_bytes", "stat", "open"])
+@pytest.mark.parametrize("action", [RemotePath.read_bytes, RemotePath.stat, remote.open_object])
 def test_a_missing_object_is_not_found(bucket, action):
     with pytest.raises(FileNotFoundError) as error:
-        getattr(bucket / "no" / "such", action)()
+        action(bucket / "no" / "such")
     assert str(error.value) == f"[Errno 2] No such file or directory: '{bucket}/no/such'"
 
 
 def test_a_missing_bucket_is_named(server):
     place = RemotePath.parse(f"{server.scheme}://no-such-bucket/a/b")
     expected = f"{place}: expected the bucket of {server.scheme}://no-such-bucket, got none"
-    for action in (place.read_bytes, lambda: list(place.walk()), lambda: place.create(b"x")):
+    for action in (place.read_bytes, lambda: list(remote.walk(place)), lambda: remote.create(place, b"x")):
         with pytest.raises(StoreError) as error:
             action()
         assert str(error.value) == expected
@@ -337,12 +342,12 @@ def test_a_missing_bucket_is_named(server):
 @pytest.mark.parametrize("name", ["a b", "100%", "a%20b", "a#1?b=c&d", "ü/e\u0301", "a+b", "[1]*", "~;,:@="])
 def test_an_object_of_an_odd_name(bucket, name):
     place = bucket / name
-    place.create(b"one")
-    assert (place.read_bytes(), place.read_range(1, 2), place.stat().st_size) == (b"one", b"n", 3)
-    assert [path for path, _ in bucket.walk()] == [place]
+    remote.create(place, b"one")
+    assert (place.read_bytes(), remote.read_range(place, 1, 2), place.stat().st_size) == (b"one", b"n", 3)
+    assert [path for path, _ in remote.walk(bucket)] == [place]
     assert [*place.parent.iterdir()] == [place]
-    place.replace(b"two", place.read_stamped()[1])
-    assert place.open().read() == b"two"
+    remote.replace(place, b"two", remote.read_stamped(place)[1])
+    assert remote.open_object(place).read() == b"two"
     place.unlink()
     assert not place.exists()
 
@@ -363,8 +368,8 @@ def raw(bucket, server) -> Callable[[str], None]:
 def test_the_mark_of_a_folder_is_not_in_it(bucket, raw):
     raw("")
     assert bucket.is_dir()
-    (bucket / "x").create(b"1")
-    assert [path for path, _ in bucket.walk()] == [*bucket.iterdir()] == [bucket / "x"]
+    remote.create(bucket / "x", b"1")
+    assert [path for path, _ in remote.walk(bucket)] == [*bucket.iterdir()] == [bucket / "x"]
 
 
 @pytest.mark.parametrize("name", ["a//b", "a/../b", "a\x01b"])
@@ -373,13 +378,13 @@ def test_an_object_that_cannot_be_named_is_told(bucket, raw, name):
     with pytest.raises(
         StoreError, match=f"{bucket}: cannot list: encountered object with invalid path: "
     ) as e:
-        list(bucket.walk())
+        list(remote.walk(bucket))
     assert "\n" not in str(e.value)
 
 
 def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
     refused = Fault("status", times=99, status=403, body=b"<Error><Code>AccessDenied</Code></Error>")
-    for listing in (bucket.walk, bucket.iterdir, bucket.is_dir):
+    for listing in (lambda: remote.walk(bucket), bucket.iterdir, bucket.is_dir):
         with server.proxy.failing(refused), pytest.raises(StoreError) as error:
             list(listing())
         assert str(error.value) == (
@@ -392,14 +397,14 @@ def test_a_list_that_fails_is_repeated_once_more_by_nobody(bucket, server, one_r
     """obstore has repeated it, also where the answer is a page with a body."""
     page = Fault("status", times=99, status=503, body=b"<html><body>no</body></html>")
     with server.proxy.failing(page), pytest.raises(StoreError, match="503 Service Unavailable"):
-        list(bucket.walk())
+        list(remote.walk(bucket))
     assert len(server.proxy.log) == 2
 
 
-@pytest.mark.parametrize("read", [RemotePath.read_bytes, lambda place: place.open().read()])
+@pytest.mark.parametrize("read", [RemotePath.read_bytes, lambda place: remote.open_object(place).read()])
 def test_a_wrong_byte_of_a_whole_object_is_seen(bucket, server, read):
     place = bucket / "m.json"
-    place.create(b"right" * 100)
+    remote.create(place, b"right" * 100)
     with server.proxy.failing(Fault("flip", "GET")):
         assert read(place) == b"right" * 100
         assert server.proxy.requests["GET"] == 2

@@ -16,6 +16,7 @@ from threading import Event
 import pytest
 from faulty_proxy import Fault
 
+from recordspec import remote
 from recordspec.errors import StoreError
 from recordspec.remote import RemotePath
 from recordspec.store import staging
@@ -32,7 +33,7 @@ def server(servers):
 
 def put(place: RemotePath, seed: int, size: int) -> StagedObject:
     data = random.Random(seed).randbytes(size)
-    place.create(data)
+    remote.create(place, data)
     return StagedObject(remote=place, bytes=size, sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -144,7 +145,7 @@ def test_a_copy_is_hashed_again_only_if_its_file_is_another(bucket, server, tmp_
 
 def test_an_object_without_a_hash_is_compared_with_its_download(bucket, server, tmp_path, caplog):
     data = random.Random(1).randbytes(20 * KIB)
-    (bucket / "one").create(data)
+    remote.create(bucket / "one", data)
     one = StagedObject(
         remote=bucket / "one", bytes=20 * KIB, sha256=None, e_tag=(bucket / "one").stat().e_tag
     )
@@ -333,7 +334,7 @@ def test_bytes_that_stay_wrong_are_an_error(bucket, server, tmp_path):
 def test_an_object_of_another_size_is_an_error(bucket, tmp_path):
     for size in (200 * KIB, 400 * KIB):
         wanted = StagedObject(remote=bucket / str(size), bytes=300 * KIB, sha256="0" * 64)
-        wanted.remote.create(b"x" * size)
+        remote.create(wanted.remote, b"x" * size)
         with pytest.raises(StoreError, match="as the manifest says"):
             StagingFolder(tmp_path, 1 << 20).fetch(wanted)
         assert names(tmp_path) == []

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import recordspec as rs
+from recordspec import remote
 from recordspec.integrity.indexing import index
 from recordspec.locations import location
 from recordspec.remote import RemotePath
@@ -39,16 +40,16 @@ def test_a_sweep_takes_what_no_manifest_names(replaced, tmp_path):
     data = replaced / "data"
     left = data / "train-v2-00000-of-00002.tfrecord.0123456789ab.keys"
     (tmp_path / "keys").write_bytes(b"0" * 16)
-    assert left.upload(tmp_path / "keys", sha256_of(tmp_path / "keys"))
+    assert remote.upload(left, tmp_path / "keys", sha256_of(tmp_path / "keys"))
     assert not [*sweep(replaced)]
     orphans = {
         *("train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord", "keys.bin", "schema.yaml"),
         *("train-00000-of-00002.tfrecord.index", "index.bin", left.name),
     }
     assert names(sweep(replaced, older_than=NOW)) == orphans
-    before = {path for path, _ in replaced.walk()}
+    before = {path for path, _ in remote.walk(replaced)}
     assert names(sweep(replaced, older_than=NOW, delete=True)) == orphans
-    assert {path.name for path in before - {path for path, _ in replaced.walk()}} == orphans
+    assert {path.name for path in before - {path for path, _ in remote.walk(replaced)}} == orphans
     assert sum(one.records for one in count(data)) == 50
     rs.write(SCHEMA, {"id": [*range(50)]}, data, key="id", shards=1, append=True)  # keys.bin is whole
 
@@ -56,12 +57,16 @@ def test_a_sweep_takes_what_no_manifest_names(replaced, tmp_path):
 def test_files_of_others_stay(bucket, tmp_path):
     folder = bucket / "theirs"
     rs.write(SCHEMA, {"id": [*range(50)]}, tmp_path / "data", shards=1)
-    (folder / "train-00000-of-00001.tfrecord").put_file(
-        tmp_path / "data/train-00000-of-00001.tfrecord", overwrite=False
+    remote.put_file(
+        folder / "train-00000-of-00001.tfrecord",
+        tmp_path / "data/train-00000-of-00001.tfrecord",
+        overwrite=False,
     )
-    (folder / "train-00000-of-00001.tfrecord.idx").put_file(tmp_path / "data/schema.yaml", overwrite=False)
-    (folder / "schema.yaml").put_file(tmp_path / "data/schema.yaml", overwrite=False)
-    (folder / "notes.txt").put_file(tmp_path / "data/schema.yaml", overwrite=False)
+    remote.put_file(
+        folder / "train-00000-of-00001.tfrecord.idx", tmp_path / "data/schema.yaml", overwrite=False
+    )
+    remote.put_file(folder / "schema.yaml", tmp_path / "data/schema.yaml", overwrite=False)
+    remote.put_file(folder / "notes.txt", tmp_path / "data/schema.yaml", overwrite=False)
     assert not [*sweep(bucket, older_than=NOW, delete=True)]
     assert len([*folder.iterdir()]) == 4
 
@@ -70,7 +75,7 @@ def test_a_build_that_was_broken_off_is_swept(bucket):
     rs.write(SCHEMA, {"id": [*range(50)]}, bucket / "data", shards=2)
     (bucket / "data/manifest.json").unlink()
     assert len([*sweep(bucket, older_than=NOW, delete=True)]) == 4
-    assert not [*bucket.walk()]
+    assert not [*remote.walk(bucket)]
 
 
 def test_a_local_folder_is_not_swept(tmp_path):

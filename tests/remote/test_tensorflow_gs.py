@@ -10,6 +10,7 @@ import tensorflow as tf
 from tls_proxy import TlsProxy
 
 import recordspec as rs
+from recordspec import remote
 from recordspec.remote import RemotePath
 
 pytestmark = [
@@ -41,8 +42,8 @@ def place(tls) -> RemotePath:
 
 
 def test_tensorflow_finds_and_reads_objects(place):
-    (place / "a b/ü.txt").create(b"x" * 100_000)
-    (place / "c.txt").create(b"")
+    remote.create(place / "a b/ü.txt", b"x" * 100_000)
+    remote.create(place / "c.txt", b"")
     assert tf.io.gfile.exists(f"{place}/c.txt")
     assert not tf.io.gfile.exists(f"{place}/d.txt")
     assert sorted(tf.io.gfile.listdir(str(place))) == ["a b/", "c.txt"]

@@ -18,6 +18,7 @@ import pytest
 from test_spark_bytes import SCHEMA, TYPES, frame_of, rows
 
 import recordspec as rs
+from recordspec import remote
 from recordspec.errors import Interrupted
 from recordspec.locations import location
 from recordspec.remote import RemotePath
@@ -141,7 +142,7 @@ def test_names_that_another_writer_takes(session, tmp_path, monkeypatch, store):
     def taken(transaction, names):
         found = free_names(transaction, names)
         if not calls:
-            (place / names[0]).create(b"of another writer")
+            remote.create(place / names[0], b"of another writer")
         calls.append(names)
         return found
 

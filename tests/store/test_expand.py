@@ -58,7 +58,7 @@ def write(place, data: bytes) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
     else:
-        place.create(data)
+        remote.create(place, data)
 
 
 # The names that others give to the TFRecords of a folder, and what lies beside them.

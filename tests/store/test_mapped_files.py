@@ -13,7 +13,6 @@ from crc32c import crc32c
 
 from frames_by_hand import frame
 from recordspec import RecordError, StoreError
-from recordspec.locations import LocalPath
 from recordspec.store.index import made_again, of_bytes
 from recordspec.store.mapped_files import MappedFiles
 
@@ -22,15 +21,15 @@ RECORDS = [[os.urandom(size + number) for size in SIZES[number:]] for number in 
 
 
 @pytest.fixture
-def paths(tmp_path) -> list[LocalPath]:
-    paths = [LocalPath(tmp_path / f"x{number}") for number in range(3)] + [LocalPath(tmp_path / "empty")]
+def paths(tmp_path) -> list[Path]:
+    paths = [tmp_path / f"x{number}" for number in range(3)] + [tmp_path / "empty"]
     for path, records in zip(paths, RECORDS, strict=False):
         path.write_bytes(b"".join(map(frame, records)))
     paths[3].write_bytes(b"")
     return paths
 
 
-def opened(paths: list[LocalPath]) -> MappedFiles:
+def opened(paths: list[Path]) -> MappedFiles:
     return MappedFiles(paths, [made_again(path) for path in paths])
 
 
@@ -80,7 +79,7 @@ def test_a_file_of_another_size_is_refused(codec, paths):
     "group", [((1 << 63) - 100, 0, 150, 0), (1 << 63, 0, 0, 0), ((1 << 64) - 5, 0, 5, 0), (0, 1 << 63, 0, 8)]
 )
 def test_extreme_offsets_lead_to_no_other_memory(codec, tmp_path, group):
-    path = LocalPath(tmp_path / "x")
+    path = tmp_path / "x"
     path.write_bytes(frame(b"a" * 10) * 2)
     data = bytearray(made_again(path).data)
     struct.pack_into("<QQIB", data, 72, *group)

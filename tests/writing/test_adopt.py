@@ -96,7 +96,7 @@ def test_a_manifest_beside_files(theirs):
             words.append(data[at : at + 12] + data[stop : stop + 4])
             at = stop + 4
         assert (shard.sha256, shard.frames_sha256) == ("", hashlib.sha256(b"".join(words)).hexdigest())
-    offsets = of_dataset(module.LocalPath(theirs), manifest)["train_1.tfrecord"]
+    offsets = of_dataset(theirs, manifest)["train_1.tfrecord"]
     assert offsets.records == 12
     assert rs.Schema.load(str(theirs / "schema.yaml")) == SCHEMA
 

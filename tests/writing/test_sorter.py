@@ -120,7 +120,7 @@ def test_the_search_for_keys_of_a_dataset_needs_the_memory_of_its_budget(tmp_pat
     rows = 2 << 20
     words = np.arange(2 * rows, dtype="<u8") * np.uint64(0x9E3779B97F4A7C15)
     words.tofile(tmp_path / "keys.bin")
-    setup = "from recordspec.locations import LocalPath as P\nfrom recordspec.writing.sorter import *"
+    setup = "from pathlib import Path as P\nfrom recordspec.writing.sorter import *"
     code = "print(find_duplicate_keys(P(), (), 1 << 40, P('keys.bin')))"
     found, used = peak_of(code, setup, tmp_path)
     assert found == "None"

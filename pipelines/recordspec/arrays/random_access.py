@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, describe, show_text
-from recordspec.locations import LocalPath, Location
+from recordspec.locations import Location
 from recordspec.order.global_order import WINDOW_ROWS
+from recordspec.remote import RemotePath
 from recordspec.schema import numpy_decoder
 from recordspec.schema.ragged_array import divided
 from recordspec.schema.row_blocks import Sections, blocks_of, records_with, rows_of_blocks
@@ -74,7 +76,7 @@ class Rows:
 
     def _open(self, paths: Sequence[Location], indices: Sequence[FileIndex]) -> None:
         self._paths, self._indices = paths, indices
-        self._files = MappedFiles([LocalPath(str(path)) for path in paths], indices)
+        self._files = MappedFiles([Path(str(path)) for path in paths], indices)
         self._block = block_in(tuple(paths)) if self.manifest is None else self.manifest.block
         if self._block is None:
             self._first = self._files.first
@@ -394,7 +396,7 @@ def open(files: Files, schema: Schema | None = None) -> Rows:
 
 
 def _check_local(path: Location) -> None:
-    if path.peek() is None:
+    if isinstance(path, RemotePath):
         hint = "copy it to this machine, or read it with `rs.read`"
         raise StoreError(
             State(where=str(path), got="is in an object store, without random access", hint=hint)

@@ -16,7 +16,7 @@ from recordspec.inferring.inferred_config import InferredConfig, with_config
 from recordspec.inferring.input_files import DETECTION, FOLDERS, LANGUAGES, TABLES, InputFiles, input_files
 from recordspec.inferring.tables import infer_rows, infer_table
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
-from recordspec.locations import LocalPath, Location, is_path, location
+from recordspec.locations import Location, is_path, joined
 from recordspec.progress import Progress
 from recordspec.schema.features import Feature
 from recordspec.schema.features.geometry import Pictures
@@ -186,7 +186,7 @@ def _naming_json(path: Location) -> Iterator[None]:
         raise type(error)(problems) from None
 
 
-def _check_lengths(lengths: Mapping[LocalPath, int], progress: Progress | None) -> int:
+def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
     """The number of records. Raises RecordError if a file has a different number than expected."""
     from recordspec.statistics.count import count
 
@@ -228,7 +228,7 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
         suffixes = {Path(text).suffix.lower() for text in texts}
         kinds = {"image": images.SUFFIXES, "audio": sounds.SUFFIXES}
         kind = next((kind for kind, known in kinds.items() if suffixes and suffixes <= {*known}), None)
-        files = [paths[0].parent.join(location(text)) for text in texts] if kind else []
+        files = [joined(paths[0].parent, text) for text in texts] if kind else []
         missing = [file for file in files if not file.exists()]
         if kind is None or len(missing) == len(files):
             continue

@@ -22,13 +22,8 @@ from recordspec.errors import (
 )
 from recordspec.inferring.input_files import DETECTION, FOLDERS, LANGUAGES, InputFiles
 from recordspec.inferring.rules import IDENTIFIES
-from recordspec.locations import (
-    Location,
-    absolute,
-    local,
-    location,
-    output_file,
-)
+from recordspec.locations import Location, absolute, local, location, output_file
+from recordspec.remote import RemotePath
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.inferred import Inferred
@@ -289,7 +284,7 @@ def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: s
     if str(absolute(folder)) in map(str, map(absolute, inputs)):
         folder = location(home / f"{schema.name}-data-2")
     sections, comments = inferred._sections(home)
-    config = {"schema": os.path.relpath(schema_path, home), "data": folder.seen_from(home), **sections}
+    config = {"schema": os.path.relpath(schema_path, home), "data": _seen_from(folder, home), **sections}
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
     if any("\n" in name for name in schema.names):  # a comment inside a name would become a part of it
         comments = {}
@@ -307,6 +302,11 @@ def _comments_of_options(inferred: Inferred, lines: Sequence[str]) -> dict[str, 
     return {f"{indent}{option.name}:": show_text(option.reason) for option in inferred.options}
 
 
+def _seen_from(place: Location, home: Path) -> str:
+    """A path relative to the config's folder, or a URL."""
+    return str(place) if isinstance(place, RemotePath) else os.path.relpath(place, home)
+
+
 def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
     """The source of a config, with paths relative to the config's folder."""
     if files.source in DETECTION:
@@ -314,8 +314,8 @@ def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: P
 
         made = annotations_of(files, files.paths[0] if "" in files.splits else location(paths[0]))
         named = [name for name in ("annotations", "images") if name in made]
-        return {files.source: made | {name: location(made[name]).seen_from(home) for name in named}}
-    places = [location(path).seen_from(home) for path in paths]
+        return {files.source: made | {name: _seen_from(location(made[name]), home) for name in named}}
+    places = [_seen_from(location(path), home) for path in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
     if inferred.options:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +21,7 @@ from recordspec.inferring.tables import (
     table_suffix,
 )
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
-from recordspec.locations import (
-    LocalPath,
-    Location,
-    location,
-)
+from recordspec.locations import Location, files_in, folders_in, location, resolved
 from recordspec.schema.media import images, sounds
 from recordspec.store.expand import expand, has_tfrecords, path_list
 from recordspec.store.manifest import Manifest, manifest_in
@@ -61,7 +56,7 @@ class InputFiles:
     splits: Mapping[str, tuple[Location, ...]]
     given: tuple[str, ...]
     features: Location | None = None
-    lengths: Mapping[LocalPath, int] = field(default_factory=dict)
+    lengths: Mapping[Path, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> tuple[Location, ...]:
@@ -71,7 +66,7 @@ class InputFiles:
     def name(self) -> str:
         """The name of the schema: that of the first file, or of its folder if the file names a split."""
         first = self.paths[0]
-        names = (first.name, *(folder.name for folder in first.resolve().parents))
+        names = (first.name, *(folder.name for folder in resolved(first).parents))
         return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
 
     def _names_data(self, stem: str) -> bool:
@@ -92,7 +87,7 @@ def input_files(files: Sequence[str]) -> InputFiles:
     paths: list[Location] = []
     for text in texts:
         place = location(text)
-        if isinstance(place, LocalPath) and place.is_dir():
+        if isinstance(place, Path) and place.is_dir():
             if len(texts) == 1 and (place / TFDS_FEATURES).exists():
                 return _tfds_folder(place)
             paths += _contents(place)
@@ -110,7 +105,7 @@ def input_files(files: Sequence[str]) -> InputFiles:
     return InputFiles(source=source, splits=_by_split(paths), given=texts)
 
 
-def _tfds_folder(folder: LocalPath) -> InputFiles:
+def _tfds_folder(folder: Path) -> InputFiles:
     from recordspec.interop.tfds import dataset_info
 
     splits = dataset_info.given_splits(folder)
@@ -129,7 +124,7 @@ def _tfds_folder(folder: LocalPath) -> InputFiles:
     )
 
 
-def _contents(folder: LocalPath) -> list[Location]:
+def _contents(folder: Path) -> list[Location]:
     """The data in a folder: its TFRecords or tables; the data in its folders of splits; or the folder itself,
     for media.
 
@@ -137,7 +132,7 @@ def _contents(folder: LocalPath) -> list[Location]:
     """
     tables = [
         path
-        for path in folder.files()
+        for path in files_in(folder)
         if table_suffix(path) in TABLES and not path.name.startswith((".", "_"))
     ]
     is_dataset = manifest_in(folder) is not None
@@ -145,7 +140,7 @@ def _contents(folder: LocalPath) -> list[Location]:
         return [*expand(folder), *([] if is_dataset else tables)]
     if tables:
         return [*expand(tables)]
-    folders = [folder / one.name for one in folder.folders()]
+    folders = [folder / one.name for one in folders_in(folder)]
     voc = [one for one in (folder, folder / _VOC_FOLDER) if one.is_dir() and _has_xml(one)]
     if voc:
         return [voc[0]]
@@ -154,7 +149,7 @@ def _contents(folder: LocalPath) -> list[Location]:
     if splits and not others:
         return [path for split in splits for path in _contents(split)]
     # a single folder with the name of a split and files may be a class
-    if len(splits) > 1 or any(split.folders() for split in splits):
+    if len(splits) > 1 or any(folders_in(split) for split in splits):
         raise _beside_splits(others, splits)
     if _media_source(folder) is not None:
         return [folder]
@@ -167,7 +162,7 @@ def _contents(folder: LocalPath) -> list[Location]:
         ) from None
 
 
-def _with_data(folders: Sequence[LocalPath], splits: Sequence[LocalPath]) -> list[LocalPath]:
+def _with_data(folders: Sequence[Path], splits: Sequence[Path]) -> list[Path]:
     """The folders with the same type of data as the splits: if the splits have images or audio, folders
     with some.
     """
@@ -176,14 +171,14 @@ def _with_data(folders: Sequence[LocalPath], splits: Sequence[LocalPath]) -> lis
     return [folder for folder in folders if _has_records(folder)]
 
 
-def _has_records(folder: LocalPath) -> bool:
+def _has_records(folder: Path) -> bool:
     """Whether a folder or its folders contain TFRecords or tables."""
     try:
         return bool(_contents(folder))
     except (IncompleteError, RecordError):  # there are some
         return True
     except StoreError:
-        folders = [folder / one.name for one in folder.folders()]
+        folders = [folder / one.name for one in folders_in(folder)]
         return any(_has_records(one) for one in folders if not one.is_symlink())  # a link may lead back
 
 
@@ -203,8 +198,7 @@ def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordErro
 
 
 def _source_of(path: Location) -> str:
-    status = path.peek()
-    if status is not None and stat.S_ISDIR(status.st_mode):
+    if isinstance(path, Path) and path.is_dir():
         return "voc" if _has_xml(path) else _media_source(path) or ""
     if path.suffix == ".json" and path.name != TFDS_FEATURES:
         from recordspec.writing.sources.detection import is_coco
@@ -215,7 +209,7 @@ def _source_of(path: Location) -> str:
 
 
 def _has_xml(folder: Location) -> bool:
-    return any(file.suffix == ".xml" for file in folder.files())
+    return any(file.suffix == ".xml" for file in files_in(folder))
 
 
 def _media_source(folder: Location) -> str | None:

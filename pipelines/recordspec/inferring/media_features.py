@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, see
 from recordspec.inferring.input_files import FOLDERS, InputFiles
-from recordspec.locations import Location, location, read_bytes, relative
+from recordspec.locations import Location, files_in, folders_in, joined, location, read_bytes, relative
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.box import Box
 from recordspec.schema.features.label import Label
@@ -233,7 +233,7 @@ def infer_annotated(files: InputFiles, name: str, sample: int | None) -> Inferre
         raise RecordError(Problem(where=str(files.paths[0]), expected="objects with classes", got="none"))
     pairs = [(source.folder, image) for source in sources for image in source.annotated]
     some = pairs[:: max(1, len(pairs) // (sample or MOST_MEDIA))]
-    places = (folder.join(location(image.values["file_name"])) for folder, image in some)
+    places = (joined(folder, image.values["file_name"]) for folder, image in some)
     medium, notes = infer_media_files("image", "image", places)
     if len(some) < len(pairs):
         notes.append(f"image: judged by the headers of {len(some):,} of {len(pairs):,} files")
@@ -267,13 +267,12 @@ def annotations_of(files: InputFiles, path: Location) -> dict[str, Any]:
     if first is None:
         raise RecordError(Problem(where=str(path), expected="annotated images", got="none"))
     home = path if path.is_dir() else path.parent
-    places = [home, *map(home.join, map(location, _folder_names(home)))]
-    places += [home.parent, *map(home.parent.join, map(location, _folder_names(home.parent)))]
-    name = location(first.values["file_name"])
-    folder = next((place for place in places if place.join(name).exists()), None)
+    places = [home, *folders_in(home), home.parent, *folders_in(home.parent)]
+    name = first.values["file_name"]
+    folder = next((place for place in places if joined(place, name).exists()), None)
     if folder is None:
         hint = "a config names their folder: `images:` of the source"
-        got = f"names images such as `{first.values['file_name']}`, which are in no folder beside it"
+        got = f"names images such as `{name}`, which are in no folder beside it"
         raise StoreError(State(where=str(path), got=got, hint=hint))
     options: dict[str, Any] = {"annotations": str(path)}
     if folder != home:
@@ -281,10 +280,6 @@ def annotations_of(files: InputFiles, path: Location) -> dict[str, Any]:
     if any(map(exceeds, source.annotated)):
         options["clip"] = True
     return options
-
-
-def _folder_names(folder: Location) -> list[str]:
-    return [one.name for one in folder.folders() if not one.name.startswith(".")]
 
 
 def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
@@ -322,11 +317,11 @@ def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
     for home in dict.fromkeys(path.parent for path in files.paths if path.parent in places):
         splits = [path for path in files.paths if path.parent == home]
         beside = " and ".join(f"`{path.name}`" for path in splits)
-        stray = [path.name for path in home.files() if path.suffix.lower() in media.SUFFIXES]
+        stray = [path.name for path in files_in(home) if path.suffix.lower() in media.SUFFIXES]
         stray = [name for name in stray if not name.startswith(".")]
         if stray:
             yield f"{media.WHAT}s beside {beside}, left out: {len(stray):,}, such as {stray[0]}"
-        others = [folder.name for folder in home.folders() if home / folder.name not in splits]
+        others = [folder.name for folder in folders_in(home) if home / folder.name not in splits]
         if others:
             yield f"folders without images or sounds beside {beside}, left out: {_named(others)}"
 

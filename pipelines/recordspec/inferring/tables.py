@@ -21,7 +21,7 @@ from recordspec.inferring.rules import (
     infer_features,
     inferred_schema,
 )
-from recordspec.locations import Location
+from recordspec.locations import Location, read_start
 from recordspec.progress import Progress
 from recordspec.schema.inferred import Inferred, ProposedOption
 from recordspec.schema.schema import Schema
@@ -74,7 +74,7 @@ def infer_table(
 
 def _infer_csv(paths: Sequence[Location], name: str, sample: int | None, progress: Progress) -> Inferred:
     """Infers a schema for CSV files, in UTF-8 or in the most likely other encoding."""
-    if paths[0].read_start(2) in _UTF16:
+    if read_start(paths[0], 2) in _UTF16:
         reason = "by the first bytes of the file"
         encoding = ProposedOption(name="encoding", value="utf-16", reason=reason)
         return _infer_encoded(paths, name, sample, progress, encoding)

@@ -65,7 +65,7 @@ def index(
     progress.begin("indexing", None)
     for folder in dict.fromkeys(path.parent for path in paths) if form == "recordspec" else ():
         manifest = manifests.get(folder) or manifest_in(folder)
-        if manifest is not None and folder.peek() is not None:  # local: its manifest can be changed
+        if manifest is not None and isinstance(folder, Path):  # local: its manifest can be changed
             shards = manifest.by_file()
             listed = [path for path in paths if path.parent == folder and path.name in shards]
             if listed:

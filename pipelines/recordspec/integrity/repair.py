@@ -18,7 +18,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, system_errors
 from recordspec.integrity.verify import FileIntegrity, FileProblem, dataset_problems
-from recordspec.locations import Location, local, open_file, sync, sync_file
+from recordspec.locations import Location, local, open_file, resolved, sync, sync_file
 from recordspec.progress import Progress
 from recordspec.schema.row_blocks import stored_columns
 from recordspec.schema.table_columns import TableColumn
@@ -190,7 +190,7 @@ def _check_names(paths: Sequence[Location], directory: Path) -> None:
         raise SpecError(
             Problem(path=("files",), expected="files of different names", got=f"{count} `{name}`")
         )
-    if any(path.parent.resolve() == directory.resolve() for path in paths):
+    if any(resolved(path.parent) == resolved(directory) for path in paths):
         expected = "another folder than that of the files"
         raise SpecError(Problem(path=("directory",), expected=expected, got=str(directory)))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_errors
-from recordspec.locations import LocalPath, Location, location, open_file
+from recordspec.locations import Location, location, open_file
 from recordspec.progress import Progress
 from recordspec.store.expand import Files, expand, find_incomplete
 from recordspec.store.manifest import (
@@ -155,11 +156,11 @@ def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
     """Yields the missing, unexpected and changed files of the folder of a dataset. Shards are not read."""
-    if isinstance(folder, LocalPath):  # a store keeps the shards of replaced datasets
+    if isinstance(folder, Path):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
         foreign = set(filter(is_tfrecord_name, there)) - manifest.files
         for problem in shard_differences(folder, manifest, manifest.files - there, foreign):
-            yield LocalPath(problem.where), problem
+            yield Path(problem.where), problem
     yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)
     yield from ((folder / manifest.name_of(KEYS_FILE), problem) for problem in key_problems(folder, manifest))
     index = folder / manifest.name_of(INDEX_FILE)

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from typing import NamedTuple
 
 from recordspec.errors import Problem, RecordError, State, StoreError
-from recordspec.locations import Location
+from recordspec.locations import Location, disk_status
 from recordspec.order.read_options import Batch, Shuffle
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
@@ -235,7 +235,7 @@ def check_file(path: Location, compression: Compression) -> None:
 
     Does nothing for a file in a store: its copy is checked.
     """
-    if (stat := path.peek()) is not None:
+    if (stat := disk_status(path)) is not None:
         _check_file(path, compression, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
@@ -256,7 +256,7 @@ def _piece(
     Makes no request for a file in a store that its manifest names.
     """
     path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
-    status = None if file.compression else path.peek()
+    status = None if file.compression else disk_status(path)
     if intact is not None:
         path, positions, copied = intact(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows

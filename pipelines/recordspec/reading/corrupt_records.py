@@ -16,7 +16,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
-from recordspec.locations import LocalPath, Location, absolute
+from recordspec.locations import Location, absolute, resolved
 from recordspec.order.read_plan import IntactFile
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.schema import Schema
@@ -173,7 +173,7 @@ def without_corrupt(file: File, schema: Schema) -> IntactFile:
     if problem is not None:
         raise RecordError(problem)
     stat = file.path.stat()
-    return _replacement(file, schema, (file.path.resolve(), stat.st_size, stat.st_mtime_ns))
+    return _replacement(file, schema, (resolved(file.path), stat.st_size, stat.st_mtime_ns))
 
 
 @cache
@@ -183,7 +183,7 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
     if not checked.corrupt:
         return IntactFile(file.path, checked.rows)
     log.warning("%s", _report(file, checked))
-    _replaced.add(file.path.resolve())
+    _replaced.add(resolved(file.path))
     copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]
     numbers = {one.record for one in checked.corrupt}
     sha256 = hashlib.sha256()
@@ -195,7 +195,7 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
                 copied.write(frame)
             elif last.ends and record.number == last.record:
                 break
-    return IntactFile(LocalPath(copy), checked.rows, sha256.hexdigest())
+    return IntactFile(copy, checked.rows, sha256.hexdigest())
 
 
 def _report(file: File, checked: CheckedFile) -> str:
@@ -262,7 +262,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise StoreError(problem) from error
         for file in StoredDataset.of(paths, schema).checked_files():
             # if a copy replaces a file, its corrupt records are known, and were not read
-            if file.path.resolve() not in _replaced and (corrupt := check_file(file, schema).corrupt):
+            if resolved(file.path) not in _replaced and (corrupt := check_file(file, schema).corrupt):
                 *others, last = corrupt[0].problems
                 more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
                 last = replace(last, hint="; ".join(filter(None, [last.hint, more])))

@@ -11,7 +11,7 @@ from typing import Any
 
 from recordspec._tf import Dataset
 from recordspec.errors import Problem, SpecError, StoreError, system_errors
-from recordspec.locations import local
+from recordspec.locations import local, resolved
 from recordspec.order.read_options import Interleave, Read
 from recordspec.order.read_plan import Piece, Plan
 from recordspec.reading.seeds import Seeds
@@ -88,7 +88,7 @@ def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan
     parts = [(piece.first, piece.count) for piece in plan.pieces]
     order = (files, parts, mixed, options.deterministic, plan.large)
     digest = hashlib.sha256(repr(order).encode()).hexdigest()
-    path = (folder / f"recordspec-{digest[:16]}").absolute()
+    path = Path(os.path.abspath(folder / f"recordspec-{digest[:16]}"))
     if not _is_whole(path):
         size = sum(piece.path.stat().st_size for piece in plan.pieces)
         with system_errors("write", folder):
@@ -111,7 +111,7 @@ def _version(piece: Piece, manifest_identity: str | None) -> tuple[Any, ...]:
     # size and mtime can stay the same when a file is written again: the manifest then differs, or the ctime,
     # which no program can set
     written = manifest_identity or getattr(stat, "st_ctime_ns", "")
-    return (str(piece.path.resolve()), stat.st_size, stat.st_mtime_ns, written)
+    return (str(resolved(piece.path)), stat.st_size, stat.st_mtime_ns, written)
 
 
 def _check_elements(records: Dataset, mixed: Interleave | None, plan: Plan) -> None:

@@ -33,7 +33,7 @@ from recordspec.errors import (
     system_errors,
 )
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import LocalPath, Location, local
+from recordspec.locations import Location, local
 from recordspec.order.read_options import Staging
 from recordspec.order.read_plan import Piece, check_file
 from recordspec.reading.transformations import drop_iterators_at_exit, flat_map, tfrecord_dataset
@@ -92,7 +92,7 @@ class _Reading:
         read = int(readable.reduce(np.int64(0), lambda number, _: number + 1))
         most = piece.first + (self.count or 0)
         if lease is None or (problem := folder.check(lease, _object_of(piece))) is None:
-            _check_records(piece, LocalPath(path))
+            _check_records(piece, Path(path))
             got = f"{read:,} that can be read"
             raise StoreError(Problem(where=str(piece.path), expected=f"{most:,} records", got=got))
         if lease.is_changed or read >= most:
@@ -262,7 +262,7 @@ def copies_of(pieces: Sequence[Piece], folder: StagingFolder | None) -> Iterator
             if isinstance(reading, RecordspecError):
                 raise reading
             try:
-                yield piece, LocalPath(reading.path)
+                yield piece, Path(reading.path)
             finally:
                 reading.release()
 
@@ -328,7 +328,7 @@ def _count(piece: Piece, lease: Lease | None) -> int | None:
         raise RecordError([named(problem, path, piece) for problem in error.problems]) from None
 
 
-def _check_records(piece: Piece, path: LocalPath) -> None:
+def _check_records(piece: Piece, path: Path) -> None:
     """Raises RecordError if a record of a file is corrupt."""
     for item in tfrecord.salvage(path):
         if isinstance(item, tfrecord.Damage):

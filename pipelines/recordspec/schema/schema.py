@@ -21,7 +21,7 @@ from recordspec.errors import (
     see,
     show_text,
 )
-from recordspec.locations import LocalPath, Location, atomic_write, is_path, local, location, read_text
+from recordspec.locations import Location, atomic_write, is_path, local, location, read_text
 from recordspec.schema import decoder, encoder, numpy_decoder
 from recordspec.schema.arrow_values import values_of
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
@@ -377,7 +377,7 @@ def parse_file(path: Location) -> tuple[MappingNode, Log]:
     try:
         return document(read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE), str(path))
     except StoreError:
-        if not isinstance(path, LocalPath) or not path.is_dir():
+        if not isinstance(path, Path) or not path.is_dir():
             raise
         expected = "the file of a feature spec or of a config"
         raise SpecError(Problem(where=str(path), expected=expected, got="a folder")) from None

@@ -33,7 +33,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordspecError, State, StoreError
 from recordspec.executors import new_attempt
 from recordspec.locations import Location, sync_file
-from recordspec.remote import RemotePath
+from recordspec.remote import RemotePath, upload
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import INDEX, KEYS, PIECES, LabelCounts, Shard
@@ -388,10 +388,10 @@ def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) 
     """Uploads a shard, and the hashes of its keys and its index. Another attempt has the same bytes. Raises
     StoreError."""
     try:
-        free = (store / shard.file).upload(folder / file, shard.sha256)
+        free = upload(store / shard.file, folder / file, shard.sha256)
         for suffix in PIECES:
             if (piece := folder / f"{file}{suffix}").exists():
-                piece_of(shard, suffix, job, store).upload(piece, sha256_of(piece))
+                upload(piece_of(shard, suffix, job, store), piece, sha256_of(piece))
     except StoreError as error:  # another attempt may have more luck
         raise DiskError(error.problems) from None
     if not free:

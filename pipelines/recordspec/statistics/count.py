@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from recordspec.errors import system_errors
 from recordspec.locations import Location
 from recordspec.progress import Progress
+from recordspec.remote import RemotePath
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, note_sizes
 from recordspec.wire import compression, file_types, tfrecord
@@ -47,7 +48,7 @@ def _count(path: Location, dataset: StoredDataset, progress: Progress) -> FileCo
     transferring the object."""
     with system_errors("read", path):
         manifest = dataset.manifests.get(path.parent)
-        if path.peek() is None and manifest is not None and path in dataset.shards:
+        if isinstance(path, RemotePath) and manifest is not None and path in dataset.shards:
             shard = dataset.shards[path]
             return FileCount(str(path), shard.records, shard.bytes, manifest.compression)
     compression = file_types.compression_of(path)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
+from pathlib import Path
 
 from recordspec.errors import (
     IncompleteError,
@@ -25,7 +26,16 @@ from recordspec.errors import (
     system_errors,
 )
 from recordspec.executors import ThreadPool
-from recordspec.locations import LocalPath, Location, distinct, location, text_of
+from recordspec.locations import (
+    AnyPath,
+    Location,
+    check_regular,
+    disk_status,
+    files_in,
+    folders_in,
+    location,
+    resolved,
+)
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import (
     INDEX_SUFFIXES,
@@ -100,11 +110,26 @@ def expand_dataset(
         if problems and not as_found:
             raise IncompleteError(problems)
         files_found += _in_order(paths, manifests)
-    statuses = [_status(path) if as_found else path.check_regular() for path in files_found]
+    statuses = [_status(path) if as_found else check_regular(path) for path in files_found]
     empty = [path for path, status in zip(files_found, statuses, strict=True) if _is_empty(status)]
     _note_empty(empty, manifests)
     indices = {f"{path}{suffix}" for path in files_found for suffix in INDEX_SUFFIXES.values()}
     return distinct(path for path in files_found if str(path) not in indices), manifests
+
+
+def distinct(paths: Iterable[Location]) -> tuple[Location, ...]:
+    """The files without duplicates, each under the first of its names."""
+    folders: dict[str, str] = {}
+    once: dict[str, Location] = {}
+    for path in paths:
+        folder, name = os.path.split(str(path))
+        if isinstance(path, RemotePath) or os.path.islink(path):
+            once.setdefault(str(resolved(path)), path)
+            continue
+        if folder not in folders:  # `realpath` makes a system call for each parent folder
+            folders[folder] = os.path.realpath(folder)
+        once.setdefault(os.path.join(folders[folder], name), path)
+    return tuple(once.values())
 
 
 def _in_order(paths: list[Location], manifests: Mapping[Location, Manifest]) -> list[Location]:
@@ -203,7 +228,7 @@ def note_sizes(paths: Iterable[Location], manifests: Mapping[Location, Manifest]
 
 def _status(path: Location) -> os.stat_result | None:
     try:
-        return path.peek()
+        return disk_status(path)
     except OSError:
         return None
 
@@ -215,7 +240,13 @@ def _is_empty(status: os.stat_result | None) -> bool:
 def path_list(files: Files) -> tuple[str, ...]:
     """Paths, patterns, folders and URLs as a tuple. Raises SpecError for a URL of an unsupported scheme."""
     several = [files] if isinstance(files, (str, os.PathLike, RemotePath)) else files
-    return tuple(map(text_of, several))
+    return tuple(map(_text_of, several))
+
+
+def _text_of(path: AnyPath) -> str:
+    """The text of a path or a pattern, as it was given."""
+    location(path)  # raises SpecError for an unsupported URL
+    return str(path) if isinstance(path, RemotePath) else os.fspath(path)
 
 
 def find_incomplete(files: Files) -> tuple[Problem, ...]:
@@ -245,7 +276,7 @@ def _matches(
         return _folder_matches(place, _manifest_in(place, as_found, ignore_adopted), manifests, as_found)
     if place.exists():
         return [place], []
-    matched: list[Location] = sorted(map(LocalPath, sorted(glob.glob(pattern))))
+    matched: list[Location] = sorted(map(Path, sorted(glob.glob(pattern))))
     if not matched:
         raise StoreError(_no_file(pattern, _siblings(place)))
     if folders := [path for path in matched if path.is_dir()]:
@@ -294,7 +325,7 @@ def _folder_matches(
     folder: Location, manifest: Manifest | None, manifests: dict[Location, Manifest], as_found: bool
 ) -> tuple[list[Location], list[Problem]]:
     """`_matches` for a folder; see `expand`."""
-    files = folder.files()
+    files = files_in(folder)
     if manifest is not None:
         manifests[folder] = manifest
         shards = {path for path in (folder / name for name in manifest.files) if path.exists()}
@@ -310,7 +341,7 @@ def _folder_matches(
         return sorted([*named, *others]) if as_found else named, problems
     if others:
         return others, [*_incomplete(numbered_among(others), "*")]
-    folders = folder.folders()
+    folders = folders_in(folder)
     if not folders or not all(is_split_name(one.name) for one in folders):
         raise _no_tfrecords(folder, files, folders)
     matches = [_matches(str(one), manifests, as_found=as_found) for one in folders]
@@ -319,7 +350,7 @@ def _folder_matches(
 
 def has_tfrecords(folder: Location) -> bool:
     """Whether files in a folder are TFRecords, by their names or by their first bytes."""
-    return any(_tfrecords(folder.files()))
+    return any(_tfrecords(files_in(folder)))
 
 
 def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location]]:
@@ -348,7 +379,7 @@ def _begin_with_records(files: Sequence[Location]) -> list[Location]:
 
 
 def _begins_with_record(path: Location) -> bool:
-    status = path.peek()
+    status = disk_status(path)
     return (status is None or stat.S_ISREG(status.st_mode)) and begins_with_record(path)
 
 
@@ -392,14 +423,14 @@ def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence
     hint, below, level = "", folder, folders
     for _ in range(_DEEPEST):
         below = below / "*"
-        inside = [path for one in level[:_MOST_FOLDERS] for path in one.files()]
+        inside = [path for one in level[:_MOST_FOLDERS] for path in files_in(one)]
         if records := [path for path in inside if is_tfrecord_name(path.name)]:
             parents = ", ".join(dict.fromkeys(str(path.parent) for path in records))
             # only the last part of a URL may be a pattern
             pattern = "" if isinstance(folder, RemotePath) else _pattern(records, inside, below)
             hint = f"give {pattern or parents} to read those below it"
             break
-        level = [path for one in level[:_MOST_FOLDERS] for path in one.folders()]
+        level = [path for one in level[:_MOST_FOLDERS] for path in folders_in(one)]
     names = [path.name for path in (*files, *folders) if not path.name.startswith(".")]
     if not names and not folder.exists():  # a store has no empty folders
         return StoreError(_no_file(str(folder), hint))

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from recordspec.errors import Problem, RecordError, State, StoreError, system_errors
-from recordspec.locations import LocalPath, Location, atomic_file, open_file, read_bytes
+from recordspec.locations import Location, atomic_file, open_file, read_bytes
+from recordspec.remote import RemotePath
 from recordspec.store.manifest import INDEX, INDEX_FILE, Manifest, Shard
 from recordspec.store.mapped_files import mapped_file
 from recordspec.wire.arrays import Bytes, Ints
@@ -222,9 +223,8 @@ def _unusable(where: str, got: str) -> StoreError:
 def _bytes_of(path: Location) -> memoryview:
     """The bytes of a file; a local file is mapped. Raises StoreError."""
     with system_errors("read", path):
-        status = path.peek()
-        if status is not None and stat.S_ISREG(status.st_mode) and status.st_size:
-            return mapped_file(LocalPath(str(path))).data
+        if isinstance(path, Path) and stat.S_ISREG((status := path.stat()).st_mode) and status.st_size:
+            return mapped_file(path).data
     return memoryview(read_bytes(path, _MOST_BYTES))
 
 
@@ -314,7 +314,7 @@ class Indices:
             return None
         status = path.stat()
         # an object in a store does not change, but its time differs from that of the indexed file
-        known = not index.mtime_ns or path.peek() is None or status.st_mtime_ns == index.mtime_ns
+        known = not index.mtime_ns or isinstance(path, RemotePath) or status.st_mtime_ns == index.mtime_ns
         return index if known and status.st_size == index.bytes else None
 
 

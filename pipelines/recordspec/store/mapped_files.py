@@ -9,13 +9,14 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, StoreError, system_errors
-from recordspec.locations import LocalPath, open_file
+from recordspec.locations import open_file
 from recordspec.store.shards import replaced
 from recordspec.wire import native
 from recordspec.wire.arrays import Bytes, Ints, offsets
@@ -36,7 +37,7 @@ _MAPPING = threading.Lock()
 _MAPPED: WeakValueDictionary[tuple[int, ...], Bytes] = WeakValueDictionary()
 
 
-def mapped_file(path: LocalPath) -> Bytes:
+def mapped_file(path: Path) -> Bytes:
     """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError.
 
     A mapping by Python or NumPy holds a file descriptor, and most systems allow a process 1,024. This mapping
@@ -75,7 +76,7 @@ class MappedFiles:
         indices: the index of each file.
     """
 
-    def __init__(self, paths: Sequence[LocalPath], indices: Sequence[FileIndex]) -> None:
+    def __init__(self, paths: Sequence[Path], indices: Sequence[FileIndex]) -> None:
         self.paths, self._indices = paths, indices
         self.first = offsets(_ints(index.records for index in indices))
         self._firsts: list[int] = self.first.tolist()

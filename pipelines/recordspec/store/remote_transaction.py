@@ -14,16 +14,16 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
+from recordspec import remote
 from recordspec.errors import Problem, State, StoreError, exists, system_errors
 from recordspec.executors import ThreadPool
-from recordspec.locations import Location, atomic_write, location
+from recordspec.locations import atomic_write, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
-from recordspec.store.shard_names import add_suffix, parse_name
+from recordspec.store.shard_names import add_suffix, parse_name, version_suffixes
 from recordspec.store.transaction import OWNER, Transaction, check_is_own, foreign_shards, no_dataset
 from recordspec.wire.hashes import sha256_of
 
@@ -45,17 +45,14 @@ class RemoteTransaction(Transaction):
     def __init__(
         self, target: RemotePath, *, force: bool = False, resume: bool = False, append: bool = False
     ) -> None:
-        target.check_writable()
+        remote.check_writable(target)
         super().__init__(work_folder(target), force=force or append, resume=resume)
-        self.remote, self.name = target, str(target)
+        self.remote = self.dataset = target
+        self.name = str(target)
         self.appends = append
         self._stamp: Stamp | None = None
         self._uploaded = False
         self._text: bytes | None = None  # the manifest's text, once it is written
-
-    @property
-    def dataset(self) -> Location:
-        return self.remote
 
     @property
     def shard_suffix(self) -> str:
@@ -73,14 +70,9 @@ class RemoteTransaction(Transaction):
             return (self.remote / FILE).read_bytes() == text
         return False
 
-    def refresh(self) -> bool:
-        if self.appends:
-            self._check_target()
-        return self.appends
-
-    def _check_target(self) -> None:
+    def check_target(self) -> None:
         try:
-            text, self._stamp = (self.remote / FILE).read_stamped()
+            text, self._stamp = remote.read_stamped(self.remote / FILE)
         except FileNotFoundError:
             if self.appends:
                 raise StoreError(no_dataset(self.name)) from None
@@ -121,7 +113,7 @@ class RemoteTransaction(Transaction):
         progress.begin("uploading", sum(rows.values()))
         suffix = next(
             suffix
-            for suffix in self._suffixes()
+            for suffix in version_suffixes()
             if self._may_be_free(names, hashes, suffix)
             and self._upload(names, hashes, suffix, rows, progress)
         )
@@ -129,10 +121,7 @@ class RemoteTransaction(Transaction):
         self._check_uploaded(published, names, suffix)
         place, self._text = self.remote / FILE, published.dump().encode()
         try:
-            if self._stamp is None:
-                place.create(self._text)
-            else:
-                place.replace(self._text, self._stamp)
+            remote.replace(place, self._text, self._stamp)
         except FileExistsError:
             self._text = None
             if self._force:
@@ -142,22 +131,13 @@ class RemoteTransaction(Transaction):
         self.keep = False
         return published
 
-    @property
-    def store(self) -> RemotePath:
-        return self.remote
-
     def keep_shards(self, manifest: Manifest) -> None:
         """Does nothing: the shards stay where they are."""
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
         there = {path.name for path in self.remote.iterdir()}
-        renamed = ({name: _renamed(name, suffix) for name in names} for suffix in self._suffixes())
+        renamed = ({name: _renamed(name, suffix) for name in names} for suffix in version_suffixes())
         return next(found for found in renamed if there.isdisjoint(found.values()))
-
-    def _suffixes(self) -> Iterator[str]:
-        """Yields suffixes of stems, to be tried until no name is taken."""
-        yield ""
-        yield from (f"-v{number}" for number in count(2))
 
     def _added(self, manifest: Manifest) -> Iterator[Shard]:
         """The shards that are new in the dataset."""
@@ -189,7 +169,7 @@ class RemoteTransaction(Transaction):
             return False
         shard = next(filter(parse_name, names), None)
         for name in (name for name in names if name == shard or parse_name(name) is None):
-            there = (self.remote / _renamed(name, suffix)).uploaded()
+            there = remote.uploaded(self.remote / _renamed(name, suffix))
             if there is not None and there[0] != hashes[name]:
                 return False
         return True
@@ -205,7 +185,7 @@ class RemoteTransaction(Transaction):
         """Uploads files. Returns False if a different file has the name of one of them."""
 
         def upload(name: str) -> bool:
-            return (self.remote / _renamed(name, suffix)).upload(self.partial / name, hashes[name])
+            return remote.upload(self.remote / _renamed(name, suffix), self.partial / name, hashes[name])
 
         pool = ThreadPool("recordspec-upload", _UPLOADS)
         try:
@@ -221,7 +201,7 @@ class RemoteTransaction(Transaction):
 
     def _check_uploaded(self, manifest: Manifest, names: Iterable[str], suffix: str) -> None:
         """Raises StoreError if an uploaded file is gone: `recordspec sweep` may have deleted it."""
-        there = {path.name: stat.st_size for path, stat in self.remote.entries()}
+        there = {path.name: stat.st_size for path, stat in remote.entries(self.remote)}
         wanted: dict[str, int | None] = {_renamed(name, suffix): None for name in names}
         wanted |= {shard.file: shard.bytes for shard in manifest.all_shards}
         for name, size in wanted.items():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -514,7 +515,7 @@ class Scanner:
     def _counted(self) -> dict[Location, int]:
         """The number of rows of each file in an object store, from the manifest: counting takes requests."""
         manifest, shards = self.dataset.manifest, self.dataset.shards
-        if manifest is None or self.dataset.paths[0].peek() is not None:
+        if manifest is None or isinstance(self.dataset.paths[0], Path):
             return {}
         unpacked = self._unpack and manifest.block and self.dataset.schema
         return {path: shard.rows if unpacked else shard.records for path, shard in shards.items()}

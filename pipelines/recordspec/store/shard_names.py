@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from recordspec.locations import Location
 from recordspec.store.manifest import (
@@ -83,6 +84,12 @@ def add_suffix(file: str, suffix: str) -> str:
     """
     name = parse_name(file)
     return file if name is None else f"{name.split}{suffix}{file[len(name.split) :]}"
+
+
+def version_suffixes() -> Iterator[str]:
+    """Yields the suffixes of `add_suffix`, to be tried until no name is taken."""
+    yield ""
+    yield from (f"-v{number}" for number in count(2))
 
 
 def numbered(file: str) -> str | None:

@@ -16,7 +16,7 @@ from recordspec.errors import (
     StoreError,
     show_text,
 )
-from recordspec.locations import Location
+from recordspec.locations import Location, disk_status, read_start
 from recordspec.store.manifest import (
     SCHEMA_FILE,
     Manifest,
@@ -113,7 +113,7 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
 def _is_gone(path: Location) -> bool:
     """Whether the file does not exist; false for an object, which raises an error when it is read."""
     try:
-        path.peek()
+        disk_status(path)
     except FileNotFoundError:
         return True
     return False
@@ -211,7 +211,7 @@ def _starts(paths: Iterable[Location]) -> Iterator[_Start]:
     from recordspec.wire.tfrecord import Chunk, salvage
 
     for path in paths:
-        start = path.read_start(_FIRST)
+        start = read_start(path, _FIRST)
         data = first_record(start)
         if data is not None:
             is_all = len(start) < _FIRST

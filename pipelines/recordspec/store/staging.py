@@ -39,8 +39,8 @@ from recordspec.errors import (
     system_problem,
     system_reason,
 )
-from recordspec.locations import LocalPath, read_bytes, sync_handle
-from recordspec.remote import RemotePath
+from recordspec.locations import read_bytes, sync_handle
+from recordspec.remote import RemotePath, stream
 
 log = logging.getLogger("recordspec")
 
@@ -130,14 +130,14 @@ class FileStamp:
         )
 
     @classmethod
-    def load(cls, path: LocalPath) -> FileStamp | None:
+    def load(cls, path: Path) -> FileStamp | None:
         """The stamp of a copy; None if it has none."""
         try:
             return cls(**json.loads(read_bytes(_stamp_of(path), _MOST_BYTES)))
         except (StoreError, ValueError, TypeError):
             return None
 
-    def dump(self, path: LocalPath) -> None:
+    def dump(self, path: Path) -> None:
         """Writes the stamp of a copy. It is not flushed to the disk: without it, the copy is hashed again."""
         _stamp_of(path).write_text(json.dumps(asdict(self)))
 
@@ -149,7 +149,7 @@ class Lease:
         path: the path of the copy.
     """
 
-    def __init__(self, path: LocalPath, handle: int) -> None:
+    def __init__(self, path: Path, handle: int) -> None:
         self.path = path
         self._handle: int | None = handle
         self._state = self._stat()
@@ -190,11 +190,11 @@ class StagingFolder:
     """
 
     def __init__(self, folder: Path, size: int) -> None:
-        self.folder, self.size = LocalPath(folder), size
+        self.folder, self.size = Path(folder), size
         # Both are valid while the folder is locked. Counting the files of the folder for each copy would be
         # quadratic.
         self._used: int | None = None  # the bytes of all copies; None if they must be counted
-        self._unused: deque[tuple[int, int, LocalPath]] = deque()  # the rest of the list of `_scan`
+        self._unused: deque[tuple[int, int, Path]] = deque()  # the rest of the list of `_scan`
         with system_errors("write", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -249,7 +249,7 @@ class StagingFolder:
         with system_errors("write", self.folder):
             return self._hash(wanted, lease.path, lease.handle)
 
-    def _hash(self, wanted: StagedObject, path: LocalPath, handle: int) -> Problem | None:
+    def _hash(self, wanted: StagedObject, path: Path, handle: int) -> Problem | None:
         """Hashes a copy, which others may be reading, and stamps it, or deletes it if it is wrong."""
         stamp = FileStamp.load(path)
         # without a manifest, the hash is that of the download
@@ -290,7 +290,7 @@ class StagingFolder:
         finally:
             os.close(handle)
 
-    def _begin(self, path: LocalPath, size: int) -> int | None:
+    def _begin(self, path: Path, size: int) -> int | None:
         """A locked file of the object's size to download into; None if another process is downloading it,
         or there is no room.
         """
@@ -377,7 +377,7 @@ class StagingFolder:
         self._used = sum(size for _, size, _ in copies)
         self._unused = deque(sorted(copies))
 
-    def _downloaded(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> Lease | None:
+    def _downloaded(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> Lease | None:
         """The copy of an object; None if the disk was full and unused copies have been removed.
 
         Raises StoreError if the disk is full and there are no unused copies.
@@ -391,7 +391,7 @@ class StagingFolder:
                 raise self._full(wanted, error) from error
             return None
 
-    def _download(self, wanted: StagedObject, path: LocalPath, handle: int, stopped: Event) -> int:
+    def _download(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> int:
         """Downloads an object into a locked file, and returns its handle."""
         part = path.with_name(f"{path.name}.part")
         try:
@@ -429,12 +429,12 @@ def on_disk(size: int) -> int:
     return (-(-size // _BLOCK) + 1) * _BLOCK
 
 
-def _stamp_of(path: LocalPath) -> LocalPath:
+def _stamp_of(path: Path) -> Path:
     """The path of the stamp of a copy."""
     return path.with_name(f"{path.name}{_STAMP}")
 
 
-def _opened(path: LocalPath) -> int | None:
+def _opened(path: Path) -> int | None:
     """Opens a copy with a shared lock; None if it does not exist."""
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -444,19 +444,19 @@ def _opened(path: LocalPath) -> int | None:
     return handle
 
 
-def _is_unchanged(path: LocalPath, handle: int) -> bool:
+def _is_unchanged(path: Path, handle: int) -> bool:
     """Whether an open copy matches its stamp."""
     stamp = FileStamp.load(path)
     return stamp is not None and stamp == FileStamp.of(handle, stamp.sha256)
 
 
-def _unlink(path: LocalPath) -> None:
+def _unlink(path: Path) -> None:
     """Removes a copy and its stamp."""
     path.unlink()
     _stamp_of(path).unlink(missing_ok=True)
 
 
-def _last_use(path: LocalPath) -> int | None:
+def _last_use(path: Path) -> int | None:
     """The time of the last use of a copy; None if it is gone."""
     try:
         used = path.stat().st_mtime_ns
@@ -467,7 +467,7 @@ def _last_use(path: LocalPath) -> int | None:
     return used
 
 
-def _removed(path: LocalPath) -> bool:
+def _removed(path: Path) -> bool:
     """Removes a copy unless a process is reading or downloading it."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -494,7 +494,7 @@ def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
     digest = hashlib.sha256()
     with open(handle, "wb", buffering=0, closefd=False) as file:
         file.seek(0)
-        for chunk in wanted.remote.stream():
+        for chunk in stream(wanted.remote):
             if stopped.is_set():
                 raise StoreError(State(where=str(wanted.remote), got="was copied in part"))
             digest.update(chunk)

@@ -7,8 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
-from recordspec.locations import Location, in_store
+from recordspec import remote
+from recordspec.errors import Problem, SpecError
+from recordspec.locations import Location
 from recordspec.remote import ObjectStat, RemotePath
 from recordspec.store.manifest import DATASET_FILES, FILE, INDEX_SUFFIXES, PIECES, manifest_in
 from recordspec.store.shard_names import parse_name
@@ -46,9 +49,11 @@ def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False
 
     Raises SpecError for a local path, StoreError if the store cannot be read or a manifest is invalid.
     """
-    place = in_store(place, "the next local build clears an interrupted one")
+    if isinstance(place, Path):
+        hint = "the next local build clears an interrupted one"
+        raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
     folders: dict[RemotePath, dict[str, ObjectStat]] = defaultdict(dict)
-    for path, stat in place.walk():
+    for path, stat in remote.walk(place):
         folders[path.parent][path.name] = stat
     for folder, files in folders.items():
         # read after the files were listed, so that it names files published meanwhile
@@ -75,5 +80,5 @@ def _orphans(folder: RemotePath, files: dict[str, ObjectStat], seconds: float) -
 def _is_ours(path: RemotePath) -> bool:
     if parse_name(_PIECE.sub("", path.name)) is None and not _OWN.fullmatch(path.name):
         return False
-    there = path.uploaded()
+    there = remote.uploaded(path)
     return there is not None and there[0] is not None

@@ -83,6 +83,7 @@ class Transaction:
     process is writing it.
 
     Attributes:
+        dataset: the location of the dataset.
         partial: the folder that becomes the dataset.
         work: a folder in it for temporary files.
         keep: whether the partial folder is kept without a commit, for `resume`.
@@ -99,7 +100,8 @@ class Transaction:
         append: bool = False,
     ) -> None:
         self.name = os.fspath(target)
-        self.target = local(target).resolve()
+        self.target = Path(os.path.realpath(local(target)))
+        self.dataset: Location = self.target
         self.partial = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
         self.work = self.partial / _WORK
@@ -116,10 +118,10 @@ class Transaction:
             with contextlib.suppress(FileNotFoundError):
                 self.target.stat()  # raises for a link to itself, which does not exist according to pathlib
             if not self._old.exists():
-                self._check_target()  # fails early, if nothing has to be recovered first
+                self.check_target()  # fails early, if nothing has to be recovered first
             self._claim()
             self._recover()
-            self._check_target()  # again, since a recovery may have restored a dataset
+            self.check_target()  # again, since a recovery may have restored a dataset
         except OSError as error:
             self.__exit__()
             raise StoreError(system_problem("write", error, self.name, str(error.filename or ""))) from error
@@ -140,14 +142,9 @@ class Transaction:
             self._lock = None
 
     @property
-    def dataset(self) -> Location:
-        """The path of the dataset."""
-        return self.target
-
-    @property
     def store(self) -> RemotePath | None:
         """The folder in a store to which tasks may upload shards; None if they are moved to `partial`."""
-        return None
+        return self.dataset if isinstance(self.dataset, RemotePath) else None
 
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
         """The names under which shards are to be uploaded: no existing file there has the same name."""
@@ -203,7 +200,7 @@ class Transaction:
                 atomic_write(self.partial / name, text.encode(), self.work / name)
         with self._without_work():
             sync_folder(self.partial)
-            self._check_target()  # again, since the build took time
+            self.check_target()  # again, since the build took time
             if self.target.exists():
                 self._swap()
             else:
@@ -224,12 +221,6 @@ class Transaction:
                 (aside / _WORK).rename(self.work)
             shutil.rmtree(aside, ignore_errors=True)  # the next writer removes the rest
             os.close(lock)
-
-    def refresh(self) -> bool:
-        """Reads a dataset again that another writer has changed. Returns False if shards cannot be added
-        to it.
-        """
-        return False  # no other process writes it while this one holds the lock
 
     def _publish(self) -> None:
         self.partial.rename(self.target)
@@ -277,7 +268,10 @@ class Transaction:
         else:
             self._old.rename(self.target)
 
-    def _check_target(self) -> None:
+    def check_target(self) -> None:
+        """Raises StoreError unless the dataset may be published. Reads the dataset in a store again, to which
+        another writer may have added shards.
+        """
         self._check_movable()
         if self.appends:
             _check_is_dataset(self.target, self.name, appends=True)

@@ -36,11 +36,11 @@ from recordspec.errors import (
     nearest,
     one_of,
 )
-from recordspec.locations import Location, distinct
+from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import ALL
+from recordspec.store.expand import ALL, distinct
 from recordspec.store.manifest import Manifest
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import is_list_type

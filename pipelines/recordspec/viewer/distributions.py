@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from recordspec import __version__
 from recordspec._arrow import arrow
 from recordspec.errors import SpecError, StoreError
-from recordspec.locations import LocalPath, Location, output_file, read_text
+from recordspec.locations import Location, output_file, read_text
 from recordspec.statistics import formatting
 from recordspec.statistics.diff import THRESHOLD, Keyed, by_key
 from recordspec.statistics.diff_distributions import distances
@@ -154,7 +155,7 @@ class _Kept:
         """The file of a local dataset, if the scanner has all of its shards; otherwise None."""
         dataset = scanner.dataset
         manifest, schema, folder = dataset.manifest, dataset.schema, dataset.folder
-        if manifest is None or schema is None or not dataset.is_whole or not isinstance(folder, LocalPath):
+        if manifest is None or schema is None or not dataset.is_whole or not isinstance(folder, Path):
             return None
         return cls(folder / STATISTICS_FILE, [_FORMAT, __version__, manifest.identity, schema.fingerprint])
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordError, RecordspecError
-from recordspec.locations import LocalPath
+from recordspec.remote import RemotePath
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
 from recordspec.store.manifest import FILE as MANIFEST_FILE
@@ -144,7 +144,7 @@ class ViewedFiles:
 
     @property
     def _is_remote(self) -> bool:
-        return not isinstance(self.scanner.dataset.paths[0], LocalPath)
+        return isinstance(self.scanner.dataset.paths[0], RemotePath)
 
     @property
     def _is_compressed(self) -> bool:

@@ -6,7 +6,7 @@ import codecs
 import unicodedata
 
 from recordspec.errors import Problem, RecordError
-from recordspec.locations import Location, location
+from recordspec.locations import Location, read_start
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.framing import HEADER_BYTES, length_in
 from recordspec.wire.streams import Readable, inflate_start, may_inflate
@@ -72,7 +72,7 @@ class FileStart:
     def __init__(self, path: Location, file: Readable | None = None) -> None:
         self._path = path
         if file is None:
-            self._bytes = location(path).read_start(_START)
+            self._bytes = read_start(path, _START)
         else:
             self._bytes = file.read(_START)
             file.seek(0)
@@ -118,7 +118,7 @@ def file_type(path: Location) -> str | None:
 
     Raises StoreError if the file cannot be read.
     """
-    start = location(path).read_start(_START)
+    start = read_start(path, _START)
     if _begins_with_record(_uncompressed(start)):
         return _EXPECTED if _begins_with_record(start) else f"{_EXPECTED} in {_compression(start)}"
     if printable(start) is None and (described := _by_start(start)) is not None:
@@ -131,7 +131,7 @@ def begins_with_record(path: Location) -> bool:
 
     Raises StoreError if the file cannot be read.
     """
-    return _begins_with_record(_uncompressed(location(path).read_start(_START)))
+    return _begins_with_record(_uncompressed(read_start(path, _START)))
 
 
 def _compression(start: bytes) -> Compression | None:

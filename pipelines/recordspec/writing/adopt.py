@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from recordspec import remote
 from recordspec.errors import (
     Problem,
     RecordError,
@@ -26,7 +27,7 @@ from recordspec.errors import (
     system_errors,
 )
 from recordspec.integrity.check import violations_in
-from recordspec.locations import LocalPath, Location, atomic_write, local, open_file
+from recordspec.locations import Location, atomic_write, local, open_file
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.schema.row_blocks import rows_of_blocks
@@ -44,7 +45,7 @@ from recordspec.store.manifest import (
     with_suffix,
 )
 from recordspec.store.scan import WORTH_CHECKING, FileRange, RecordSpans, UnreadableRecord, run, scan
-from recordspec.store.shard_names import is_split_name, splits_by_name
+from recordspec.store.shard_names import is_split_name, splits_by_name, version_suffixes
 from recordspec.store.shards import rows_of_block
 from recordspec.store.transaction import Transaction, changing
 from recordspec.wire.arrays import Bytes, Ints, flat_of
@@ -337,7 +338,7 @@ def _survey(path: Location) -> tuple[FileSurvey, FirstRecords | None]:
     is_block = False
     with open_file(path) as file, HashedFile(file) as hashed:
         compression = FileStart(path, file).compression
-        by_lengths = compression == "none" and isinstance(path, LocalPath)
+        by_lengths = compression == "none" and isinstance(path, Path)
         chunks = _by_lengths(path, file, size) if by_lengths else _by_bytes(path, hashed, compression)
         for buffer, starts, stops in chunks:
             if first is None:
@@ -506,7 +507,7 @@ def _publish_beside(
         files = (SCHEMA_FILE, INDEX_FILE)
         suffix = next(
             suffix
-            for suffix in _suffixes()
+            for suffix in version_suffixes()
             if not any(os.path.lexists(folder / with_suffix(file, suffix)) for file in files)
         )
         manifest = replace(manifest, suffix=suffix)
@@ -529,19 +530,14 @@ def _unlink(folder: Path, manifest: Manifest) -> None:
             (folder / manifest.name_of(file)).unlink()
 
 
-def _suffixes() -> Iterator[str]:
-    yield ""
-    yield from (f"-v{number}" for number in range(2, 1 << 30))
-
-
 def _publish_objects(
     manifest: Manifest, indices: Mapping[str, bytes], schema: Schema, home: RemotePath
 ) -> Manifest:
     """Publishes in an object store. Overwrites only the manifest; `sweep` finds the objects left over."""
-    home.check_writable()
+    remote.check_writable(home)
     stamp: Stamp | None = None
     with suppress(FileNotFoundError):
-        text, stamp = (home / FILE).read_stamped()
+        text, stamp = remote.read_stamped(home / FILE)
         parse_manifest(text, str(home / FILE))
     with TemporaryDirectory(prefix="recordspec-") as name, system_errors("write", home):
         folder = Path(name)
@@ -550,13 +546,16 @@ def _publish_objects(
         hashes = {path.name: sha256_of(path) for path in folder.iterdir()}
         suffix = next(
             suffix
-            for suffix in _suffixes()
-            if all((home / with_suffix(file, suffix)).upload(folder / file, hashes[file]) for file in hashes)
+            for suffix in version_suffixes()
+            if all(
+                remote.upload(home / with_suffix(file, suffix), folder / file, hashes[file])
+                for file in hashes
+            )
         )
         manifest = replace(manifest, suffix=suffix)
         data = manifest.dump().encode()
         try:
-            (home / FILE).create(data) if stamp is None else (home / FILE).replace(data, stamp)
+            remote.replace(home / FILE, data, stamp)
         except FileExistsError:
             raise StoreError(State(where=str(home), got="was changed by another writer")) from None
     return manifest

@@ -169,8 +169,9 @@ class Build:
                 return self.publication.publish(self.plan, manifest, bar)
             except ConflictError:
                 with disk_errors(self.plan.name):
-                    if not self.publication.transaction.refresh():
+                    if not self.publication.transaction.appends:
                         raise
+                    self.publication.transaction.check_target()
                     self.plan = self.publication.planned(self.plan)
                 self._check_unique(encoding, sharding)
                 self._list_rejects(encoding)

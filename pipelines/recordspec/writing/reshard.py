@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_errors
-from recordspec.locations import Location, open_file, statuses
+from recordspec.locations import Location, check_regular, open_file, statuses
 from recordspec.remote import RemotePath
 from recordspec.schema.options import format_bytes, from_python
 from recordspec.schema.row_blocks import records_of_block
@@ -84,7 +84,7 @@ def reshard(
     dataset = StoredDataset(expand(files))
     for path in dataset.paths:  # before any file is opened: opening a pipe would block
         with system_errors("read", path):
-            path.check_regular()
+            check_regular(path)
     _check_one_dataset(dataset.paths)
     schema = _checked_schema(schema, dataset.schema)
     source = StoredRecords(dataset)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
 from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_INFO
-from recordspec.locations import LocalPath, read_text
+from recordspec.locations import read_text
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shard_names import parse_name
@@ -72,7 +73,7 @@ def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
     }
 
 
-def given_splits(folder: LocalPath) -> dict[str, dict[LocalPath, int]]:
+def given_splits(folder: Path) -> dict[str, dict[Path, int]]:
     """The shards of each split of a TFDS dataset, with the number of records that each should have.
 
     Raises SpecError if dataset_info.json does not contain them, StoreError if it cannot be read.
@@ -97,9 +98,7 @@ def given_splits(folder: LocalPath) -> dict[str, dict[LocalPath, int]]:
     return shards
 
 
-def _shards(
-    folder: LocalPath, info: Mapping[str, Any], split: Mapping[str, Any]
-) -> Iterator[tuple[LocalPath, int]]:
+def _shards(folder: Path, info: Mapping[str, Any], split: Mapping[str, Any]) -> Iterator[tuple[Path, int]]:
     lengths = [int(length) for length in split["shardLengths"]]
     template = split.get("filepathTemplate") or _DEFAULT_TEMPLATE
     for index, length in enumerate(lengths):

@@ -15,7 +15,7 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
-from recordspec.locations import Location, PathText, is_below, read_text, url_problem
+from recordspec.locations import Location, PathText, is_below, read_text, resolved, url_problem
 from recordspec.schema.features.feature import READING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import outside, refused_by_encode
@@ -379,8 +379,8 @@ def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
     if url is not None:
         raise SpecError(url.under("vocabulary"))
     try:
-        path, root = (folder / name).resolve(), folder.resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # the path contains a NUL, or a loop of links
+        path, root = resolved(folder / name), resolved(folder)
+    except (OSError, ValueError) as error:  # the path contains a NUL
         raise _wrong_file("the path of a file", f"`{name}`: {error}") from None
     if not is_below(path, root):
         raise _wrong_file(f"a file in {folder}", f"`{name}`")

@@ -13,7 +13,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
-from recordspec.locations import Location, is_below, location
+from recordspec.locations import Location, is_below, joined, resolved
 from recordspec.schema.arrow_values import combined, from_arrow, is_date, item_type, takes_dates
 from recordspec.schema.encoder import refusal
 from recordspec.schema.features import Feature
@@ -161,7 +161,7 @@ def inside(values: Any, folder: Location) -> Any:
 
     Raises BadValue for the first path that leaves the folder.
     """
-    home = folder.resolve()
+    home = resolved(folder)
     listed = isinstance(values, list)
     return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
 
@@ -174,7 +174,7 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
         return value
     got = f"`{value}`"
     try:
-        path = None if "\0" in value else home.join(location(value)).resolve()
+        path = None if "\0" in value else resolved(joined(home, value))
     except SpecError as error:
         path, got = None, error.problems[0].got
     if path is None or not is_below(path, home):

@@ -14,7 +14,16 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest
-from recordspec.locations import AnyPath, Location, LocationText, below, location, statuses
+from recordspec.locations import (
+    AnyPath,
+    Location,
+    LocationText,
+    absolute,
+    below,
+    check_regular,
+    location,
+    statuses,
+)
 from recordspec.schema import values
 from recordspec.schema.arrow_values import combined
 from recordspec.schema.encoder import part_of
@@ -256,8 +265,8 @@ def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
     paths = tuple(paths)
     stamps = []
     for path, status in zip(paths, statuses(paths), strict=True):
-        path.check_regular()
-        stamps.append([str(path.absolute()), status.st_size, status.st_mtime_ns])
+        check_regular(path)
+        stamps.append([str(absolute(path)), status.st_size, status.st_mtime_ns])
     return stamps
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from recordspec.errors import Problem, SpecError, State, StoreError
+from recordspec import remote
+from recordspec.errors import Problem, SpecError, State, StoreError, system_problem
 from recordspec.locations import Location, LocationText, location, relative
+from recordspec.remote import RemotePath
 from recordspec.schema.media import images, sounds
 from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
@@ -177,10 +180,29 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
     if not folder.is_dir():
         raise StoreError(State(where=str(folder), got="is no folder"))
     unfollowed: list[Location] = []
-    visible = sorted(file for file in folder.files_below(unfollowed) if not _hidden(file, folder))
+    if isinstance(folder, RemotePath):
+        found: Iterable[Location] = (path for path, _ in remote.walk(folder))
+    else:
+        found = _walked(folder, unfollowed)
+    visible = sorted(file for file in found if not _hidden(file, folder))
     if links is not None:
         links += [link for link in unfollowed if not _hidden(link, folder)]
     return visible
+
+
+def _walked(folder: Path, links: list[Location]) -> Iterator[Path]:
+    """Yields all files below a folder. Appends links to folders to `links` instead of following them, since
+    they may lead back.
+
+    Raises StoreError if a folder cannot be listed.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise StoreError(system_problem("list", error, str(error.filename))) from error
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in names)
+        links += (path for name in folders if (path := Path(parent, name)).is_symlink())
 
 
 def _hidden(file: Location, folder: Location) -> bool:

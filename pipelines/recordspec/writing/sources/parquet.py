@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, system_problem
-from recordspec.locations import Location, location
+from recordspec.locations import Location, check_regular, location, open_file
 from recordspec.schema import values
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import expand
@@ -204,7 +205,7 @@ def opened(path: Location) -> Iterator[Any]:
     pyarrow = arrow()
     from pyarrow import parquet
 
-    path.check_regular()
+    check_regular(path)
     expected, is_open = "a Parquet file that pyarrow reads", False
     options: dict[str, Any] = {
         "buffer_size": _BUFFER_BYTES,
@@ -214,7 +215,8 @@ def opened(path: Location) -> Iterator[Any]:
         "page_checksum_verification": True,
     }
     try:
-        source = path.for_library()
+        # pyarrow reads no URLs
+        source = path if isinstance(path, Path) else open_file(path)
         with parquet.ParquetFile(source, **options) as file:
             expected, is_open = "a whole Parquet file", True
             _check_rows(path, file.metadata)
