@@ -1,10 +1,12 @@
-"""Which tests run where: each once, and on the oldest versions too if they can change its result.
+"""Selects tests for each environment: every test runs once, and on the oldest versions too if they can change
+its result.
 
-Without TensorFlow, importing it skips a test (`tests/without_tensorflow`). `--passed=FILE` writes the tests that passed
-there, and with the newest TensorFlow `--except=FILE` leaves them out: a test that has not passed without TensorFlow runs
-with it. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects the tests of `OLDEST`, the files that
-the last commits changed, and every third of all other tests, from the N-th on: three commits run them all. With
-`--third-of=MARK` thirds are only made of the tests with this mark, and all others run.
+Without TensorFlow, importing it skips a test (`tests/without_tensorflow`), and `--passed=FILE` writes the
+tests that passed. With the newest TensorFlow, `--except=FILE` leaves out these tests, so that only the rest
+runs there. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects three groups: the
+tests of `OLDEST`, the files that the last commits changed, and every third of the remaining tests, from the
+N-th on, so that three commits run all of them. `--third-of=MARK` selects a third of the tests with this mark,
+and all tests without it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-# Laws, golden files, parsing, decoding, serving: the versions of TensorFlow can change their results.
+# Laws, golden files, parsing, decoding, serving: the version of TensorFlow can change their results.
 OF_TENSORFLOW = (
     "cli/test_doctor.py",
     "training/test_serving.py",
@@ -31,7 +33,7 @@ OF_TENSORFLOW = (
     "test_facts.py",
     "wire/test_fast_parser.py",
 )
-# Sources and tables: the versions of pyarrow, pandas, Polars and DuckDB can.
+# Sources and tables: the versions of pyarrow, pandas, Polars and DuckDB can change their results.
 OF_ARROW = (
     "inferring/test_tables.py",
     "tables/test_export.py",
@@ -44,7 +46,7 @@ OF_ARROW = (
     "writing/sources",
 )
 OLDEST = [TESTS / name for name in (*OF_TENSORFLOW, *OF_ARROW)]
-# A day of work.
+# The commits of about a day of work.
 LAST_COMMITS = 10
 
 
@@ -86,12 +88,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def scaled(examples: int) -> int:
-    """The examples that Hypothesis tries of a test: all with the profile `all`, a third with the other one."""
+    """The number of examples that Hypothesis tries: all with the profile `all`, a third with the default
+    profile."""
     return -(-examples * settings.default.max_examples // 100)
 
 
 def _changed_files() -> set[Path]:
-    """The files of tests that the last commits added or modified; none where there is no repository."""
+    """The test files that the last commits added or modified; none if there is no repository."""
     options = ("--format=", "--name-only", "--diff-filter=AM", "-M")
     command = ["git", "log", f"-{LAST_COMMITS}", *options, "--relative", "--", "."]
     try:
