@@ -51,7 +51,7 @@ TESTS := not services and not docs
 # TensorFlow cannot be imported: a test that tries is skipped.
 WITHOUT_TENSORFLOW := PYTHONPATH=$(CURDIR)/tests/without_tensorflow
 PASSED := build/passed-without-tensorflow.txt
-# Each commit runs another third of the tests on TensorFlow 2.16, and tries other crash points.
+# Each commit runs another third of the test files on TensorFlow 2.16, and tries other crash points.
 COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
 # With THIRD, frameworks, services and pages run a third of their tests with the mark `long`.
 LONG := $(if $(THIRD),--third=$(COMMITS) --third-of=long)
@@ -67,7 +67,7 @@ demo: .venv/ready
 # codec into the package, and every environment loads it from there. A failure is printed, and is not an error.
 unpinned:
 	@(rm -rf build/unpinned && mkdir -p build/unpinned && git ls-files -z | xargs -0 cp --parents -t build/unpinned && \
-		$(MAKE) -C build/unpinned demo) || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
+		PIP_NO_COMPILE=1 $(MAKE) -C build/unpinned demo) || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
 
 # The environments in which the tests run.
 ifeq ($(HAS_IO),yes)
@@ -106,8 +106,8 @@ test-clusters: $(LATEST)/ready $(SERVERS)
 test-spark: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(SPARK) $(LONG)
 
-# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: the tests whose results these versions can change,
-# a third of the remaining tests, and the services of TensorFlow.
+# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: golden files, parsing, decoding, a third of the
+# remaining files, and the services of TensorFlow.
 test-io: test-io-third test-io-services
 
 ifeq ($(HAS_IO),yes)
@@ -151,6 +151,13 @@ wheel-%: $(WHEELS)/ready
 		$(UV) build --quiet --wheel --no-build-isolation --python $(WHEELS) --out-dir dist \
 		--config-setting=--build-option=--plat-name=manylinux2014_$* .
 	$(WHEELS)/bin/auditwheel show dist/*_$*.whl | grep 'following platform tag: "manylinux_2_17_$*"'
+
+# A target that adds its wall time and its CPU time to the table of `.ci/run`.
+timed-%:
+	@start=$$(date +%s); code=0; $(MAKE) $* || code=$$?; times > $(TABLE).$*; \
+		cpu=$$(sed -n '2s/[ms]/ /gp' $(TABLE).$* | awk '{printf "%d", $$1 * 60 + $$2 + $$3 * 60 + $$4}'); \
+		printf '  %-16s %4d s %6d s of CPU\n' $* $$(($$(date +%s) - start)) $$cpu >> $(TABLE); \
+		rm $(TABLE).$*; exit $$code
 
 # Tests the wheel in a new environment without a compiler on the PATH, without TensorFlow and with it. Before that, tests
 # the package without a compiled codec.

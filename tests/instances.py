@@ -149,7 +149,7 @@ LOSSY = [Image(name="jpeg", shape=(16, 8, 3), encoding="jpeg")]
 
 ANYWHERE = [*LISTS, *RAGGED, *TENSORS, *MEANINGS, *SOUNDS, *VIDEOS]
 _IN_STEPS = [feature for feature in ANYWHERE if getattr(feature, "as_", "") in ("", "ragged")]
-_IN_STEPS = [feature for feature in _IN_STEPS if feature.name != "empty" and not feature.optional]
+_IN_STEPS = [feature for feature in _IN_STEPS if feature.name != "empty" and not feature.traits.optional]
 _IN_STEPS += [feature for feature in LISTS if feature.as_ == "dense" and feature.max_length]
 
 CASES = [Case(feature) for feature in (*FIXED, *STEPS, *SPARSE, *ANYWHERE)]

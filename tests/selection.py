@@ -1,12 +1,12 @@
-"""Selects tests for each environment: every test runs once, and on the oldest versions too if they can change
-its result.
+"""Selects tests for each environment: every test runs once, and on the oldest versions once in three commits.
 
 Without TensorFlow, importing it skips a test (`tests/without_tensorflow`), and `--passed=FILE` writes the
 tests that passed. With the newest TensorFlow, `--except=FILE` leaves out these tests, so that only the rest
 runs there. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects three groups: the
-tests of `OLDEST`, the files that the last commits changed, and every third of the remaining tests, from the
-N-th on, so that three commits run all of them. `--third-of=MARK` selects a third of the tests with this mark,
-and all tests without it.
+files of `OLDEST`, the files that the last commits changed, and every third of the remaining files, from the
+N-th on, so that three commits run all of them. Whole files are selected, since the tests of a file share
+fixtures and traced graphs. Tests with the mark `together` count as a file for each of its names.
+`--third-of=MARK` selects a third of the tests with this mark, test by test, and all tests without it.
 """
 
 from __future__ import annotations
@@ -18,34 +18,16 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-# Laws, golden files, parsing, decoding, serving: the version of TensorFlow can change their results.
-OF_TENSORFLOW = (
-    "cli/test_doctor.py",
-    "training/test_serving.py",
-    "schema/features",
-    "schema/media",
-    "schema/test_golden.py",
-    "schema/test_laws.py",
-    "schema/test_numpy_decoder.py",
-    "schema/test_ragged_array.py",
-    "schema/test_schema_blocks.py",
-    "schema/test_validate.py",
-    "test_facts.py",
-    "wire/test_fast_parser.py",
-)
-# Sources and tables: the versions of pyarrow, pandas, Polars and DuckDB can change their results.
-OF_ARROW = (
-    "inferring/test_tables.py",
-    "tables/test_export.py",
-    "statistics/test_leaks.py",
-    "store/test_scan.py",
-    "tables/test_sql.py",
-    "tables/test_table.py",
-    "tables/test_table_writers.py",
-    "schema/test_arrow_values.py",
-    "writing/sources",
-)
-OLDEST = [TESTS / name for name in (*OF_TENSORFLOW, *OF_ARROW)]
+# Golden files, facts about TensorFlow, parsing, decoding.
+OLDEST = [
+    TESTS / name
+    for name in (
+        "schema/test_golden.py",
+        "schema/test_numpy_decoder.py",
+        "test_facts.py",
+        "wire/test_fast_parser.py",
+    )
+]
 # The commits of about a day of work.
 LAST_COMMITS = 10
 
@@ -55,7 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--passed", type=Path, metavar="FILE", help="write the names of the tests that passed")
     group.addoption("--except", type=Path, metavar="FILE", help="leave out the tests that FILE names")
     group.addoption(
-        "--third", type=int, metavar="N", help="of the tests that versions seldom change, run the N-th third"
+        "--third",
+        type=int,
+        metavar="N",
+        help="run `OLDEST`, changed files, and the N-th third of all other tests",
     )
     group.addoption("--third-of", metavar="MARK", help="make thirds of the tests with this mark alone")
 
@@ -71,11 +56,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out |= set(names.read_text().split("\n"))
     if (third := config.getoption("--third")) is not None:
         if mark := config.getoption("--third-of"):
-            others = [item.nodeid for item in items if item.get_closest_marker(mark) is not None]
+            groups = {item.nodeid: item.nodeid for item in items if item.get_closest_marker(mark) is not None}
         else:
-            always = [*OLDEST, *_changed_files()]
-            others = [item.nodeid for item in items if not any(map(item.path.is_relative_to, always))]
-        left_out |= set(others) - set(others[third % 3 :: 3])
+            always = {str(path) for path in (*OLDEST, *_changed_files())}
+            groups = {item.nodeid: group for item in items if (group := _group(item)) not in always}
+        chosen = set([*dict.fromkeys(groups.values())][third % 3 :: 3])
+        left_out |= {name for name, group in groups.items() if group not in chosen}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
 
@@ -88,9 +74,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def scaled(examples: int) -> int:
-    """The number of examples that Hypothesis tries: all with the profile `all`, a third with the default
-    profile."""
+    """The number of examples that Hypothesis tries: all with the profile `all`, a third with the default one."""
     return -(-examples * settings.default.max_examples // 100)
+
+
+def _group(item: pytest.Item) -> str:
+    """The name of the tests that run in the same commits."""
+    mark = item.get_closest_marker("together")
+    return str(item.path) if mark is None else f"{item.path} {mark.args[0]}"
 
 
 def _changed_files() -> set[Path]:

@@ -139,8 +139,19 @@ CHECKS = {
 }
 
 
+# These train models for a minute.
+LONG = ("docs/reading.md", "docs/training.md", "docs/tutorial.md")
+
+
 @pytest.mark.docs
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] * (page in LONG))
+        for page in PAGES
+        if page not in ELSEWHERE
+    ],
+)
 def test_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -171,6 +182,7 @@ def test_five_commands_train_a_model(tmp_path):
 
 @pytest.mark.docs
 @pytest.mark.newest
+@pytest.mark.long
 def test_the_demo_trains_a_model(tmp_path):
     """`make demo` in a copy of what it reads."""
     for name in ("demo", "schemas", "configs"):
@@ -220,6 +232,7 @@ ENDS_WITH_1 = ("diff", "repair")
 
 @pytest.mark.docs
 @pytest.mark.newest
+@pytest.mark.long
 def test_the_examples_of_help_run_as_they_stand(tmp_path):
     """In a folder with the schemas and configs of the repository, its digits, and files of other names."""
     for name in ("schemas", "configs"):

@@ -31,14 +31,14 @@ LOSS = {"jpeg": 12.0}
 def invented(schema: rs.Schema, count: int) -> list[dict]:
     rng = np.random.default_rng(0)
     return [
-        {feature.name: invented_value(feature, section, rng) for section, feature in schema.placed}
+        {feature.name: invented_value(feature, place, rng) for place, feature in schema.placed}
         for _ in range(count)
     ]
 
 
-def invented_value(feature, section: str, rng: np.random.Generator):
+def invented_value(feature, place, rng: np.random.Generator):
     """A value; in a sequence, a list of steps of kinds that stand for one."""
-    if section != "sequence" or feature.spans_steps:
+    if not place.in_steps or feature.traits.spans_steps:
         return feature.sample(rng)
     return [feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 
@@ -57,9 +57,9 @@ def test_a_schema_is_written_and_read(path, tmp_path):
     dataset = rs.read(schema, tmp_path / "data", batch=16)
     assert dataset.element_spec == batch_spec(schema)
     assert sum(next(iter(batch.values())).shape[0] for batch in dataset) == 50
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         loss = LOSS.get(getattr(feature, "encoding", None), 0)
-        stored_again_it_is_the_same(Case(feature, section, loss))
+        stored_again_it_is_the_same(Case(feature, place.section, loss))
 
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)

@@ -10,16 +10,25 @@ import pytest
 import selection
 
 ALWAYS = selection.OLDEST[0]
-CHANGED = selection.TESTS / "test_changed.py"
-PATHS = [ALWAYS, *[selection.TESTS / "test_rest.py"] * 7, CHANGED]
-ITEMS = [
-    SimpleNamespace(
-        nodeid=f"{path.name}::test_{n}",
-        path=path,
-        get_closest_marker=lambda mark, n=n: n if (mark, n % 2) == ("odd", 1) else None,
-    )
-    for n, path in enumerate(PATHS)
+A, B, LAWS, CHANGED = (selection.TESTS / f"test_{name}.py" for name in ("a", "b", "laws", "changed"))
+# the file of each test, and the name of its mark `together`
+FILES = [
+    (ALWAYS, None),
+    *[(A, None), (B, None)] * 2,
+    *[(LAWS, 0), (LAWS, 1), (LAWS, None)] * 2,
+    (CHANGED, None),
 ]
+
+
+def item(number: int, path: Path, name: int | None) -> SimpleNamespace:
+    """A test. Those of odd numbers have the mark `odd`."""
+    marks = {"odd": number % 2 or None, "together": None if name is None else SimpleNamespace(args=(name,))}
+    return SimpleNamespace(
+        nodeid=f"{path.name}::test_{number}", path=path, name=name, get_closest_marker=marks.get
+    )
+
+
+ITEMS = [item(number, *file) for number, file in enumerate(FILES)]
 
 
 def selected(**options: object) -> list[str]:
@@ -50,7 +59,12 @@ def test_three_commits_run_all_tests(monkeypatch):
     always = {item.nodeid for item in ITEMS if item.path in (ALWAYS, CHANGED)}
     assert set.intersection(*map(set, thirds)) == always
     assert set.union(*map(set, thirds)) == {item.nodeid for item in ITEMS}
-    assert sorted(map(len, thirds)) == [4, 4, 5]
+    # two files, two graphs, and the rest of their file
+    groups = [
+        {(item.path, item.name) for item in ITEMS if item.nodeid in {*third} - always} for third in thirds
+    ]
+    assert sorted(map(len, groups)) == [1, 2, 2]
+    assert len(set.union(*groups)) == 5  # none is divided
 
 
 def test_thirds_are_made_of_the_tests_with_a_mark():
@@ -58,7 +72,7 @@ def test_thirds_are_made_of_the_tests_with_a_mark():
     thirds = [set(selected(third=commits, **{"third-of": "odd"})) for commits in (7, 8, 9)]
     assert set.intersection(*thirds) == {item.nodeid for item in ITEMS} - marked
     assert set.union(*thirds) == {item.nodeid for item in ITEMS}
-    assert sorted(len(third & marked) for third in thirds) == [1, 1, 2]
+    assert sorted(len(third & marked) for third in thirds) == [2, 2, 2]
 
 
 def test_a_path_that_is_gone_is_an_error(monkeypatch):

@@ -2,7 +2,7 @@
 
 from recordspec.errors import Problem
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.features.feature import READING, WRITING, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Traits, ValueType
 from recordspec.schema.features.geometry import Coordinates, ImageTransform, Pictures, Resize, Turn
 from recordspec.schema.lists import items, rows_of, strings
 from recordspec.schema.ragged_array import RaggedArray, SparseArray, dense, ragged
@@ -30,6 +30,7 @@ __all__ = [
     "Sequence",
     "Sparse",
     "SparseArray",
+    "Traits",
     "Turn",
     "ValueType",
     "VarLen",

@@ -906,8 +906,8 @@ class Pipeline:
         """
         name = self._target if feature is None else feature
         fit, known = self.config.fit, self.schema.names.get(name)
-        if known is not None and known.class_names:
-            return known.class_names
+        if known is not None and known.traits.class_names:
+            return known.traits.class_names
         if fit is not None and name in fit.encoded_targets:
             if layers is None:
                 return self._encoders(fit, option="layers")[name].class_names
@@ -1052,7 +1052,7 @@ class Pipeline:
             # the fingerprint of the schema excludes options of reading, such as `default` and `resize`
             "features": {name: to_builtins(self.schema.names[name].shortest) for name in encodes},
         }
-        if left_out := [name for name in encodes if self.schema.names[name].indicator is not None]:
+        if left_out := [name for name in encodes if self.schema.names[name].traits.indicator is not None]:
             known["missing"] = left_out  # without this entry, statistics in a file include defaults
         if targets:
             known["targets"] = sorted(targets)

@@ -28,12 +28,13 @@ from recordspec.schema.arrow_values import from_arrow
 from recordspec.schema.decoder import batch_spec
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.row_blocks import block_of_records, records_of_block, rows_of_blocks, stored_sections
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.wire.arrays import bytes_in, data_of, offsets
-from recordspec.wire.columns import Section, VarLen
+from recordspec.wire.columns import Place, Section, VarLen
 from recordspec.wire.proto import entries
 from recordspec.wire.record_batch import decode
 
@@ -62,6 +63,10 @@ class Case:
     def __str__(self) -> str:
         return f"{self.feature.kind}-{self.section}-{self.feature.name}"
 
+    @property
+    def _place(self) -> Place:
+        return Place(self.section, self.feature.stored)
+
     @cached_property
     def schema(self) -> Schema:
         return _schema(self.section, (self.feature,))
@@ -72,7 +77,7 @@ class Case:
         return [{self.feature.name: self._sample(rng)} for _ in range(ROWS)]
 
     def _sample(self, rng: np.random.Generator) -> Any:
-        if self.section != "sequence" or self.feature.spans_steps:
+        if not self._place.in_steps or self.feature.traits.spans_steps:
             return self.feature.sample(rng)
         return [self.feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 
@@ -212,7 +217,8 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
 def _follow(former: Case, other: Case) -> bool:
     """Whether one case has coordinates and the other images."""
     kinds = [
-        (case.feature.pictures is not None, case.feature.coordinates is not None) for case in (former, other)
+        (isinstance(case.feature, Pictures), isinstance(case.feature, Coordinates))
+        for case in (former, other)
     ]
     return any(pictures and coordinates for (pictures, _), (_, coordinates) in (kinds, kinds[::-1]))
 
@@ -241,7 +247,7 @@ def the_keys_are_the_columns(case: Case) -> None:
     keys = {column.key for column in case.feature.columns()}
     for record in case.records:
         listed = entries(record, sequence=case.section != "features")
-        assert {key for key, _ in (listed.lists if case.section == "sequence" else listed.features)} == keys
+        assert {key for key, _ in (listed.lists if case._place.in_steps else listed.features)} == keys
 
 
 def the_decoded_type_is_the_spec(case: Case) -> None:
@@ -282,7 +288,7 @@ def a_table_is_its_rows(case: Case) -> None:
     data, places = data_of(case.records)
     batch = decode(data, places[:-1], places[1:], sequence=case.schema.record == "sequence_example")
     sections = stored_sections(case.schema, batch)
-    column = TableColumn(section=case.section, feature=case.feature, text=False)
+    column = TableColumn(place=case._place, feature=case.feature, text=False)
     array = column.array(sections)
     array.validate(full=True)
     assert array.type == column.type, f"{array.type} != {column.type}"
@@ -335,8 +341,7 @@ def numpy_does_as_tensorflow(case: Case) -> None:
     assert counts.tolist() == [ROWS]
     of_block = numpy_decoder.decode_sections(case.schema, sections, ROWS)
     assert list(batch) == list(of_block) == list(case.decoded_batch)
-    images = case.feature.pictures
-    tolerance = max(case.tolerance, images is not None and images.resizing is not None)
+    tolerance = max(case.tolerance, isinstance(case.feature, Pictures) and case.feature.resizing is not None)
     for name, expected in case.decoded_batch.items():
         for value in (batch[name], of_block[name]):
             _assert_same(expected, value, tolerance, each=True)
@@ -364,7 +369,7 @@ def _assert_needs_tensorflow(case: Case) -> None:
 def nothing_is_refused(case: Case) -> None:
     """Encoding None raises an error that names row and feature, or the record decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
-    if case.feature.optional and case.section != "sequence":
+    if case.feature.traits.optional and not case._place.in_steps:
         record = case.schema.encode({})
         assert case.schema.decode(record).keys() == case.schema.element_spec().keys()
         return

@@ -147,8 +147,8 @@ def test_ordered_categories_keep_their_order(tmp_path, library):
         "Arrow": pyarrow.Table.from_pandas(frame),
     }[library]
     found = rs.infer(given)
-    assert found.schema["level"].class_names == tuple(levels)
+    assert found.schema["level"].traits.class_names == tuple(levels)
     rs.write(found, given, tmp_path / "data", shuffle=None)
     assert rs.open(tmp_path / "data")[:4]["level"].tolist() == [1, 0, 1, 0]
     unordered = rs.infer(pandas.DataFrame({"level": pandas.Categorical(values)}))
-    assert unordered.schema["level"].class_names == ("low", "mid")
+    assert unordered.schema["level"].traits.class_names == ("low", "mid")

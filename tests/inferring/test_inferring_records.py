@@ -311,7 +311,8 @@ def test_keys_that_some_records_lack(tmp_path):
     )
     schema = infer(path, "s").schema
     assert {
-        name: (feature.kind, feature.optional, len(feature.outputs)) for name, feature in schema.names.items()
+        name: (feature.kind, feature.traits.optional, len(feature.outputs))
+        for name, feature in schema.names.items()
     } == {
         "empty": ("var_len", False, 1),
         "n": ("fixed_len", True, 2),

@@ -239,7 +239,7 @@ def test_classes_of_a_table_are_found_as_those_of_records_are(tmp_path, column, 
 def test_numbers_of_parquet_are_classes_by_their_name(tmp_path):
     path = parquet(tmp_path / "rows.parquet", label=[0, 1] * 10, y=[0, 1, 2, 2000] * 5)
     names = inferred([str(path)], None).schema.names
-    assert (names["label"].kind, names["label"].class_names, names["y"].kind) == (
+    assert (names["label"].kind, names["label"].traits.class_names, names["y"].kind) == (
         "label",
         ("0", "1"),
         "fixed_len",

@@ -35,7 +35,7 @@ RECORDS = [number.to_bytes(4, "little") * (size // 4 + 1) for number, size in en
 
 
 def records(path: Path, numbers: list[int]) -> list[Record]:
-    found = Scanner(path).pick(sorted(set(numbers)))
+    found = Scanner.of_rows(path).pick(sorted(set(numbers)))
     return [Record(int(one.records[0]), int(one.offsets[0]), bytes(one.data(0))) for one in found]
 
 
@@ -92,7 +92,7 @@ def test_an_index_is_used_as_long_as_the_file_stays_the_same(file, monkeypatch):
 
     monkeypatch.setattr(module, "record_ends", walking)
     assert record(file, 200).data == RECORDS[200]
-    assert Scanner(file).count(location(file)) == len(RECORDS)
+    assert Scanner.of_rows(file).count(location(file)) == len(RECORDS)
     assert walked == []
     os.utime(file, ns=(0, 0))
     assert record(file, 200).data == RECORDS[200]

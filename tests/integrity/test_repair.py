@@ -312,7 +312,7 @@ def test_a_repair_that_replaces_a_dataset_gives_its_shards_other_names(tmp_path)
         assert done.manifest.keys_sha256 == rs.Manifest.load(data).keys_sha256
         assert done.manifest.beside == {}  # files of other readers name the shards
     (tmp_path / "saved/manifest.json").unlink()
-    splits = Scanner(str(tmp_path / "saved")).dataset.splits
+    splits = Scanner.of_rows(str(tmp_path / "saved")).dataset.splits
     assert splits == {tmp_path / "saved" / name: "train" for name in names}
 
 

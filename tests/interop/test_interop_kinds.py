@@ -19,6 +19,7 @@ from recordspec.kinds import (
     Fixed,
     Ragged,
     Sparse,
+    Traits,
     items,
     numbers,
     ragged_spec,
@@ -57,8 +58,8 @@ class Mesh(Feature):
         }
 
     @property
-    def outputs(self):
-        return self.name, f"{self.name}_triangles"
+    def traits(self):
+        return Traits(outputs=(self.name, f"{self.name}_triangles"))
 
     def sample(self, rng):
         return rng.normal(size=(3, 3)).astype(np.float32), np.array([[0, 1, 2]])
@@ -74,8 +75,8 @@ class Weekday(Feature):
         return (Column(key=self.stored, storage="int64", layout=Fixed()),)
 
     @property
-    def class_names(self):
-        return "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"
+    def traits(self):
+        return Traits(class_names=("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
 
     def encode(self, values):
         return (to_arrow(numbers(list(values), "int64")),)
@@ -149,7 +150,7 @@ def test_tfds_has_the_columns_of_a_custom_kind_and_its_classes(tmp_path):
         "day",
     ]
     back, _ = tfds.load(tmp_path / "data")
-    assert back.names["day"].class_names == SCHEMA.names["day"].class_names
+    assert back.names["day"].traits.class_names == SCHEMA.names["day"].traits.class_names
     (shard,) = (tmp_path / "data").glob("*.tfrecord")
     (batch,) = rs.read(back, shard.rename(tmp_path / "x.tfrecord"), batch=9)
     assert batch["shape/vertices"].shape.as_list() == [9, None, 3]

@@ -31,7 +31,6 @@ SCRIPTS = sorted(HERE.glob("*.sh"))
 
 # With the oldest TensorFlow: those whose steps it does.
 OLDEST = ("csv", "images", "served", "sequences", "sounds")
-LONG = ("gigabytes",)
 
 # Those that train on JAX and PyTorch, where these are installed.
 FRAMEWORKS = ("jax", "keras_jax", "torch")
@@ -77,18 +76,10 @@ def test_no_script_assumes_its_chance(path):
     assert not re.search(r'"chance": *[0-9]', path.read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            path.stem,
-            marks=[
-                *([] if path.stem in OLDEST else [pytest.mark.newest]),
-                *([pytest.mark.long] if path.stem in LONG else []),
-            ],
-        )
-        for path in SCRIPTS
-    ],
+    [pytest.param(path.stem, marks=[] if path.stem in OLDEST else [pytest.mark.newest]) for path in SCRIPTS],
 )
 def test_journey(name, tmp_path, request, record_property):
     check_frameworks(name)

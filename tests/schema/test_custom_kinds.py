@@ -18,6 +18,7 @@ from recordspec.kinds import (
     Column,
     Feature,
     Fixed,
+    Traits,
     ValueType,
     VarLen,
     items,
@@ -114,8 +115,8 @@ class Grade(Feature):
         return ValueType(self.given)
 
     @property
-    def class_names(self):
-        return ("low", "mid", "high")
+    def traits(self):
+        return Traits(class_names=("low", "mid", "high"))
 
     def columns(self):
         return (Column(key=self.stored, storage="int64", layout=Fixed()),)
@@ -123,7 +124,7 @@ class Grade(Feature):
     def encode(self, values):
         self.seen.extend(values)
         texts = [one.decode() if isinstance(one, bytes) else one for one in values]
-        names = [self.class_names.index(one) if isinstance(one, str) else one for one in texts]
+        names = [self.traits.class_names.index(one) if isinstance(one, str) else one for one in texts]
         return (to_arrow(numbers(names, "int64")),)
 
     def decode(self, columns):
@@ -133,7 +134,7 @@ class Grade(Feature):
         return tf.TensorSpec([], tf.int64)
 
     def sample(self, rng):
-        return self.class_names[int(rng.integers(0, 3))]
+        return self.traits.class_names[int(rng.integers(0, 3))]
 
 
 def grades(given: str) -> rs.Schema:
@@ -207,12 +208,8 @@ class Excerpt(Feature):
     list_first: bool = True
 
     @property
-    def per_example(self):
-        return True
-
-    @property
-    def outputs(self):
-        return (self.name, f"{self.name}_count")
+    def traits(self):
+        return Traits(per_example=True, outputs=(self.name, f"{self.name}_count"))
 
     def columns(self):
         columns = (

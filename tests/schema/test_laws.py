@@ -20,6 +20,20 @@ from recordspec.wire.arrays import bytes_in, strings_array
 
 CASES = trace_together(CASES)
 GRAPHS = list(dict.fromkeys(case.shared for case in CASES))
+each_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=str(case), marks=pytest.mark.together(GRAPHS.index(case.shared)))
+        for case in CASES
+    ],
+)
+each_graph = pytest.mark.parametrize(
+    "graphs",
+    [
+        pytest.param(graphs, id=f"{len(graphs.schema.names)} features", marks=pytest.mark.together(number))
+        for number, graphs in enumerate(GRAPHS)
+    ],
+)
 OF_GRAPHS = (testing.the_decoded_type_is_the_spec, testing.a_block_is_a_batch, testing.a_graph_does_as_eager)
 DECODING = {
     testing.stored_again_it_is_the_same,
@@ -34,13 +48,13 @@ MARKED_LAWS = [
 
 
 @pytest.mark.parametrize("law", MARKED_LAWS)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each_case
 def test_law(case, law):
     law(case)
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("graphs", GRAPHS, ids=lambda graphs: f"{len(graphs.schema.names)} features")
+@each_graph
 def test_laws_of_graphs(graphs):
     """All cases of a graph in one test: tracing the largest ones, of steps, takes 30 s."""
     failed = {}
@@ -65,14 +79,14 @@ def types(schema: rs.Schema) -> list[tuple]:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("graphs", GRAPHS, ids=lambda graphs: f"{len(graphs.schema.names)} features")
+@each_graph
 def test_types_are_known_without_tensorflow(graphs):
     with stand_ins():
         known = types(graphs.schema)
     assert known == types(graphs.schema)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each_case
 def test_blocks_made_together_are_those_made_one_by_one(case):
     schema = case.schema
     records = strings_array([*case.records, *case.records[::-1], *case.records])

@@ -268,11 +268,13 @@ def test_missing_lists_of_steps_are_empty_where_the_schema_says_so():
     some = {
         case.feature.kind: replace(case.feature, name=case.feature.kind, missing="empty") for case in cases
     }
-    assert set(some) == {name for name, kind in rs.KINDS.items() if kind.takes_steps} - {"sparse"}
+    assert set(some) == {case.feature.kind for case in CASES if case.feature.traits.takes_steps} - {"sparse"}
     given = rs.Schema(name="s", record="sequence_example", sequence=tuple(some.values()))
     rng = np.random.default_rng(0)
-    row = {name: [one.sample(rng), one.sample(rng)] for name, one in some.items() if not one.spans_steps}
-    row |= {name: one.sample(rng) for name, one in some.items() if one.spans_steps}
+    row = {
+        name: [one.sample(rng), one.sample(rng)] for name, one in some.items() if not one.traits.spans_steps
+    }
+    row |= {name: one.sample(rng) for name, one in some.items() if one.traits.spans_steps}
     whole = given.encode(row)
     partial = tf.train.SequenceExample.FromString(whole)
     for feature in list(some.values())[::2]:

@@ -372,46 +372,40 @@ def test_the_surface_of_a_kind_is_pinned():
     public = {name for name in dir(Feature) if not name.startswith("_")}
     assert public == {
         "among",
-        "masked_image",
         "option_problems",
-        "class_names",
         "columns",
-        "coordinates",
         "decode",
         "decode_numpy",
         "description",
         "encode",
         "encode_one",
-        "has_lengths",
         "indicating",
-        "indicator",
         "invalid_stored",
         "key",
-        "known_names",
-        "list_form",
-        "longest",
-        "may_grow",
         "missing",
-        "optional",
         "outputs",
         "padding",
-        "per_example",
-        "pictures",
         "read_options",
         "resolved",
         "restored",
         "restored_type",
         "sample",
         "shortest",
-        "spans_steps",
         "spec",
         "stored",
         "stored_options",
-        "takes_arrow",
-        "takes_default",
-        "takes_steps",
+        "traits",
         "value_type",
     }
+
+
+@pytest.mark.parametrize("fact", [True, property(lambda feature: True)])
+def test_a_fact_is_refused_as_an_attribute(fact):
+    from recordspec import Feature
+
+    with pytest.raises(TypeError) as caught:
+        type("Old", (Feature,), {"kind": "old", "per_example": fact})
+    assert str(caught.value) == "Old.per_example: expected a fact in `traits`, got an attribute"
 
 
 def test_very_many_problems_take_no_time_and_are_told_up_to_a_bound():

@@ -25,7 +25,7 @@ from recordspec.store.manifest import Manifest
 from recordspec.store.remote_transaction import RemoteTransaction
 from waiting import wait_until
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.long]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,7 +72,6 @@ def kill_worker() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("stage", "act"),
     [

@@ -237,13 +237,36 @@ def test_resharding_keeps_the_splits_that_other_names_tell(tmp_path):
 EMPTY = "no records, as there are 0 bytes (an interrupted copy leaves such a file)"
 
 
-@pytest.mark.parametrize("arguments", ["count", "head", "info", "verify", "stats"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["count"],
+        ["head"],
+        ["info"],
+        ["verify"],
+        ["stats"],
+        ["query", "SELECT count(*) FROM records"],
+        ["leaks"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
 def test_a_file_of_0_bytes_is_noted_once(arguments, name, tmp_path, command, caplog):
     path = tmp_path / name
     path.touch()
-    assert command(arguments, path)[0] == 0
+    assert command(*arguments, path)[0] == 0
     assert caplog.messages == [f"{path}: {EMPTY}"]
+
+
+@pytest.mark.parametrize("arguments", ["count", "head", "verify"])
+def test_a_pattern_that_matches_a_folder_is_refused(arguments, tmp_path, command):
+    filled(tmp_path, ["labels/train.tfrecord", "labels.tfrecord"], {})
+    status, _, error = command(arguments, tmp_path / "lab*")
+    assert (status, error) == (
+        3,
+        f"`{tmp_path}/lab*` matches the folder {tmp_path}/labels: give `{tmp_path}/labels` instead of the "
+        f"pattern, or `{tmp_path}/labels/*`\n",
+    )
 
 
 def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog):

@@ -309,9 +309,9 @@ def test_the_gallery_is_built_from_exports(tmp_path, suffix, root):
         rows = [
             {
                 feature.name: [feature.sample(rng) for _ in range(n % 3)]
-                if section == "sequence" and not feature.spans_steps
+                if place.in_steps and not feature.traits.spans_steps
                 else feature.sample(rng)
-                for section, feature in schema.placed
+                for place, feature in schema.placed
             }
             for n in range(9)
         ]

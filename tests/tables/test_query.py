@@ -154,7 +154,7 @@ def test_the_first_rows_come_before_the_others_are_read(tmp_path):
     for number in range(40):
         write(tmp_path / f"f{number:02}", *[example(a=[number]) for n in range(3)])
     opened = []
-    scanner = Scanner(tmp_path / "f*")
+    scanner = Scanner.of_rows(tmp_path / "f*")
     batches = scanner.batches
     scanner.batches = lambda: (opened.append(batch.file) or batch for batch in batches())  # type: ignore
     rows = Query(where="a >= 0").batches(scanner)

@@ -249,11 +249,11 @@ def test_every_kind_is_shown(section, layout, tmp_path):
         record = "example" if section == "features" else "sequence_example"
         schema = rs.Schema(name="s", record=record, **{section: (feature,)})
         rng = np.random.default_rng(0)
-        in_steps = section == "sequence" and not feature.spans_steps
+        in_steps = section == "sequence" and not feature.traits.spans_steps
         rows = [
             {feature.name: [feature.sample(rng)] * 2 if in_steps else feature.sample(rng)} for _ in range(3)
         ]
-        if feature.optional:
+        if feature.traits.optional:
             rows[1] = {}
         rs.write(schema, rows, tmp_path / str(number), layout=layout)
         for values in ("stored", "decoded"):

@@ -132,14 +132,14 @@ def test_rows_that_cannot_be_read_are_counted_and_passed(tmp_path, monkeypatch):
     data = bytearray(path.read_bytes())
     data[data.index(example(n=[77])) + 3] ^= 1
     path.write_bytes(data)
-    found = selected(Scanner(path, schema), Choice(where="n >= 25"))
+    found = selected(Scanner.of_rows(path, schema), Choice(where="n >= 25"))
     assert found.numbers(0, 1000) == [row for row in range(25, 100) if row not in (30, 31, 60, 77)]
     assert (found.skipped, found.ends) == (4, "")
-    ordered = selected(Scanner(path, schema), Choice(sort="n", descending=True))
+    ordered = selected(Scanner.of_rows(path, schema), Choice(sort="n", descending=True))
     assert ordered.numbers(0, 1000) == [row for row in range(99, -1, -1) if row not in (30, 31, 60, 77)]
     assert ordered.skipped == 4
     many = write(tmp_path / "y", *(example(n=[row] * (1 + row % 2)) for row in range(100)))
-    found = selected(Scanner(many, schema), Choice(where="n >= 4"))
+    found = selected(Scanner.of_rows(many, schema), Choice(where="n >= 4"))
     assert found.numbers(0, 1000) == [4, 6, 8, 10]
     assert found.ends == "too many rows cannot be read, or have no value: these are of the first rows"
 

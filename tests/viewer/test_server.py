@@ -204,7 +204,7 @@ def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
         limit_memory(1 << 30)
         for where in ("len(range(200000000 + n)) > 0", "n < 3"):
             try:
-                print(sum(map(len, Condition(where, Scanner("data")).batches())))
+                print(sum(map(len, Condition(where, Scanner.of_rows("data")).batches())))
             except StoreError as error:
                 print(error)
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)

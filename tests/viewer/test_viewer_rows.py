@@ -41,7 +41,7 @@ def test_pages_are_parts_of_all_rows(tmp_path, monkeypatch, form):
     )
     if "without" in form:
         (tmp_path / "d" / "index.bin").unlink()
-    numbered = NumberedRows(Scanner(tmp_path / "d"))
+    numbered = NumberedRows(Scanner.of_rows(tmp_path / "d"))
     assert numbered.total == 1000
     draws = random.Random(1)
     for _ in range(60):
@@ -53,7 +53,7 @@ def test_pages_are_parts_of_all_rows(tmp_path, monkeypatch, form):
 def test_rows_of_other_writers_are_counted_when_all_are_passed(tmp_path, monkeypatch):
     monkeypatch.setattr(viewer_rows, "_APART", 10)
     paths = [write(tmp_path / f"{name}-x", *(example(n=[n]) for n in range(5000))) for name in ("a", "b")]
-    numbered = NumberedRows(Scanner(paths))
+    numbered = NumberedRows(Scanner.of_rows(paths))
     assert numbers(numbered.page(3, 2)) == [(3, 3), (4, 4)]
     assert numbered.total is None
     assert numbers(numbered.page(5001, 2)) == [(5001, 1), (5002, 2)]
@@ -67,7 +67,7 @@ def test_a_record_that_cannot_be_read_has_a_number(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 100 * 50 + 14] ^= 1  # in a record of the middle
     path.write_bytes(data)
-    numbered = NumberedRows(Scanner(path))
+    numbered = NumberedRows(Scanner.of_rows(path))
     whole = numbered.page(0, 1000)
     (bad,) = [rows.first for rows in whole if not isinstance(rows.item, RowBatch)]
     assert sum(map(len, whole)) == numbered.total == 100
@@ -78,7 +78,7 @@ def test_a_record_that_cannot_be_read_has_a_number(tmp_path):
 
 def test_only_the_rows_of_a_split(tmp_path):
     rs.write(SCHEMA, {"n": list(range(50))}, tmp_path / "d", shuffle=None, split={"train": 80, "test": 20})
-    scanner = Scanner(tmp_path / "d")
+    scanner = Scanner.of_rows(tmp_path / "d")
     counts = [NumberedRows(scanner, split).total for split in ("train", "test", None)]
     assert counts[0] + counts[1] == counts[2] == 50
     assert len(numbers(NumberedRows(scanner, "test").page(0, 100))) == counts[1]
@@ -89,7 +89,7 @@ def test_rows_at_numbers_come_in_their_order(tmp_path, monkeypatch, form):
     monkeypatch.setattr(viewer_rows, "_APART", 10)
     rows = {"n": list(range(1000))}
     rs.write(SCHEMA, rows, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form])
-    numbered = NumberedRows(Scanner(tmp_path / "d"))
+    numbered = NumberedRows(Scanner.of_rows(tmp_path / "d"))
     draws = random.Random(2)
     for _ in range(10):
         wanted = [draws.randrange(1000) for _ in range(20)]

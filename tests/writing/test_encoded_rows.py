@@ -17,7 +17,7 @@ def as_records(case) -> EncodedRows:
 
 
 def as_columns(case) -> EncodedRows:
-    given = [*case.rows, {}] if case.feature.optional else case.rows
+    given = [*case.rows, {}] if case.feature.traits.optional else case.rows
     return EncodedRows.encode(case.schema, columns_of(case.schema, given), len(given))
 
 

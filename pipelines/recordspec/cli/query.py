@@ -9,7 +9,7 @@ from itertools import islice
 import click
 
 from recordspec.cli.output import echo, print_json_lines, print_rows, wants_json
-from recordspec.cli.shared_options import NAMED_PATTERN, PATH, json_option, spec_option
+from recordspec.cli.shared_options import NAMED_PATTERN, PATH, force_option, json_option, spec_option
 from recordspec.errors import counted
 from recordspec.locations import Location
 
@@ -21,7 +21,7 @@ _SHOWN = 50
 @click.argument("sql")
 @click.argument("files", nargs=-1, required=True, metavar="[NAME=]FILES...", type=NAMED_PATTERN)
 @click.option("--out", type=PATH, help="FILE.jsonl, .csv or .parquet, instead of printing.")
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@force_option
 @click.option("--memory", help="Memory of the query, such as 2GiB. [default: 80 % of the machine's]")
 @spec_option
 @json_option

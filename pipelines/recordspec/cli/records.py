@@ -13,6 +13,7 @@ from recordspec.cli.shared_options import (
     Command,
     columns_options,
     files_argument,
+    force_option,
     json_option,
     query,
     where_option,
@@ -114,7 +115,7 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view
 @files_argument
 @click.option("--out", required=True, type=PATH, help="FILE.jsonl, .csv or .parquet")
 @click.option("--limit", type=click.IntRange(1), help="The most records to write.")
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@force_option
 @where_option
 @columns_options
 @json_option

@@ -71,6 +71,8 @@ jobs_option = click.option(
 
 spec_option = click.option("--spec", type=PATH, help="A schema or config that names features and classes.")
 
+force_option = click.option("--force", is_flag=True, help="Replace the file if it exists.")
+
 where_option = click.option(
     "--where", metavar="CONDITION", help="""Only records such as "age > 30 AND city = 'Paris'", in SQL."""
 )

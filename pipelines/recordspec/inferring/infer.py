@@ -19,6 +19,7 @@ from recordspec.interop import TFDS_FEATURES, TFDS_INFO
 from recordspec.locations import LocalPath, Location, is_path, location
 from recordspec.progress import Progress
 from recordspec.schema.features import Feature
+from recordspec.schema.features.geometry import Pictures
 from recordspec.schema.features.label import Label
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.media import images, sounds
@@ -207,7 +208,7 @@ def _not_turned_apart(schema: Schema, notes: list[str]) -> Schema:
     """The schema without turning one of several images, since a mask for a photo would not be turned with
     it.
     """
-    pictures = [feature.pictures for feature in schema.features if feature.pictures is not None]
+    pictures = [feature for feature in schema.features if isinstance(feature, Pictures)]
     turned = [image for image in pictures if image.is_turned and len(pictures) > 1]
     for image in turned:
         others = ", ".join(f"`{other.name}`" for other in pictures if other is not image)

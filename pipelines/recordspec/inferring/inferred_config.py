@@ -378,7 +378,7 @@ def guess_fit(
     others = [feature for feature in features if feature is not target]
     taken = [other for other in others if other.name not in reasons] or others or features
     # A feature with a default has a second output, which tells whether there was a value.
-    inputs = [name for one in taken for name in (one.outputs if one.optional else (one.name,))]
+    inputs = [name for one in taken for name in (one.outputs if one.traits.optional else (one.name,))]
     left = {other.name: reasons[other.name] for other in others if other not in taken}
     without = [
         f"without {', '.join(name for name in left if left[name] == why)}: {why}"
@@ -388,7 +388,7 @@ def guess_fit(
         without.append("no targets: all features are text; `kind: label` makes classes of one")
     if reason:
         reason += f", of {len(features):,} features"
-    if target is not None and target.class_names and target.value_type.shape:
+    if target is not None and target.traits.class_names and target.value_type.shape:
         reason += f"; of several in a row `encode: {{{target.name}: multi_hot}}` makes one vector"
     return FitGuess(
         inputs=tuple(inputs),
@@ -410,7 +410,7 @@ def _encodes(schema: Schema, names: Iterable[str], free_text: Sequence[str]) -> 
         elif (
             value_type.shape == ()
             and value_type.item == "text"
-            and (feature.kind == "text" or feature.optional)
+            and (feature.kind == "text" or feature.traits.optional)
         ):
             in_words = feature.name in free_text
             encoded[feature.name] = (
@@ -434,15 +434,15 @@ def _unlearnt(schema: Schema, names: Iterable[str]) -> str:
 def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
     if not features:
         return None, ""
-    labels = [feature for feature in features if feature.class_names]
-    numbers = [feature for feature in features if feature.class_names or feature.value_type.is_number]
+    labels = [feature for feature in features if feature.traits.class_names]
+    numbers = [feature for feature in features if feature.traits.class_names or feature.value_type.is_number]
     named = [feature for feature in numbers if _TARGETS.fullmatch(feature.name)]
     for candidate in (*(label for label in labels if label in named), *named[:1], *labels[-1:]):
         which = f", the last of {len(labels)}" if candidate not in named and len(labels) > 1 else ""
-        if candidate.class_names:
-            return candidate, f"a label of {len(candidate.class_names):,} classes{which}"
+        if candidate.traits.class_names:
+            return candidate, f"a label of {len(candidate.traits.class_names):,} classes{which}"
         return candidate, "by its name"
-    complete = [feature for feature in numbers if not feature.optional]
+    complete = [feature for feature in numbers if not feature.traits.optional]
     if complete != numbers and complete:
         return complete[-1], "the last with a number in every row"
     return (numbers or features)[-1], "the last" if not numbers else "the last with numbers"
@@ -452,7 +452,7 @@ def _identifies(feature: Feature) -> bool:
     """Whether a feature is a single value that identifies its row, judged by its name."""
     named = _IDENTIFIERS.fullmatch(feature.name)
     scalar = feature.value_type.shape == () and feature.value_type.item in ("int64", "text")
-    return bool(named) and scalar and not feature.class_names
+    return bool(named) and scalar and not feature.traits.class_names
 
 
 def _one_or_all(names: Sequence[str]) -> str | list[str]:

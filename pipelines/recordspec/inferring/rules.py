@@ -216,9 +216,9 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
     else:
         notes = [*evidence.notes, *guesses, *_losses(evidence, feature)]
         if evidence.missing:
-            default = " and reads as its default" if feature.optional else ""
+            default = " and reads as its default" if feature.traits.optional else ""
             default = " and reads as empty" if feature.missing == "empty" else default
-            default += f", with {feature.indicator} true" if feature.indicator else ""
+            default += f", with {feature.traits.indicator} true" if feature.traits.indicator else ""
             notes = [f"{evidence.share_missing} {evidence.unit}{default}", *notes]
     name = evidence.name or '""'
     return feature, [f"{name}: {note}" for note in notes]

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Path as Place
-from recordspec.errors import Problem, counted, nearest, show_path
+from recordspec.errors import Path, Problem, counted, nearest, show_path
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.feature_set import columns_in
@@ -29,9 +28,9 @@ from recordspec.store.scan import (
 )
 from recordspec.store.shards import File
 from recordspec.tables.feature_names import check_known
+from recordspec.wire import framing
 from recordspec.wire.arrays import ArrowArray, counts_of, is_list, items_of, storage_of
-from recordspec.wire.columns import Section
-from recordspec.wire.framing import place
+from recordspec.wire.columns import Place, Section
 from recordspec.wire.record_batch import RecordBatch
 
 # The titles of violations in a report.
@@ -86,7 +85,7 @@ class ViolationGroup:
     """
 
     code: Code
-    path: Place
+    path: Path
     count: int = 0
     examples: list[InvalidRecord] = field(default_factory=list)
 
@@ -128,7 +127,7 @@ class CheckReport:
     invalid: int = 0
     lost: int = 0
     readable: int = 0
-    groups: dict[tuple[Place, Code], ViolationGroup] = field(default_factory=dict)
+    groups: dict[tuple[Path, Code], ViolationGroup] = field(default_factory=dict)
     empty: dict[Place, int] = field(default_factory=dict)
     unknown: dict[Place, UnknownKey] = field(default_factory=dict)
     more: bool = False
@@ -146,7 +145,7 @@ class CheckReport:
         """The first violations of each group."""
         return (example for group in self.groups.values() for example in group.examples)
 
-    def add(self, code: Code, path: Place, count: int, examples: Iterable[InvalidRecord], most: int) -> None:
+    def add(self, code: Code, path: Path, count: int, examples: Iterable[InvalidRecord], most: int) -> None:
         """Counts violations of a feature, and keeps the first examples, at most `most` of a group."""
         group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
         group.count += count
@@ -169,20 +168,20 @@ class CheckReport:
         self.more |= other.more
         self.add_repeated(other.repeated)
 
-    def add_empty(self, path: Place, rows: int) -> None:
+    def add_empty(self, place: Place, rows: int) -> None:
         """Counts rows that have a feature without any values."""
-        self.empty[path] = self.empty.get(path, 0) + rows
+        self.empty[place] = self.empty.get(place, 0) + rows
 
-    def add_unknown(self, path: Place, rows: int, kinds: Set[str]) -> None:
+    def add_unknown(self, place: Place, rows: int, kinds: Set[str]) -> None:
         """Counts rows with a key that the schema does not have."""
-        if self.has_room(path):
-            key = self.unknown.setdefault(path, UnknownKey())
+        if self.has_room(place):
+            key = self.unknown.setdefault(place, UnknownKey())
             key.rows += rows
             key.kinds |= kinds
 
-    def has_room(self, path: Place) -> bool:
+    def has_room(self, place: Place) -> bool:
         """Whether an unknown key can still be listed. If not, sets `more`."""
-        room = path in self.unknown or len(self.unknown) < MOST_UNKNOWN
+        room = place in self.unknown or len(self.unknown) < MOST_UNKNOWN
         self.more |= not room
         return room
 
@@ -264,30 +263,30 @@ def check(
 
 def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> Iterator[Problem]:
     """Features with a key that is in no row."""
-    for section, feature in schema.placed if report.readable else ():
+    for place, feature in schema.placed if report.readable else ():
         keys = [
             column.key
-            for column in columns_in(section, feature)
-            if (section, column.key) not in report.present
+            for column in columns_in(place, feature)
+            if Place(place.section, column.key) not in report.present
         ]
         if not keys or feature.name in allowed:
             continue
         named = " and ".join(f"`{key}`" for key in keys)
         yield Problem(
-            path=(section, feature.name),
+            path=(place.section, feature.name),
             expected=f"the key{'s' * (len(keys) > 1)} {named} in any row",
             got=f"none in {counted(report.readable, 'row')}",
-            hint=f"{_elsewhere(section, keys, report)}: {_remedy(section, feature, report)}",
+            hint=f"{_elsewhere(place.section, keys, report)}: {_remedy(place, feature, report)}",
         )
 
 
-def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
+def _remedy(place: Place, feature: Feature, report: CheckReport) -> str:
     """A hint for a feature that is in no record."""
-    if ((section, feature.name), "missing") not in report.groups:
+    if ((place.section, feature.name), "missing") not in report.groups:
         return f"--allow-absent {feature.name}"
-    if section == "sequence":
+    if place.in_steps:
         return "give it `missing: empty`"
-    return "give it a default" if feature.takes_default else "leave it out"
+    return "give it a default" if feature.traits.takes_default else "leave it out"
 
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
@@ -341,7 +340,7 @@ class _RangeCheck:
         shard = self._file.shard
         if shard is not None and number != shard.records:
             problem = Problem(
-                where=f"{self._file.path}: {place(number, offset)}",
+                where=f"{self._file.path}: {framing.place(number, offset)}",
                 expected=f"{shard.records:,} records, as the manifest says",
                 got=f"the end of the file after {number:,}",
             )
@@ -364,7 +363,7 @@ class _RangeCheck:
         if rows.block_rows is not None:  # a block that can be unpacked has all features of the schema
             for section in self._schema.sections:
                 keys = (column.key for column in self._schema.columns(section))
-                self._report.present.update((section, key) for key in keys)
+                self._report.present.update(Place(section, key) for key in keys)
 
     def _count(self, violation: Violation, batch: RowBatch) -> None:
         rows, firsts = np.unique(violation.rows, return_index=True)
@@ -387,21 +386,21 @@ class _RangeCheck:
         """Counts keys that the schema does not have, and keys without values."""
         known = {column.key for column in self._schema.columns(section)} if values else set()
         for key in values:
-            path = (section, key)
-            if key not in known and not self._report.has_room(path):
+            place = Place(section, key)
+            if key not in known and not self._report.has_room(place):
                 continue
             lists = values[key]
             # each array of a feature list has all rows
-            rows = lists[:1] if section == "sequence" else lists
+            rows = lists[:1] if place.in_steps else lists
             if key in known:
-                self._report.present.add(path)
+                self._report.present.add(place)
                 if empty := sum(map(_empty, rows)):
-                    self._report.add_empty(path, empty)
+                    self._report.add_empty(place, empty)
             else:
-                lists = tuple(map(items_of, lists)) if section == "sequence" else lists
+                lists = tuple(map(items_of, lists)) if place.in_steps else lists
                 kinds = {storage_of(array) for array in lists if array.null_count < len(array)}
                 count = sum(len(array) - array.null_count for array in rows)
-                self._report.add_unknown(path, count, kinds)
+                self._report.add_unknown(place, count, kinds)
 
 
 def _empty(array: ArrowArray) -> int:
@@ -449,10 +448,10 @@ def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
     """The rows that TensorFlow rejects or reads differently, in keys of the schema."""
     if not records.conflicts:
         return
-    features: dict[Place, str] = {
-        (section, column.key): feature.name
-        for section, feature in schema.placed
-        for column in columns_in(section, feature)
+    features: dict[Path, str] = {
+        Place(place.section, column.key): feature.name
+        for place, feature in schema.placed
+        for column in columns_in(place, feature)
     }
     for row, conflicts in sorted(records.conflicts.items()):
         for conflict in conflicts:

@@ -23,6 +23,7 @@ from recordspec.progress import Progress
 from recordspec.schema.row_blocks import stored_columns
 from recordspec.schema.table_columns import TableColumn
 from recordspec.store import key_hashes
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, expand
 from recordspec.store.index import indexed
 from recordspec.store.manifest import (
@@ -40,6 +41,7 @@ from recordspec.store.shard_file import ShardFile
 from recordspec.store.shard_names import add_suffix, is_tfrecord_name
 from recordspec.store.shards import stored_schema
 from recordspec.store.transaction import Transaction
+from recordspec.wire.columns import Place
 from recordspec.wire.file_types import FileStart
 from recordspec.wire.hashes import Words
 
@@ -308,14 +310,16 @@ def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before:
     """
     placed = () if schema is None else schema.placed
     columns = [
-        TableColumn(section=section, feature=feature, text=False)
-        for section, feature in placed
+        TableColumn(place=place, feature=feature, text=False)
+        for place, feature in placed
         if feature.name in manifest.key
     ]
-    stored = [(column.section, one) for column in columns for one in column.feature.columns()]
+    stored = [
+        (Place(column.place.section, one.key), one) for column in columns for one in column.feature.columns()
+    ]
     keys, found = {one.key for _, one in stored}, [np.zeros((0, 2), np.uint64)]
     with suppress(RecordError, SpecError):  # not every column of rows is a feature
-        for batch in Scanner(path, schema).batches():
+        for batch in Scanner(StoredDataset.of(path, schema)).batches():
             sequence = None if schema is None else schema.record == "sequence_example"
             sections = stored_columns(stored, batch.rows.decode(sequence, keys))
             values = {column.name: column.array(sections) for column in columns}

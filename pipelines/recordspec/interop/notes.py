@@ -35,20 +35,20 @@ def losses(schema: Schema, back: Schema) -> Iterator[Note]:
         if getattr(schema, option) != getattr(back, option):
             path = "schema" if option == "name" else option
             yield Note(path=(path,), text="not expressed")
-    imported = {(section, _key(feature)): feature for section, feature in back.placed}
-    for section, feature in schema.placed:
-        other = imported.get((section, _key(feature)))
+    imported = {(place.section, _key(feature)): feature for place, feature in back.placed}
+    for place, feature in schema.placed:
+        other = imported.get((place.section, _key(feature)))
         if other is None:
             continue
         mine, theirs = to_builtins(feature.shortest), to_builtins(other.shortest)
         lost = [option for option, value in mine.items() if theirs.get(option) != value]
         if feature.kind == other.kind:
             for option in lost:
-                yield Note(path=(section, feature.name, option), text="not expressed")
+                yield Note(path=(place.section, feature.name, option), text="not expressed")
         else:
             options = f", without {', '.join(lost)}" * bool(lost)
             text = f"kind {feature.kind} is exported as {other.kind}, by its columns{options}"
-            yield Note(path=(section, feature.name), text=text)
+            yield Note(path=(place.section, feature.name), text=text)
 
 
 def _key(feature: Feature) -> str:

@@ -64,15 +64,13 @@ def check(options: Augment, schema: Schema) -> Iterator[Problem]:
 def _check_coordinates(image: str, schema: Schema) -> Iterator[Problem]:
     """Yields the problems of coordinates that cannot follow an image that is flipped or cropped."""
     for name, feature in schema.names.items():
-        if feature.coordinates is None:
+        if not isinstance(feature, Coordinates):
             continue
         if name not in schema.images:
             expected = f"the image that `{name}` is in"
             hint = f"the option `image` of `{name}` names it"
             yield Problem(path=_PATH, expected=expected, got="none", hint=hint)
-        elif (
-            schema.images[name].name == image and type(feature.coordinates).augmented is Coordinates.augmented
-        ):
+        elif schema.images[name].name == image and type(feature).augmented is Coordinates.augmented:
             expected = f"no flip and no crop of `{image}`"
             hint = f"`{name}`, a {feature.kind}, has no method `augmented`"
             yield Problem(path=_PATH, expected=expected, got="one", hint=hint)
@@ -140,7 +138,7 @@ class Augmentation:
     def masks(self) -> tuple[str, ...]:
         """The decoded masks: the masks of the options, and the masks of the image by the schema."""
         own = [name for name, image in self.schema.images.items() if image.name == self.image.name]
-        own = [name for name in own if self.schema.names[name].masked_image is not None]
+        own = [name for name in own if self.schema.names[name].traits.mask_of is not None]
         return tuple(name for name in dict.fromkeys((*self.options.masks, *own)) if name in self.schema.names)
 
     @classmethod
@@ -252,8 +250,8 @@ class Augmentation:
         """The features with the coordinates in the image moved, without the items that are dropped."""
         kept: dict[str, Tensor] = {}  # masks of the items to keep, by feature
         for name, image in self.schema.images.items():
-            follow, value = self.schema.names[name].coordinates, decoded[name]
-            if follow is None or image.name != self.image.name:
+            follow, value = self.schema.names[name], decoded[name]
+            if not isinstance(follow, Coordinates) or image.name != self.image.name:
                 continue
             if name in self.schema.steps and transform.is_batch:
                 each = transform.of_items(value.value_rowids())

@@ -16,7 +16,7 @@ from recordspec.schema.feature_set import FeatureSet, columns_in
 from recordspec.schema.features.feature import Feature
 from recordspec.schema.tensors import Tensor, WithMissing
 from recordspec.wire import blocks
-from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Section
+from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Place
 
 # Columns of one type from which they are parsed together. Strings are copied when they are put together and
 # taken apart: with fewer, that costs more than the tensors. Those with defaults are copied anyway.
@@ -32,19 +32,14 @@ class ColumnGroup:
     Attributes:
         name: that of the tensor.
         dtype: the name of its dtype.
-        columns: each with its section.
+        columns: each with its place.
         optional: whether a row may have no value, but a default.
     """
 
     name: str
     dtype: str
-    columns: tuple[tuple[Section, Column], ...]
+    columns: tuple[tuple[Place, Column], ...]
     optional: bool
-
-    @property
-    def places(self) -> tuple[tuple[Section, str], ...]:
-        """The section and the key of each column."""
-        return tuple((section, column.key) for section, column in self.columns)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +50,7 @@ class ColumnGroup:
     def of_blocks(self, serialized: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """The tensors of blocks, string `[p]`, of so many rows, int64 `[p]`. Other numbers of values are
         an InvalidArgumentError."""
-        keys = [blocks.block_key(key, section) for section, key in self.places]
+        keys = [blocks.block_key(place) for place, _ in self.columns]
         ends = tf.cumsum(rows)[tf.newaxis]
         if not self.optional:
             values, splits = _parsed(serialized, dict.fromkeys(keys, self.dtype))
@@ -71,7 +66,9 @@ class ColumnGroup:
 
     def of_records(self, serialized: Tensor) -> dict[str, Tensor]:
         """The tensors of records, string `[n]`."""
-        values, splits = _parsed(serialized, dict.fromkeys((key for _, key in self.places), self.dtype))
+        values, splits = _parsed(
+            serialized, dict.fromkeys((place.key for place, _ in self.columns), self.dtype)
+        )
         return self._filled(values, splits[:, 1:] - splits[:, :-1])
 
     def _filled(self, values: list[Tensor], lengths: Tensor) -> dict[str, Tensor]:
@@ -93,13 +90,13 @@ class ColumnGroup:
         made = tf.gather(flat, tf.transpose(tf.where(missing, of_default, places)))
         return dict(zip(self.names, (made, tf.transpose(missing)), strict=False))
 
-    def split(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[tuple[Section, str], Any]]:
-        """Each column, by section and key, `[rows]`; where its feature tells what is missing, WithMissing."""
+    def split(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[Place, Any]]:
+        """Each column, by its place, `[rows]`; where its feature tells what is missing, WithMissing."""
         values, *missing = (tf.unstack(tensors[name], len(self.columns), 1) for name in self.names)
-        for number, (section, column) in enumerate(self.columns):
+        for number, (place, column) in enumerate(self.columns):
             tells = isinstance(column.layout, Fixed) and column.layout.ragged
             value = WithMissing(values[number], missing[0][number]) if tells else values[number]
-            yield (section, column.key), value
+            yield place, value
 
 
 def column_groups(schema: FeatureSet) -> tuple[ColumnGroup, ...]:
@@ -117,23 +114,23 @@ def _fewest(group: ColumnGroup) -> int:
 
 
 def _groups(schema: FeatureSet) -> list[ColumnGroup]:
-    columns: dict[tuple[str, bool], list[tuple[Section, Column]]] = {}
-    for section, feature in schema.placed:
-        if (column := _alone(feature, section)) is not None:
+    columns: dict[tuple[str, bool], list[tuple[Place, Column]]] = {}
+    for place, feature in schema.placed:
+        if (column := _alone(feature, place)) is not None:
             of_type = TF_DTYPES[column.storage], column.has_default
-            columns.setdefault(of_type, []).append((section, column))
+            columns.setdefault(of_type, []).append((Place(place.section, column.key), column))
     return [
         ColumnGroup(f"{blocks.ROWS}/{dtype}{'/optional' * optional}", dtype, tuple(of_type), optional)
         for (dtype, optional), of_type in columns.items()
     ]
 
 
-def _alone(feature: Feature, section: Section) -> Column | None:
+def _alone(feature: Feature, place: Place) -> Column | None:
     """The only column of a feature, if it has one value a row, or a default."""
-    column, *others = columns_in(section, feature)
-    is_single = isinstance(column.layout, Fixed) and column.cell == () and section != "sequence"
+    column, *others = columns_in(place, feature)
+    is_single = isinstance(column.layout, Fixed) and column.cell == () and not place.in_steps
     # a custom kind that asks for a ragged tensor may use it otherwise
-    asks = isinstance(column.layout, Fixed) and column.layout.ragged and feature.indicator is None
+    asks = isinstance(column.layout, Fixed) and column.layout.ragged and feature.traits.indicator is None
     return column if is_single and not others and not asks else None
 
 

@@ -17,7 +17,7 @@ from recordspec.schema.column_groups import record_groups
 from recordspec.schema.feature_set import FeatureSet, columns_in
 from recordspec.schema.features import KINDS
 from recordspec.schema.features.feature import Feature
-from recordspec.schema.features.geometry import Pictures, Resize, sides_by_step
+from recordspec.schema.features.geometry import Coordinates, Pictures, Resize, sides_by_step
 from recordspec.schema.tensors import Tensor
 from recordspec.schema.validate import feature_violations, of_other_message, other_message
 from recordspec.wire.arrays import ArrowArray, bytes_in, flat_of, storage_of
@@ -27,6 +27,7 @@ from recordspec.wire.columns import (
     Column,
     Fixed,
     Layout,
+    Place,
     Section,
     Sequence,
     Sparse,
@@ -67,9 +68,9 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
     decoded: dict[str, Tensor] = {}
     sides: dict[str, Tensor] = {}  # height and width before an image is resized
     resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
-    for section, feature in schema.placed:
-        keys = [column.key for column in feature.columns() if column.key in parsed[section]]
-        columns = {key: parsed[section][key] for key in keys}
+    for place, feature in schema.placed:
+        stored = parsed[place.section]
+        columns = {column.key: stored[column.key] for column in feature.columns() if column.key in stored}
         decode = _decode_steps if feature.name in schema.steps else _decode
         value = decode(feature, columns, resized.get(feature.name))
         if feature.name in resized:
@@ -77,8 +78,8 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     kept: dict[str, Tensor] = {}  # by the names of all features that lose items
     for name, image in schema.images.items():
-        follow = schema.names[name].coordinates
-        if follow is not None and image.resizing is not None:
+        follow = schema.names[name]
+        if isinstance(follow, Coordinates) and image.resizing is not None:
             in_steps = name in schema.steps, image.name in schema.steps
             arguments = decoded[name], sides[image.name], image.resizing, in_steps
             if follow.dropped_with is not None:
@@ -131,8 +132,8 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
     single = serialized.shape.rank == 0
     together: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
     for group in () if single else record_groups(schema):
-        for (section, key), value in group.split(group.of_records(serialized)):
-            together[section][key] = value
+        for place, value in group.split(group.of_records(serialized)):
+            together[place.section][place.key] = value
     asked = {
         section: _made(
             (as_decoded(one) for one in schema.columns(section) if one.key not in together[section]), section
@@ -191,7 +192,7 @@ def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:
 def _decode(feature: Feature, columns: Mapping[str, Tensor], images: Pictures | None = None) -> Any:
     """What a feature decodes to; of `images`, a pair with their height and width before they are resized."""
     decode = feature.decode if images is None else images.decode_with_sides
-    if not feature.per_example:
+    if not feature.traits.per_example:
         return decode(columns)
     spec = feature.spec() if images is None else (feature.spec(), tf.TensorSpec([2], tf.int32))
     return tensors.one_by_one(decode, columns, spec, _rank(feature, next(iter(columns))))
@@ -225,10 +226,10 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor], images: Pictu
 def specs(schema: FeatureSet) -> dict[str, Any]:
     """The type of every decoded tensor of one record, as the features state it."""
     stated: dict[str, Any] = {}
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         spec = feature.spec()
         by_name = spec if isinstance(spec, dict) else {feature.name: spec}
-        if section == "sequence" and not feature.spans_steps:
+        if place.in_steps and not feature.traits.spans_steps:
             by_name = {name: tensors.of_steps(one) for name, one in by_name.items()}
         stated |= by_name
     return stated
@@ -274,14 +275,14 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
     for _, problems in decoded.problems:
         return problems
     wrong: list[Problem] = []
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         invalid = [
-            violation.problem(place)
-            for violation in feature_violations(section, feature, decoded, values=False)
-            for place in range(len(violation.rows))
+            violation.problem(row)
+            for violation in feature_violations(place, feature, decoded, values=False)
+            for row in range(len(violation.rows))
         ]
-        stored = decoded.features.get(feature.stored, ()) if section != "sequence" else ()
-        wrong += invalid or _undecoded(schema, record, section, feature, stored)
+        stored = decoded.features.get(feature.stored, ()) if not place.in_steps else ()
+        wrong += invalid or _undecoded(schema, record, place, feature, stored)
     if wrong and len(of_other_message(schema, decoded, lambda _: record)):
         return (other_message(schema),)
     return tuple(wrong)
@@ -293,22 +294,22 @@ def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
     except RecordError as error:
         yield from error.problems
         return
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         try:
-            stored(columns_in(section, feature), section, block)
+            stored(columns_in(place, feature), place.section, block)
         except RecordError as error:
             for problem in error.problems:
                 (key,) = problem.path[1:2]
                 hint = problem.hint or ("" if key == feature.name else f"stored under `{key}`")
-                yield replace(problem, path=(section, feature.name), hint=hint)
+                yield replace(problem, path=(place.section, feature.name), hint=hint)
         else:
-            yield from _undecoded(schema, record, section, feature, None)
+            yield from _undecoded(schema, record, place, feature, None)
 
 
 def _undecoded(
     schema: FeatureSet,
     record: bytes,
-    section: Section,
+    place: Place,
     feature: Feature,
     stored: tuple[ArrowArray, ...] | None,
 ) -> Iterator[Problem]:
@@ -326,7 +327,11 @@ def _undecoded(
     try:
         decode_rows_of(schema.only(feature.outputs), [record])
     except decode_errors() as error:
-        path, expected, message = (section, feature.name), f"what {feature.kind} decodes", _message(error)
+        path, expected, message = (
+            (place.section, feature.name),
+            f"what {feature.kind} decodes",
+            _message(error),
+        )
         arrays = [array for array in stored or () if storage_of(array) == "bytes"]
         strings = [data for array in arrays for data in bytes_in(flat_of(array))]
         if len(strings) == 1:

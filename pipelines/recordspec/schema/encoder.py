@@ -13,6 +13,7 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
 from recordspec.schema.features.feature import Feature, as_taken
+from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.lists import by_row, rows_of
 from recordspec.schema.row_blocks import Sections, check_counts, records_with
 from recordspec.schema.values import BadValue
@@ -33,7 +34,7 @@ from recordspec.wire.arrays import (
     to_arrow,
     values_array,
 )
-from recordspec.wire.columns import Column, Section
+from recordspec.wire.columns import Column, Place, Section
 from recordspec.wire.example import encode_entry, encode_record, entry_encoder, least_bytes
 
 # Values of more bytes are encoded as a batch, which knows the largest record before it is made.
@@ -106,21 +107,21 @@ class RowEncoder:
         self._schema = schema
         # whether a value depends on another: an image may turn its coordinates
         self._in_batches = schema.equal_counts or any(
-            image.is_turned or schema.names[name].masked_image for name, image in schema.images.items()
+            image.is_turned or schema.names[name].traits.mask_of for name, image in schema.images.items()
         )
         placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
-        stored = [column.key for section, one in placed if section != "sequence" for column in one.columns()]
+        stored = [column.key for at, one in placed if not at.in_steps for column in one.columns()]
         self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
         # without a name for what is looked up often: the encoder of a value, and the place of its entry
         self._features = [
             (
                 feature.name,
-                *_value_encoder(section, feature),
+                *_value_encoder(at, feature),
                 self._places.get(feature.stored, 0),
                 feature,
-                section,
+                at.in_steps,
             )
-            for section, feature in placed
+            for at, feature in placed
         ]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,7 +138,7 @@ class RowEncoder:
         """The record; None if something is wrong, or large."""
         parts, known = [b""] * len(self._places), 0
         steps: dict[str, ArrowArray] = {}
-        for name, encode_one, encode_stored, place, feature, section in self._features:
+        for name, encode_one, encode_stored, place, feature, in_steps in self._features:
             try:
                 value = row[name]
                 known += 1
@@ -148,12 +149,12 @@ class RowEncoder:
                 parts[place] = encode_stored(stored)
                 continue
             try:
-                columns = _columns(feature, section, [value], 1)
+                columns = _columns(feature, [value], 1, in_steps=in_steps)
             except BadValue:
                 return None
             if any(least_bytes(array) > _LARGE for array in columns.values()):
                 return None
-            if section == "sequence":
+            if in_steps:
                 steps |= columns
                 continue
             for key, array in columns.items():
@@ -163,7 +164,7 @@ class RowEncoder:
         return encode_record(parts, steps if self._schema.record == "sequence_example" else None)
 
 
-def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
+def _value_encoder(place: Place, feature: Feature) -> tuple[Any, Any]:
     """The feature's `encode_one`, and a function from its result to an entry of a record.
 
     None for a feature of steps or of several columns, and for a kind whose `encode` is not the one for which
@@ -171,7 +172,7 @@ def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
     """
     columns = feature.columns()
     homes = [one for one in type(feature).__mro__ if {"encode", "encode_one"} & vars(one).keys()]
-    if section == "sequence" or len(columns) > 1 or "encode_one" not in vars(homes[0]):
+    if place.in_steps or len(columns) > 1 or "encode_one" not in vars(homes[0]):
         return None, None
     return feature.encode_one, entry_encoder(columns[0])
 
@@ -217,12 +218,12 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
             raise SpecError(Problem(where=schema.name, path=(name,), expected=f"{rows} values", got=got))
     sections: dict[Section, dict[str, ArrowArray]] = {section: {} for section in ALL_SECTIONS}
     bad: list[tuple[int, Problem]] = []
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         try:
             values = _moved(schema, feature, columns)
-            sections[section] |= _columns(feature, section, values, rows)
+            sections[place.section] |= _columns(feature, values, rows, in_steps=place.in_steps)
         except BadValue as error:
-            bad.append((error.index, error.problem.under(section, feature.name)))
+            bad.append((error.index, error.problem.under(place.section, feature.name)))
     if bad:
         row = min(index for index, _ in bad)
         raise RecordError([problem.at(f"row {row}") for at, problem in bad if at == row], row)
@@ -236,7 +237,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
 def _moved(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
     """The values of a feature: masks and coordinates are turned as their images are when they are encoded."""
     values, image = columns.get(feature.name), schema.images.get(feature.name)
-    if feature.masked_image is None or image is None or values is None or image.name not in columns:
+    if feature.traits.mask_of is None or image is None or values is None or image.name not in columns:
         return _turned(schema, feature, columns)
     masks = list(_with_none(values))
     for row, picture in enumerate(_with_none(columns[image.name])):
@@ -256,9 +257,9 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
     Values that are invalid, and those of a row with another number of steps than of images, stay as they are,
     to be refused later.
     """
-    values, image, follow = columns.get(feature.name), schema.images.get(feature.name), feature.coordinates
+    values, image = columns.get(feature.name), schema.images.get(feature.name)
     image_values = None if image is None or not image.is_turned else columns.get(image.name)
-    if values is None or image is None or follow is None or image_values is None:
+    if values is None or image is None or image_values is None or not isinstance(feature, Coordinates):
         return values
     in_steps, image_in_steps = feature.name in schema.steps, image.name in schema.steps
     boxes, changed = list(_with_none(values)), False
@@ -272,7 +273,7 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
             continue
         with suppress(BadValue):
             pairs = zip(each, turns, strict=True)
-            moved = [place if turn is None else follow.turned(place, turn) for place, turn in pairs]
+            moved = [place if turn is None else feature.turned(place, turn) for place, turn in pairs]
             boxes[row], changed = moved if in_steps else moved[0], True
     return boxes if changed else values
 
@@ -288,10 +289,10 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if listed else []
 
 
-def _columns(feature: Feature, section: Section, values: Any, rows: int) -> dict[str, ArrowArray]:
+def _columns(feature: Feature, values: Any, rows: int, *, in_steps: bool) -> dict[str, ArrowArray]:
     """The columns of a feature, by key."""
     columns, present = feature.columns(), None
-    if section == "sequence":
+    if in_steps:
         encoded = _steps(feature, columns, values, rows)
     else:
         encoded, present = _arrays(feature, values, rows)
@@ -321,10 +322,10 @@ def _arrays(feature: Feature, values: Any, rows: int) -> tuple[tuple[ArrowArray,
     try:
         encoded = feature.encode(kept)
     except BadValue as bad:
-        if feature.optional or places[bad.index] < first_missing:
+        if feature.traits.optional or places[bad.index] < first_missing:
             raise bad.moved(int(places[bad.index])) from None
         raise _missing(feature, first_missing) from None
-    if len(missing) and not feature.optional:
+    if len(missing) and not feature.traits.optional:
         raise _missing(feature, first_missing)
     return encoded, present if len(missing) else None
 
@@ -368,7 +369,7 @@ def _steps(feature: Feature, columns: Sequence[Column], values: Any, rows: int) 
     values = [] if values is None else values
     if is_arrow(values) and values.null_count:
         raise _missing(feature, int(np.argmin(present_in(values))))
-    if feature.spans_steps:
+    if feature.traits.spans_steps:
         # the values of whole sequences, as one list a step
         (column,), (array,) = columns, feature.encode(as_taken(feature, values))
         size, counts = math.prod(column.cell), counts_of(array)

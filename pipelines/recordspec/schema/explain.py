@@ -11,7 +11,7 @@ from recordspec.schema.decoder import batch_spec, types_of
 from recordspec.schema.encoder import columns_of
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
-from recordspec.wire.columns import Column, Section, parse_call, parse_calls
+from recordspec.wire.columns import Column, Place, parse_call, parse_calls
 
 _SAMPLES = 32
 _LISTS = {"int64": "Int64List", "float32": "FloatList", "bytes": "BytesList"}
@@ -52,21 +52,21 @@ def features(schema: Schema) -> list[dict[str, Any]]:
         {
             "feature": feature.name,
             "kind": feature.kind,
-            "stored as": ", ".join(_stored(column, section) for column in feature.columns()),
+            "stored as": ", ".join(_stored(column, place) for column in feature.columns()),
             "decodes to": ", ".join(_type(specs[output]) for output in feature.outputs),
             "padded with": ", ".join(
                 padding_text(feature.padding[output], batches[output].dtype.name)
                 for output in feature.outputs
                 if is_padded(feature, batches[output])
             ),
-            "bytes": _bytes(section, feature),
+            "bytes": _bytes(place, feature),
         }
-        for section, feature in schema.placed
+        for place, feature in schema.placed
     ]
 
 
-def _stored(column: Column, section: Section) -> str:
-    call = parse_call(column, section)
+def _stored(column: Column, place: Place) -> str:
+    call = parse_call(column, in_steps=place.in_steps)
     form = f", {call.function}" if call is not None else ""
     return f"{column.key}: {_LISTS[column.storage]}{form}"
 
@@ -80,7 +80,7 @@ def is_padded(feature: Feature, batch: Any) -> bool:
     """Whether rows of the type `batch` may differ in size, or are filled up to a static one."""
     if type(batch).__name__ != "TensorSpec":
         return True
-    static = len(batch.shape) > 1 and feature.longest is not None
+    static = len(batch.shape) > 1 and feature.traits.longest is not None
     return static or None in batch.shape.as_list()[1:]
 
 
@@ -90,13 +90,13 @@ def padding_text(pad: Any, dtype: str) -> str:
     return json.dumps(pad, ensure_ascii=False)
 
 
-def _bytes(section: Section, feature: Feature) -> int:
+def _bytes(place: Place, feature: Feature) -> int:
     """The mean size of the feature's entry in a record, rounded."""
-    record = "example" if section == "features" else "sequence_example"
+    record = "example" if place.section == "features" else "sequence_example"
     feature = feature.among(())
-    alone = Schema(name="alone", record=record, **{section: (feature,)})  # type: ignore[arg-type]
+    alone = Schema(name="alone", record=record, **{place.section: (feature,)})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
-    steps = section == "sequence" and not feature.spans_steps
+    steps = place.in_steps and not feature.traits.spans_steps
     values = [
         [feature.sample(rng) for _ in range(3)] if steps else feature.sample(rng) for _ in range(_SAMPLES)
     ]

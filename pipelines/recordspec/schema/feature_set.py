@@ -17,7 +17,7 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.features.option_checks import WithLength
 from recordspec.schema.options import freeze, to_builtins
-from recordspec.wire.columns import Column, Ragged, RecordMessage, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import Column, Place, Ragged, RecordMessage, Section, Sequence, Sparse, VarLen
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "example": ("features",),
@@ -44,6 +44,11 @@ class EqualCounts:
     first: tuple[str, str, int]
     second: tuple[str, str, int]
     steps: bool = False
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Where the values are stored that are counted."""
+        return Place(self.section, self.first[1]), Place(self.section, self.second[1])
 
     def problem(self, expected: int, got: int) -> Problem:
         """The problem of the second feature."""
@@ -79,11 +84,11 @@ class FeatureSet:
         return SECTIONS[self.record]
 
     @property
-    def placed(self) -> Iterator[tuple[Section, Feature]]:
-        """Every feature with its section, in the order of the spec."""
+    def placed(self) -> Iterator[tuple[Place, Feature]]:
+        """Every feature with its place, in the order of the spec."""
         for section in self.sections:
             for feature in getattr(self, section):
-                yield section, feature
+                yield Place(section, feature.stored), feature
 
     @cached_property
     def names(self) -> dict[str, Feature]:
@@ -94,9 +99,9 @@ class FeatureSet:
     def classes(self) -> dict[str, int]:
         """The features that store the index of one class a row, by name, with the number of classes."""
         return {
-            feature.name: len(feature.class_names)
-            for section, feature in self.placed
-            if feature.class_names and not feature.value_type.shape and section != "sequence"
+            feature.name: len(feature.traits.class_names)
+            for place, feature in self.placed
+            if feature.traits.class_names and not feature.value_type.shape and not place.in_steps
             if feature.columns()[0].storage == "int64"
         }
 
@@ -110,8 +115,8 @@ class FeatureSet:
         """The names of the features that have a value in each step, not one in a record."""
         return frozenset(
             feature.name
-            for section, feature in self.placed
-            if section == "sequence" and not feature.spans_steps
+            for place, feature in self.placed
+            if place.in_steps and not feature.traits.spans_steps
         )
 
     @cached_property
@@ -119,11 +124,11 @@ class FeatureSet:
         """The images that features of coordinates are in, and those of masks, by the names of these."""
         pictures: dict[str, Pictures] = {}
         for name, feature in self.names.items():
-            for image in _images_of(self, name) if feature.masked_image is not None else ():
-                if image.name == feature.masked_image:
+            for image in _images_of(self, name) if feature.traits.mask_of is not None else ():
+                if image.name == feature.traits.mask_of:
                     pictures[name] = image
-            if feature.coordinates is not None:
-                named, known = feature.coordinates.image, _images_of(self, name)
+            if isinstance(feature, Coordinates):
+                named, known = feature.image, _images_of(self, name)
                 for image in known:
                     if named == image.name or len(known) == 1:
                         pictures[name] = image
@@ -134,15 +139,15 @@ class FeatureSet:
         """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
         and images of steps."""
         agreeing = []
-        for section, feature in self.placed:
-            follow, image = feature.coordinates, self.images.get(feature.name)
+        for place, feature in self.placed:
+            image = self.images.get(feature.name)
             if image is not None and {feature.name, image.name} <= self.steps:
-                agreeing.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
-            for name in (follow.dropped_with or ()) if follow is not None else ():
+                agreeing.append(EqualCounts(place.section, _counted(image), _counted(feature), steps=True))
+            for name in (feature.dropped_with or ()) if isinstance(feature, Coordinates) else ():
                 counted = _counted(feature), _counted(self.names[name])
-                if section == "sequence":
-                    agreeing.append(EqualCounts(section, *counted, steps=True))
-                agreeing.append(EqualCounts(section, *counted))
+                if place.in_steps:
+                    agreeing.append(EqualCounts(place.section, *counted, steps=True))
+                agreeing.append(EqualCounts(place.section, *counted))
         return tuple(agreeing)
 
     @cached_property
@@ -181,7 +186,7 @@ class FeatureSet:
     @property
     def may_grow(self) -> bool:
         """Whether decoded rows may be many times larger than their bytes, as pixels are."""
-        return any(feature.may_grow for _, feature in self.placed)
+        return any(feature.traits.may_grow for _, feature in self.placed)
 
     @property
     def keeps_in_any_batch(self) -> bool:
@@ -197,10 +202,13 @@ class FeatureSet:
         """Whether rows decode so, as long as the values of `padded_to_batch` are not padded yet."""
         padded = self.padded_to_batch
         return not self.may_grow and not any(
-            feature.list_form == "sparse"
-            or (feature.longest is None and (feature.list_form == "dense" or feature.spans_steps))
+            feature.traits.list_form == "sparse"
+            or (
+                feature.traits.longest is None
+                and (feature.traits.list_form == "dense" or feature.traits.spans_steps)
+            )
             or any(isinstance(layout, Sparse) for layout in layouts)
-            or (feature.longest is None and any(isinstance(layout, Sequence) for layout in layouts))
+            or (feature.traits.longest is None and any(isinstance(layout, Sequence) for layout in layouts))
             for _, feature in self.placed
             if feature.name not in padded
             for layouts in [[column.layout for column in feature.columns()]]
@@ -236,9 +244,9 @@ class FeatureSet:
 
     def _of(self: _Set, names: Collection[str]) -> _Set:
         """The schema of the features with these names, and of those on which their values depend."""
-        follow = [member.coordinates for member in self.names.values() if member.coordinates is not None]
+        follow = [member for member in self.names.values() if isinstance(member, Coordinates)]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
-        needed = {name for name in kept if name in self.names and self.names[name].masked_image is None}
+        needed = {name for name in kept if name in self.names and self.names[name].traits.mask_of is None}
         kept |= {image.name for name, image in self.images.items() if name in needed}
 
         def among(feature: Feature) -> Feature | None:
@@ -262,9 +270,10 @@ class FeatureSet:
                 (
                     to_builtins(
                         feature.stored_options()
-                        | ({"optional": True} if feature.optional and section != "sequence" else {})
+                        | ({"optional": True} if feature.traits.optional and not place.in_steps else {})
                     )
-                    for feature in getattr(self, section)
+                    for place, feature in self.placed
+                    if place.section == section
                 ),
                 key=str,
             )
@@ -288,9 +297,9 @@ def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], others:
     return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
 
-def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
+def columns_in(place: Place, feature: Feature) -> tuple[Column, ...]:
     """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
-    if section != "sequence" or not feature.spans_steps:
+    if not place.in_steps or not feature.traits.spans_steps:
         return tuple(feature.columns())
     return tuple(
         dataclasses.replace(column, layout=Sequence(shape=column.cell)) for column in feature.columns()
@@ -311,59 +320,59 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
             )
     if not list(schema.placed):
         yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
-    for section, feature in schema.placed:
-        yield from _check_section(section, feature)
+    for place, feature in schema.placed:
+        yield from _check_section(place, feature)
     yield from _check_names(schema)
-    for section, feature in schema.placed:
-        yield from _check_over_images(schema, section, feature)
+    for place, feature in schema.placed:
+        yield from _check_over_images(schema, place.section, feature)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
             got = f"`{column.key}` with another one than that of `{owner}`"
             yield Problem(path=path, expected="one layout for a key", got=got)
 
 
-def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
+def _check_section(place: Place, feature: Feature) -> Iterator[Problem]:
     """Yields problems of features that the SequenceExample parser of tf.io does not support."""
-    path = (section, feature.name)
-    if section != "sequence" and feature.missing != "error" and not feature.optional:
+    section, path = place.section, (place.section, feature.name)
+    if not place.in_steps and feature.missing != "error" and not feature.traits.optional:
         expected, hint = (
             "a feature of `sequence`, or lists of any length",
             "a key of values that is missing has a `default`, or is empty",
         )
         yield Problem(path=(*path, "missing"), expected=expected, got=f"one of `{section}`", hint=hint)
     layouts = [type(column.layout) for column in feature.columns()]
-    if section == "context" and (Sequence in layouts or feature.spans_steps):
+    if section == "context" and (Sequence in layouts or feature.traits.spans_steps):
         expected = "a kind without steps in the context"
         yield Problem(path=path, expected=expected, got=feature.kind, hint="put it under sequence")
     if section != "features" and Sparse in layouts:
         expected = f"a kind that tf.io parses in a {section}"
         yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
-    if section == "sequence":
+    if place.in_steps:
         yield from _check_step(path, feature)
 
 
 def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
-    if not feature.takes_steps:
+    if not feature.traits.takes_steps:
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    elif feature.takes_default and feature.optional:
+    elif feature.traits.takes_default and feature.traits.optional:
         expected, hint = "none in steps", "each of them has a value"
         yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
     if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
         yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
-    if feature.list_form == "sparse":
+    if feature.traits.list_form == "sparse":
         expected = "ragged or dense steps"
         yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
-    if feature.list_form == "dense" and feature.longest is None:
+    if feature.traits.list_form == "dense" and feature.traits.longest is None:
         hint = "steps are put together one by one, so each must have the same size"
         yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
 
 
 def _check_names(schema: FeatureSet) -> Iterator[Problem]:
     owners: dict[str, str] = {}
-    for section, feature in schema.placed:
-        path = (section, feature.name)
+    for place, feature in schema.placed:
+        path = (place.section, feature.name)
         if not feature.name or feature.stored == "":
             yield Problem(path=path, expected="a name", got="an empty one")
         for output in feature.outputs:
@@ -376,9 +385,9 @@ def _check_names(schema: FeatureSet) -> Iterator[Problem]:
 def _pictures(schema: FeatureSet) -> list[Pictures]:
     """The images that are no masks."""
     return [
-        feature.pictures
+        feature
         for feature in schema.names.values()
-        if feature.pictures is not None and feature.masked_image is None
+        if isinstance(feature, Pictures) and feature.traits.mask_of is None
     ]
 
 
@@ -389,10 +398,10 @@ def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
 
 def _check_over_images(schema: FeatureSet, section: Section, feature: Feature) -> Iterator[Problem]:
     """Yields the problems of coordinates, and of a mask, that cannot follow their image."""
-    if feature.coordinates is not None:
-        yield from _check_image(schema, section, feature.coordinates)
-        yield from _check_dropped(schema, section, feature.coordinates)
-    if feature.masked_image is not None:
+    if isinstance(feature, Coordinates):
+        yield from _check_image(schema, section, feature)
+        yield from _check_dropped(schema, section, feature)
+    if feature.traits.mask_of is not None:
         yield from _check_mask(schema, section, feature)
 
 
@@ -404,7 +413,7 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
     if feature.image is not None and feature.image not in known:
         other, got = schema.names.get(feature.image), f"`{feature.image}`"
         if other is not None:
-            got += ", which each step has" if other.pictures is not None else f", a {other.kind}"
+            got += ", which each step has" if isinstance(other, Pictures) else f", a {other.kind}"
         yield Problem(path=path, expected=expected, got=got, hint=nearest(feature.image, known))
     elif feature.image is None and len(known) != 1:
         changed = [image for image in _pictures(schema) if image.resizing is not None or image.is_turned]
@@ -422,12 +431,12 @@ def _check_mask(schema: FeatureSet, section: Section, feature: Feature) -> Itera
         for image in _images_of(schema, feature.name)
         if (image.name in schema.steps) == in_steps
     }
-    image = known.get(feature.masked_image or "")
+    image = known.get(feature.traits.mask_of or "")
     if image is None:
         expected = one_of(known) if known else "the image of a record with one"
-        hint = nearest(feature.masked_image or "", known)
+        hint = nearest(feature.traits.mask_of or "", known)
         path = (section, feature.name, "mask_of")
-        yield Problem(path=path, expected=expected, got=f"`{feature.masked_image}`", hint=hint)
+        yield Problem(path=path, expected=expected, got=f"`{feature.traits.mask_of}`", hint=hint)
     else:
         for each in feature._mask_problems(image):
             yield each.under(section, feature.name)
@@ -441,9 +450,7 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
         others = [
             other.name
             for other in schema.names.values()
-            if other.coordinates is not None
-            and other is not feature
-            and name in (other.coordinates.dropped_with or ())
+            if isinstance(other, Coordinates) and other is not feature and name in (other.dropped_with or ())
         ]
         if name not in known:
             expected = one_of(known) if known else "a list in the same section"
@@ -451,7 +458,7 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
         elif others:
             got = f"`{name}`, which `{others[0]}` has"
             yield Problem(path=(*path, place), expected="a feature of these boxes alone", got=got)
-        elif (named := schema.names[name].coordinates) is not None and named.dropped_with is not None:
+        elif isinstance(named := schema.names[name], Coordinates) and named.dropped_with is not None:
             got = f"`{name}`, which has its own"
             yield Problem(path=(*path, place), expected="a feature without `drop`", got=got)
 
@@ -469,16 +476,16 @@ def _is_list(feature: Feature) -> bool:
     """Whether a value is a list, and decodes to one, ragged in a batch."""
     layout = feature.columns()[0].layout
     ragged = isinstance(layout, Ragged) or (isinstance(layout, VarLen) and layout.ragged)
-    return ragged and feature.list_form in (None, "ragged") and len(feature.outputs) == 1
+    return ragged and feature.traits.list_form in (None, "ragged") and len(feature.outputs) == 1
 
 
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:
     """For every column its path, itself, and the first feature with its key, with the column of that."""
-    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
-    for section, feature in schema.placed:
+    owners: dict[Place, tuple[str, Column]] = {}
+    for place, feature in schema.placed:
         for column in feature.columns():
-            owner, first = owners.setdefault((section, column.key), (feature.name, column))
-            yield (section, feature.name), column, owner, first
+            owner, first = owners.setdefault(Place(place.section, column.key), (feature.name, column))
+            yield (place.section, feature.name), column, owner, first
 
 
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
@@ -489,17 +496,17 @@ def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
     if written.record != wanted.record:
         yield Problem(path=("record",), expected=written.record, got=wanted.record)
         return
-    stored = {(section, feature.name): feature for section, feature in written.placed}
-    for place in wanted.placed:
-        section, feature = place
-        other = stored.get((section, feature.name))
-        if other is None and feature.optional:
+    stored = {(place.section, feature.name): feature for place, feature in written.placed}
+    for place, feature in wanted.placed:
+        path = (place.section, feature.name)
+        other = stored.get(path)
+        if other is None and feature.traits.optional:
             continue
         if other is None:
             expected = "a feature that the data has"
-            yield Problem(path=(section, feature.name), expected=expected, got="none of this name")
+            yield Problem(path=path, expected=expected, got="none of this name")
         else:
-            yield from _differences((section, feature.name), other, feature)
+            yield from _differences(path, other, feature)
 
 
 def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Problem]:
@@ -511,7 +518,7 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
     for name in new:
         if old.get(name) != new[name]:
             yield _difference((*path, name.rstrip("_")), old.get(name), new[name])
-    if written.optional and not wanted.optional:
+    if written.traits.optional and not wanted.traits.optional:
         expected = "a default, as rows were written that may lack it"
         yield Problem(path=(*path, "default"), expected=expected, got="none")
 

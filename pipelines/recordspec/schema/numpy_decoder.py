@@ -11,6 +11,7 @@ import numpy as np
 from recordspec.errors import RecordError
 from recordspec.schema.feature_set import FeatureSet
 from recordspec.schema.features.feature import Feature
+from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.row_blocks import Sections, check_counts, stored_sections
 from recordspec.schema.validate import check_structure
@@ -27,7 +28,7 @@ from recordspec.wire.arrays import (
     offsets,
     values_array,
 )
-from recordspec.wire.columns import Section
+from recordspec.wire.columns import Place
 from recordspec.wire.record_batch import decode as decode_records
 
 
@@ -58,21 +59,21 @@ def decode_sections(
     sides: dict[str, Any] = {}  # height and width before an image is resized
     resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
     unpadded = {} if padded else schema.padded_to_batch
-    for section, feature in schema.placed:
-        columns = {column.key: sections[section][column.key] for column in feature.columns()}
+    for place, feature in schema.placed:
+        columns = {column.key: sections[place.section][column.key] for column in feature.columns()}
         make = feature.decode_numpy
         if feature.name in resized:
             make = resized[feature.name].decode_numpy_with_sides
         elif feature.name in unpadded:
             make = unpadded[feature.name].unpadded_numpy
-        value = _made(schema, section, feature, columns, make)
+        value = _made(schema, place, feature, columns, make)
         if feature.name in resized:
             value, sides[feature.name] = value
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     kept: dict[str, Mask] = {}  # by the names of all features that lose items
     for name, image in schema.images.items():
-        follow = schema.names[name].coordinates
-        if follow is None or image.resizing is None:
+        follow = schema.names[name]
+        if not isinstance(follow, Coordinates) or image.resizing is None:
             continue
         value, each = decoded[name], sides[image.name]
         steps = None
@@ -99,14 +100,14 @@ def _writable(value: Any) -> Any:
 
 def _made(
     schema: FeatureSet,
-    section: Section,
+    place: Place,
     feature: Feature,
     columns: Mapping[str, ArrowArray],
     make: Callable[[Mapping[str, ArrowArray]], Any],
 ) -> Any:
     """The values of a feature. Raises RecordError for the first row that does not decode."""
     steps = None
-    if section == "sequence":
+    if place.in_steps:
         steps = counts_of(next(iter(columns.values())))
         if feature.name in schema.steps:
             columns = {key: items_of(array) for key, array in columns.items()}
@@ -118,7 +119,7 @@ def _made(
         row = bad.index
         if feature.name in schema.steps and steps is not None:
             row = int(np.searchsorted(np.cumsum(steps), row, "right"))
-        raise RecordError(bad.problem.under(section, feature.name), row) from None
+        raise RecordError(bad.problem.under(place.section, feature.name), row) from None
     return value if steps is None or feature.name not in schema.steps else _in_steps(value, steps)
 
 

@@ -34,6 +34,7 @@ from recordspec.wire.columns import (
     Column,
     Component,
     Fixed,
+    Place,
     Section,
     Sequence,
     Sparse,
@@ -50,7 +51,8 @@ Sections = Mapping[Section, Table]
 
 def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
     """The columns of a section, as `columns_in` returns them."""
-    return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
+    features = ((place, feature) for place, feature in schema.placed if place.section == section)
+    return tuple(column for place, feature in features for column in columns_in(place, feature))
 
 
 def blocks_of(
@@ -107,8 +109,8 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
     check_structure(schema.placed, decoded)
     for section in schema.sections:
         columns = placed_columns(schema, section)
-        stored = decoded.sequence if section == "sequence" else decoded.features
-        blocks.check_known(stored, {column.key for column in columns}, f"keys of the schema in {section}")
+        known = {column.key for column in columns}
+        blocks.check_known(decoded.keys_in(section), known, f"keys of the schema in {section}")
     sections = stored_sections(schema, decoded)
     check_counts(schema, sections, decoded.rows)
     return sections
@@ -117,27 +119,31 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
 def stored_sections(schema: FeatureSet, decoded: RecordBatch) -> Sections:
     """The columns of records that have the structure of the schema; a key of no feature is left out."""
     return stored_columns(
-        ((section, column) for section in schema.sections for column in placed_columns(schema, section)),
+        (
+            (Place(section, column.key), column)
+            for section in schema.sections
+            for column in placed_columns(schema, section)
+        ),
         decoded,
     )
 
 
-def stored_columns(placed: Iterable[tuple[Section, Column]], decoded: RecordBatch) -> Sections:
+def stored_columns(placed: Iterable[tuple[Place, Column]], decoded: RecordBatch) -> Sections:
     """These columns of records that have their structure."""
     sections: dict[Section, dict[str, ArrowArray]] = {section: {} for section in ALL_SECTIONS}
-    for section, column in placed:
-        stored = decoded.sequence if section == "sequence" else decoded.features
-        sections[section][column.key] = _stored(column, section, stored.get(column.key, ()), decoded.rows)
+    for place, column in placed:
+        arrays = decoded.keys_in(place.section).get(place.key, ())
+        sections[place.section][place.key] = _stored(column, place, arrays, decoded.rows)
     return sections
 
 
-def _stored(column: Column, section: Section, arrays: tuple[ArrowArray, ...], rows: int) -> ArrowArray:
+def _stored(column: Column, place: Place, arrays: tuple[ArrowArray, ...], rows: int) -> ArrowArray:
     """The array of a key, among those of several kinds."""
     of_storage = [array for array in arrays if storage_of(array) == column.storage]
     if of_storage:
         return of_storage[0]
     empty = empty_column(column.storage, rows)
-    if section != "sequence":
+    if not place.in_steps:
         return empty
     steps = counts_of(arrays[0]) if arrays else np.zeros(rows, np.int64)
     return list_array(empty_column(column.storage, int(steps.sum())), offsets(steps))
@@ -147,9 +153,9 @@ def check_counts(schema: FeatureSet, sections: Sections, rows: int) -> None:
     """Raises RecordError for the first row in which features do not have equally many values."""
     bad: list[tuple[int, Problem]] = []
     for equal in schema.equal_counts:
-        pair = [sections[equal.section][key] for _, key, _ in (equal.first, equal.second)]
+        pair = [sections[place.section][place.key] for place in equal.places]
         owners, numbers = np.arange(rows), [counts_of(array) for array in pair]
-        if equal.section == "sequence" and not equal.steps:
+        if equal.places[0].in_steps and not equal.steps:
             if (numbers[0] != numbers[1]).any():
                 continue  # that is a problem already
             owners, numbers = np.repeat(owners, numbers[0]), [counts_of(items_of(array)) for array in pair]
@@ -244,9 +250,11 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     """
     serialized = tf.reshape(serialized, [-1])
     groups = column_groups(schema)
-    grouped = {place for group in groups for place in group.places}
+    grouped = {place for group in groups for place, _ in group.columns}
     columns: dict[Section, tuple[Column, ...]] = {
-        section: tuple(one for one in placed_columns(schema, section) if (section, one.key) not in grouped)
+        section: tuple(
+            one for one in placed_columns(schema, section) if Place(section, one.key) not in grouped
+        )
         for section in schema.sections
     }
     calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
@@ -257,8 +265,9 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
         values_of = {key: tf.identity(value.values) for key, value in parsed.items()}
     for section, placed in columns.items():
         for column in placed:
-            key = blocks.block_key(column.key, section)
-            if key in values_of and blocks.values_in_row(column, section) is not None:
+            place = Place(section, column.key)
+            key = blocks.block_key(place)
+            if key in values_of and blocks.values_in_row(column, place) is not None:
                 values_of[key] = tf.reshape(values_of[key], [-1, *column.cell])
     for group in groups:
         values_of |= group.of_blocks(serialized, rows)
@@ -280,9 +289,10 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
     missing = []
     for section, placed in columns.items():
         for column in placed:
-            value = parsed.get(blocks.block_key(column.key, section))
+            place = Place(section, column.key)
+            value = parsed.get(blocks.block_key(place))
             if value is not None and not isinstance(column.layout, Component):
-                size = blocks.values_in_row(column, section)
+                size = blocks.values_in_row(column, place)
                 missing.append(value.row_lengths() - (rows if size is None else rows * size))
     return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), AS_MANY) if missing else tf.no_op()
 
@@ -293,7 +303,7 @@ def split(schema: FeatureSet, values_of: Mapping[str, Any]) -> dict[str, Any]:
     apart = dict(values_of)
     for group in column_groups(schema):
         if group.name in apart:
-            apart |= {blocks.block_key(key, section): value for (section, key), value in group.split(apart)}
+            apart |= {blocks.block_key(place): value for place, value in group.split(apart)}
             for name in group.names:
                 del apart[name]
     return apart
@@ -307,8 +317,9 @@ def columns_of(schema: FeatureSet, values_of: Mapping[str, Any]) -> dict[Section
     for section, columns in by_section.items():
         for column in placed_columns(schema, section):
             if not isinstance(column.layout, Component):
-                value = values_of.get(blocks.block_key(column.key, section))
-                columns[column.key] = value if section == "sequence" else _batch(column, value, values_of)
+                place = Place(section, column.key)
+                value = values_of.get(blocks.block_key(place))
+                columns[place.key] = value if place.in_steps else _batch(column, value, values_of)
     return by_section
 
 

@@ -59,7 +59,7 @@ class Schema(FeatureSet):
     Example:
         >>> list(schema.names)
         ['x', 'inside']
-        >>> schema["inside"].class_names
+        >>> schema["inside"].traits.class_names
         ('no', 'yes')
         >>> schema
         Schema(points, 2 features: x, inside)
@@ -93,8 +93,13 @@ class Schema(FeatureSet):
         yield html.listing(
             ("feature", *(("section",) if in_sections else ()), "kind", "options", "description"),
             [
-                (feature.name, *((section,) if in_sections else ()), feature.kind, *_options_text(feature))
-                for section, feature in self.placed
+                (
+                    feature.name,
+                    *((place.section,) if in_sections else ()),
+                    feature.kind,
+                    *_options_text(feature),
+                )
+                for place, feature in self.placed
             ],
             "feature",
         )
@@ -149,14 +154,14 @@ class Schema(FeatureSet):
         known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
         known["record"] = self.record
         known |= {section: {} for section in self.sections}
-        for section, feature in self.placed:
+        for place, feature in self.placed:
             options = to_builtins(feature)
             del options["name"]
             if feature.kind != DEFAULT_KIND:
                 options = {"kind": feature.kind, **options} if options else feature.kind
             elif set(options) == {"dtype"}:
                 options = options["dtype"]
-            known[section][feature.name] = options
+            known[place.section][feature.name] = options
         text = dump(known)
         if path is not None:
             atomic_write(local(path), text.encode())
@@ -251,7 +256,7 @@ class Schema(FeatureSet):
             >>> schema.with_features({"x": {"dtype": "float32", "shape": [2]}, "city": "text"})
             Schema(points, 3 features: x, inside, city)
         """
-        placed = {feature.name: (section, feature) for section, feature in self.placed}
+        placed = {feature.name: (place.section, feature) for place, feature in self.placed}
         for name, value in features.items():
             section, _ = placed.get(name, (self.sections[0], None))
             feature = value if isinstance(value, Feature) else self._feature_of(name, value, section)

@@ -11,11 +11,11 @@ from recordspec.schema.features import Feature
 from recordspec.schema.validate import check_structure
 from recordspec.wire import proto
 from recordspec.wire.arrays import data_of
-from recordspec.wire.columns import Ragged, Section, Sparse
+from recordspec.wire.columns import Place, Ragged, Sparse
 from recordspec.wire.record_batch import RecordBatch, decode
 
 Stored = Mapping[str, Any]
-Placed = list[tuple[Section, Feature]]
+Placed = list[tuple[Place, Feature]]
 
 
 def restored_columns(placed: Placed, records: list[bytes], *, sequence: bool) -> dict[str, list[Any]]:
@@ -24,7 +24,7 @@ def restored_columns(placed: Placed, records: list[bytes], *, sequence: bool) ->
     A missing or empty key is a missing value; a missing list of steps has none.
 
     Args:
-        placed: the features, each with its section.
+        placed: the features, each with its place.
         records: Examples, or with `sequence` SequenceExamples; ExampleListWithContexts are read as these.
 
     Raises RecordError for the first record that these features do not store.
@@ -41,7 +41,7 @@ def _parsed(record: bytes, row: int) -> Stored:
 
 def _columns(placed: Placed, records: list[bytes]) -> dict[str, Any]:
     rows = [_parsed(record, row) for row, record in enumerate(records)]
-    in_parts = [(section, one) for section, one in placed if _is_in_parts(one)]
+    in_parts = [(place, one) for place, one in placed if _is_in_parts(one)]
     if in_parts:
         check_structure(in_parts, _decoded(records, sequence=False))
     return {
@@ -63,10 +63,10 @@ def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
         entries = proto.entries(record, sequence=True)
         context = {key: None if one.kind == "none" else one.values for key, one in entries.features}
         lists = {key: [step.values for step in steps] for key, steps in entries.lists}
-        for section, feature in placed:
-            if section != "sequence":
+        for place, feature in placed:
+            if not place.in_steps:
                 value = _restored(feature, context, row)
-            elif feature.spans_steps:
+            elif feature.traits.spans_steps:
                 every = [item for step in lists.get(feature.stored, ()) for item in step]
                 value = _restored(feature, {feature.stored: every}, row)
             else:
@@ -79,7 +79,7 @@ def _columns_with_steps(placed: Placed, records: list[bytes]) -> dict[str, Any]:
 
 def _without_lists(placed: Placed, records: list[bytes], rows: Collection[int]) -> list[bytes]:
     """The records, with SequenceExamples for the ExampleListWithContexts among these rows."""
-    keys = {column.key for section, one in placed if section == "sequence" for column in one.columns()}
+    keys = {column.key for place, one in placed if place.in_steps for column in one.columns()}
     records = [*records]
     for row in rows:
         listed = proto.list_with_context(records[row])

@@ -56,7 +56,7 @@ from recordspec.wire.arrays import (
     truth_array,
     values_array,
 )
-from recordspec.wire.columns import Fixed, Ragged, Section, Sparse
+from recordspec.wire.columns import Fixed, Place, Ragged, Sparse
 
 # Numbers of these dtypes are those of another in a table: Arrow has no bfloat16, and few tools float16.
 _WIDER = {"float16": "float32", "bfloat16": "float32"}
@@ -72,12 +72,12 @@ class TableColumn:
     """A feature as a column of a table.
 
     Attributes:
-        section, feature: of the schema.
+        place, feature: of the schema.
         text: whether its bytes are text; of a class, whether its name is.
         decoded: whether images and sounds are what they decode to, not what is stored.
     """
 
-    section: Section
+    place: Place
     feature: Feature
     text: bool = True
     decoded: bool = False
@@ -93,7 +93,7 @@ class TableColumn:
 
     @property
     def _in_steps(self) -> bool:
-        return self.section == "sequence" and not self.feature.spans_steps
+        return self.place.in_steps and not self.feature.traits.spans_steps
 
     @property
     def _is_decoded(self) -> bool:
@@ -141,7 +141,7 @@ class TableColumn:
     def _outer_shape(self) -> ListSizes:
         """The sizes of lists, of which the outermost is not fixed where a row may lack the value."""
         shape = self._shape
-        return (None, *shape[1:]) if shape and self.feature.optional else shape
+        return (None, *shape[1:]) if shape and self.feature.traits.optional else shape
 
     def _leaf_type(self, storage: str) -> Any:
         pyarrow, item = arrow(), self._items
@@ -172,13 +172,13 @@ class TableColumn:
         """The column that holds these rows, too: of bytes, if some of them are no text."""
         if not self.text or "large_string" not in str(self.type):
             return self
-        octets, first = replace(self, text=False), sections[self.section][self.keys[0]]
+        octets, first = replace(self, text=False), sections[self.place.section][self.keys[0]]
         if self._is_restored:
             flat = octets.array(sections)
             while is_list(flat):
                 flat = items_of(flat)
         else:
-            flat = items_of(first) if self.section == "sequence" else first
+            flat = items_of(first) if self.place.in_steps else first
         return self if are_text(flat_of(flat)) else octets
 
     def array(self, sections: Sections) -> ArrowArray:
@@ -186,9 +186,9 @@ class TableColumn:
 
         Raises RecordError, with the row, for one that the feature does not store.
         """
-        stored = {key: sections[self.section][key] for key in self.keys}
+        stored = {key: sections[self.place.section][key] for key in self.keys}
         counts = None
-        if self.section == "sequence":
+        if self.place.in_steps:
             counts = counts_of(stored[self.keys[0]])
             stored = {key: items_of(array) for key, array in stored.items()}
         try:
@@ -202,7 +202,7 @@ class TableColumn:
             row = (
                 bad.index if counts is None else int(np.searchsorted(offsets(counts), bad.index, "right")) - 1
             )
-            raise RecordError(bad.problem.under(self.section, self.name), row) from None
+            raise RecordError(bad.problem.under(self.place.section, self.name), row) from None
 
     def _values(self, stored: Mapping[str, ArrowArray]) -> ArrowArray:
         """The values of rows, or of steps. Raises BadValue."""
@@ -265,7 +265,7 @@ class TableColumn:
     def _present(self, lists: ArrowArray) -> Mask | None:
         """Which lists of any length are there. One without its key is empty, as it is read, unless rows may
         omit it."""
-        return present_in(lists) if self.feature.optional else None
+        return present_in(lists) if self.feature.traits.optional else None
 
     def _leaves(self, flat: ArrowArray, counts: Ints | None = None) -> ArrowArray:
         """Stored values as items of the column. Raises BadValue, with the row of which there are `counts`."""
@@ -304,7 +304,7 @@ class TableColumn:
 
     def _classes(self, flat: ArrowArray) -> ArrowArray:
         """Indices or names of classes as a dictionary of all names, and of what is none of them."""
-        pyarrow, names = arrow(), [name.encode() for name in self.feature.class_names]
+        pyarrow, names = arrow(), [name.encode() for name in self.feature.traits.class_names]
         if storage_of(flat) == "bytes":
             known = strings_array(names)
             found = pyarrow.compute.index_in(to_binary(flat), value_set=known)
@@ -319,7 +319,7 @@ class TableColumn:
             places, others = indices, []
             if is_other.any():
                 distinct, inverse = np.unique(indices[is_other], return_inverse=True)
-                others = [_digits(index, self.feature.class_names) for index in distinct.tolist()]
+                others = [_digits(index, self.feature.traits.class_names) for index in distinct.tolist()]
                 places = indices.copy()
                 places[is_other] = len(names) + inverse
         entries = strings_array([*names, *others]).cast(pyarrow.string())
@@ -330,7 +330,7 @@ class TableColumn:
         value = self.feature.decode_numpy(stored)
         value = next(iter(value.values())) if isinstance(value, dict) else value
         made = self._shaped(value, self._outer_shape)
-        is_missing = self.feature.optional and not present.all()
+        is_missing = self.feature.traits.optional and not present.all()
         return masked(made, present) if is_missing else made
 
     def _shaped(self, value: Any, shape: ListSizes) -> ArrowArray:

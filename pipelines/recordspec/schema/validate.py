@@ -34,7 +34,7 @@ from recordspec.wire.arrays import (
     values_array,
     width_of,
 )
-from recordspec.wire.columns import TF_DTYPES, Column, Ragged, Section, Sequence, Sparse
+from recordspec.wire.columns import TF_DTYPES, Column, Place, Ragged, Sequence, Sparse
 from recordspec.wire.record_batch import RecordBatch
 
 # Sorts of violations, by which reports count them.
@@ -79,8 +79,8 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
     Args:
         values: whether values are validated as well; if not, only their types and numbers.
     """
-    for section, feature in schema.placed:
-        yield from feature_violations(section, feature, records, values=values)
+    for place, feature in schema.placed:
+        yield from feature_violations(place, feature, records, values=values)
     for equal in schema.equal_counts:
         yield from _unequal(schema, equal, records)
 
@@ -115,26 +115,26 @@ def other_message(schema: FeatureSet) -> Problem:
 
 
 def feature_violations(
-    section: Section, feature: Feature, records: RecordBatch, *, values: bool = True
+    place: Place, feature: Feature, records: RecordBatch, *, values: bool = True
 ) -> Iterator[Violation]:
     """The violations of one feature, as `violations` returns those of all."""
     decoded = np.ones(records.rows, bool)
     decoded[list(records.broken)] = False
-    validate = _in_steps if section == "sequence" else _in_rows
-    for each in validate(section, feature, records, values):
+    validate = _in_steps if place.in_steps else _in_rows
+    for each in validate(place, feature, records, values):
         violation = each.only(decoded)
         if len(violation.rows):
             yield violation
 
 
-def check_structure(placed: Iterable[tuple[Section, Feature]], records: RecordBatch) -> None:
+def check_structure(placed: Iterable[tuple[Place, Feature]], records: RecordBatch) -> None:
     """Raises RecordError, which names the row, for the first record that could not be decoded, or in which
     a feature has another type, or another number of values; their values are not validated."""
     row, problems = next(records.problems, (records.rows, ()))
     structures = [
         violation
-        for section, feature in placed
-        for violation in feature_violations(section, feature, records, values=False)
+        for place, feature in placed
+        for violation in feature_violations(place, feature, records, values=False)
     ]
     first = min((int(violation.rows[0]) for violation in structures), default=records.rows)
     if first < row:
@@ -146,13 +146,13 @@ def check_structure(placed: Iterable[tuple[Section, Feature]], records: RecordBa
         raise RecordError(problems, row)
 
 
-def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
+def _in_rows(place: Place, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
     """Validates a feature of an Example, or of the context of a SequenceExample."""
-    columns, path = columns_in(section, feature), (section, feature.name)
+    columns, path = columns_in(place, feature), (place.section, feature.name)
     valid = np.ones(records.rows, bool)
     for column in columns:
         arrays = records.features.get(column.key, ())
-        for violation in _key_violations(column, section, records.rows, arrays, feature):
+        for violation in _key_violations(column, place, records.rows, arrays, feature):
             valid[violation.rows] = False
             yield violation
     for violation in _inconsistent(columns, records.features, valid, path, values):
@@ -162,9 +162,9 @@ def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: b
         yield from _invalid(feature, array, rows, path)
 
 
-def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
+def _in_steps(place: Place, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
     """Validates a feature of the feature lists of a SequenceExample."""
-    columns, path = columns_in(section, feature), (section, feature.name)
+    columns, path = columns_in(place, feature), (place.section, feature.name)
     valid = np.ones(records.rows, bool)
     for column in columns:
         arrays = records.sequence.get(column.key, ())
@@ -174,7 +174,7 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
             problem = _problem(path, "a list of steps", "none", "`missing: empty` accepts it")
             violations.append(Violation("missing", path, missing, problem))
         if arrays:
-            violations += _of_steps(section, feature, column, arrays, values and not _is_aligned(columns))
+            violations += _of_steps(place, feature, column, arrays, values and not _is_aligned(columns))
         for violation in violations:
             valid[violation.rows] = False
             yield violation
@@ -183,13 +183,13 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
 
 
 def _of_steps(
-    section: Section, feature: Feature, column: Column, arrays: tuple[ArrowArray, ...], values: bool
+    place: Place, feature: Feature, column: Column, arrays: tuple[ArrowArray, ...], values: bool
 ) -> Iterator[Violation]:
-    path, counts = (section, feature.name), counts_of(arrays[0])
+    path, counts = (place.section, feature.name), counts_of(arrays[0])
     owners, within = _owners(counts)
     valid = np.ones(len(owners), bool)
     steps = tuple(map(items_of, arrays))
-    for violation in _key_violations(column, section, len(owners), steps, feature):
+    for violation in _key_violations(column, place, len(owners), steps, feature):
         valid[violation.rows] = False
         yield violation.at_steps(owners, within)
     for array, numbers in _stored(steps, column, valid) if values else ():
@@ -210,12 +210,12 @@ def _owners(counts: Ints) -> tuple[Ints, Ints]:
 
 
 def _key_violations(
-    column: Column, section: Section, rows: int, arrays: tuple[ArrowArray, ...], feature: Feature
+    column: Column, place: Place, rows: int, arrays: tuple[ArrowArray, ...], feature: Feature
 ) -> Iterator[Violation]:
     """Rows or steps whose list under a key has another type, or another number of values; each once."""
-    path, size = (section, feature.name), math.prod(column.cell)
-    has_default = section != "sequence" and column.has_default
-    whole = column.is_whole(section)
+    path, size = (place.section, feature.name), math.prod(column.cell)
+    has_default = not place.in_steps and column.has_default
+    whole = column.is_whole(place.section)
     if len(arrays) == 1 and _all_fit(arrays[0], column, size if whole or has_default else None):
         return
     number = f"{size}" if whole or has_default else "any number of" if size <= 1 else f"a multiple of {size}"
@@ -428,8 +428,10 @@ def _unequal(schema: FeatureSet, equal: EqualCounts, records: RecordBatch) -> It
     """Rows in which features that are valid do not have equally many values."""
     valid = np.ones(records.rows, bool)
     valid[list(records.broken)] = False
-    for name, _, _ in (equal.first, equal.second):
-        for violation in feature_violations(equal.section, schema.names[name], records, values=False):
+    for place, feature in schema.placed:
+        if feature.name not in (equal.first[0], equal.second[0]):
+            continue
+        for violation in feature_violations(place, feature, records, values=False):
             valid[violation.rows] = False
     numbers, owners = _item_counts(schema, equal, records, valid)
     places = np.flatnonzero(valid[owners] & (numbers[0] != numbers[1]))
@@ -447,10 +449,10 @@ def _item_counts(
     """How many values two features have in each row, or in each step of the valid rows with equally many
     steps; and the row of each number."""
     owners = np.arange(records.rows)
-    keys = [key for _, key, _ in (equal.first, equal.second)]
-    arrays = [records.features.get(key, ()) for key in keys]
-    if equal.section == "sequence":
-        lists = [records.sequence.get(key, ()) for key in keys]
+    keys = [place.key for place in equal.places]
+    arrays = [records.keys_in(equal.section).get(key, ()) for key in keys]
+    if equal.places[0].in_steps:
+        lists = arrays
         steps = [_step_counts(of_key, records.rows) for of_key in lists]
         if equal.steps:
             return steps, owners

@@ -10,6 +10,7 @@ import numpy as np
 
 from recordspec.statistics.count import FileCount, count_dataset
 from recordspec.statistics.sizes import SizeCounts
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.manifest import Manifest
 from recordspec.store.scan import FIRST, RecordSpans, Scanner, small_together
@@ -134,8 +135,8 @@ def info(files: Files, most: int | None = FIRST) -> Info:
 
     Raises RecordError if a file is incomplete, StoreError if there are no files.
     """
-    scanner = Scanner(files, unpack=False)
-    dataset = scanner.dataset
+    dataset = StoredDataset.of(files)
+    scanner = Scanner(dataset, unpack=False)
     summary = Info(blocks=any(map(dataset.has_blocks, dataset.paths)), manifest=dataset.manifest)
     for batches in small_together(scanner.first(most)):
         summary.add(RecordSpans.joined([batch.spans for batch in batches]))

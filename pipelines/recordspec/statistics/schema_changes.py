@@ -54,8 +54,8 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
         return
     unread = {problem.path for problem in differences(old, new)}
     needed = {problem.path for problem in differences(new, old)}
-    before = {(section, feature.name): feature for section, feature in old.placed}
-    after = {(section, feature.name): feature for section, feature in new.placed}
+    before = {(place.section, feature.name): feature for place, feature in old.placed}
+    after = {(place.section, feature.name): feature for place, feature in new.placed}
     for place in dict.fromkeys((*after, *before)):
         if place not in before:
             breaks: tuple[str, ...] = (OLD_RECORDS,) if place in unread else ()
@@ -101,11 +101,11 @@ def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> 
     if not breaks and not field.metadata.get("reading"):
         return (), "new records are written differently, and read the same"
     breaks = (*breaks, MODELS)
-    if old.class_names and new.class_names and field.name == "names":
-        return breaks, _of_names(old.class_names, new.class_names)
-    if old.optional and not new.optional and field.name == "default":
+    if old.traits.class_names and new.traits.class_names and field.name == "names":
+        return breaks, _of_names(old.traits.class_names, new.traits.class_names)
+    if old.traits.optional and not new.traits.optional and field.name == "default":
         return breaks, "old records may lack it, and there is no default any more"
-    if new.optional and not old.optional and field.name == "default":
+    if new.traits.optional and not old.traits.optional and field.name == "default":
         return breaks, "new records may lack it, and readers that keep the old schema have no default"
     if field.metadata.get("reading"):
         return breaks, "the same records are decoded differently"

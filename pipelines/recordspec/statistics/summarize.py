@@ -98,11 +98,7 @@ def _known(schema: Schema | None) -> Known:
     if schema is None:
         return {}
     names = FeatureNames.of(schema)
-    keys = (
-        (section == "sequence", column.key)
-        for section, feature in schema.placed
-        for column in feature.columns()
-    )
+    keys = ((place.in_steps, column.key) for place, feature in schema.placed for column in feature.columns())
     return {key: (names.name(key), names.classes.get(key, ())) for key in keys}
 
 
@@ -322,7 +318,7 @@ def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str
 
 def _of_presence(feature: FeatureSummary) -> Iterator[str]:
     rows = feature.records + feature.missing
-    if feature.section != "sequence":
+    if not feature.place.in_steps:
         rows += feature.no_kind + feature.empty
     if not rows or feature.records:
         return

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from recordspec import html
 from recordspec.errors import Problem, SpecError, counted, nearest, one_of, show_text
 from recordspec.statistics.value_counts import EstimatedCount, Histogram
-from recordspec.wire.columns import Kind
+from recordspec.wire.columns import Kind, Place, Section
 
 Scalar = int | float | str
 
@@ -146,7 +146,7 @@ class FeatureSummary:
         warnings: warnings about the feature, as text.
     """
 
-    section: str
+    section: Section
     feature: str
     key: str
     records: int
@@ -162,6 +162,11 @@ class FeatureSummary:
     classes: ClassCounts | None = None
     order: ClassOrder | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """The section and the key."""
+        return Place(self.section, self.key)
 
     @property
     def kind(self) -> Kind:

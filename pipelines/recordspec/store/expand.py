@@ -76,7 +76,7 @@ def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False
     files.
 
     Raises:
-        StoreError: a path or pattern matches no file.
+        StoreError: a path or pattern matches no file, or a pattern matches a folder.
         SpecError: a path is an unsupported URL.
         IncompleteError: a folder or pattern lacks shards that the manifest or the names of other shards
             announce, or has shards that do not belong to them; or a folder has TFRecords both with and
@@ -248,6 +248,9 @@ def _matches(
     matched: list[Location] = sorted(map(LocalPath, sorted(glob.glob(pattern))))
     if not matched:
         raise StoreError(_no_file(pattern, _siblings(place)))
+    if folders := [path for path in matched if path.is_dir()]:
+        hint = f"give `{folders[0]}` instead of the pattern, or `{folders[0] / '*'}`"
+        raise StoreError(State(where=pattern, got=f"matches the folder {folders[0]}", hint=hint))
     return matched, [] if as_found else _completeness(matched, place.name, manifests, ignore_adopted)
 
 

@@ -439,26 +439,25 @@ class Scanner:
     """Reads the records of files, or the rows of their blocks.
 
     Args:
-        files: paths, folders or patterns.
-        schema: the schema of the rows; by default, blocks are unpacked with the schema beside the files.
+        dataset: the files. Their blocks are unpacked with its schema.
         unpack: whether blocks are unpacked, if there is a schema.
 
-    Raises StoreError if there are no files.
-
     Attributes:
-        dataset: the files.
+        dataset: as given.
     """
 
-    def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
-        self.dataset = StoredDataset.of(files, schema)
+    def __init__(self, dataset: StoredDataset, *, unpack: bool = True) -> None:
+        self.dataset = dataset
         note_sizes(self.dataset.paths, self.dataset.manifests)
         self._unpack = unpack
         self._counts: dict[Location, int] = {}
 
     @classmethod
     def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
-        """Returns a scanner of rows. Raises StoreError for blocks without a schema to unpack them."""
-        scanner = cls(files, schema)
+        """Returns a scanner of rows. Raises StoreError without files, and for blocks without a schema to
+        unpack them.
+        """
+        scanner = cls(StoredDataset.of(files, schema))
         if scanner.dataset.manifest is not None:
             scanner.dataset.require_schema()
         return scanner

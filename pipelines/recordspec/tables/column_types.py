@@ -164,7 +164,7 @@ def leaves_of(values: Any) -> tuple[Any, list[int | None]]:
     return values, shape
 
 
-def is_image_shape(shape: list[int | None]) -> bool:
+def is_image_shape(shape: Sequence[int | None]) -> bool:
     """Whether nested lists of the given sizes may be the pixels of an image."""
     return None not in shape and len(shape) == 3 and shape[2] in (1, 3, 4) and 0 not in shape
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted
-from recordspec.locations import Location, output_file
+from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.table_columns import TableColumn
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import ColumnType, first_row, keys_of, type_of, values_by_kind
@@ -28,7 +29,7 @@ from recordspec.tables.scan_columns import (
     record_batch,
     schema_of,
 )
-from recordspec.tables.table_writers import JsonLinesWriter, TableWriter, writer_of
+from recordspec.tables.table_writers import saving
 
 ExportColumns = dict[str, FeatureColumn | KeyColumn]
 
@@ -79,58 +80,22 @@ def export(
     MissingExtra without pyarrow.
     """
     query, progress = query or Query(), progress or Progress(show=False)
-    writer_type = writer_of(out)
     arrow()  # raises before anything is read
-    scanner = Scanner(files, query.spec)
-    scanner.dataset.require_schema()
-    records = _Records(scanner, query, limit)
-    with output_file(out, force=force) as begun:
-        _check(records.columns, out.suffix)
+    with saving(out, force=force) as save:
+        scanner = Scanner(StoredDataset.of(files, query.spec))
+        scanner.dataset.require_schema()
+        records = _Records(scanner, query, limit, out.suffix)
         with progress:
             progress.begin("exporting", None)
-            if not _write(records, writer_type, begun, out.suffix, progress):
+            save(records.reader(progress))
+            if not records.are_written:
                 progress.begin("again, with final types", None)
-                _write(records, writer_type, begun, out.suffix, progress, final=True)
-        if records.rows and not records.columns and writer_type is not JsonLinesWriter:
+                save(records.reader(progress, final=True))
+        if records.rows and not records.columns and out.suffix != ".jsonl":
             got, hint = f"{counted(records.rows, 'record')} without any", "jsonl holds them"
             raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
     size = out.stat().st_size
     return Exported(file=str(out), rows=records.rows, columns=tuple(records.columns), bytes=size)
-
-
-def _write(
-    records: _Records,
-    writer_type: type[TableWriter],
-    path: Path,
-    suffix: str,
-    progress: Progress,
-    *,
-    final: bool = False,
-) -> bool:
-    """Writes all records. Returns whether all were written with the final columns. Raises StoreError if
-    `final` columns change.
-    """
-    with ExitStack() as stack:
-        writer: TableWriter | None = None
-        written = records.columns
-        for rows in records.batches(progress):
-            if final and records.columns != written:
-                expected, got = "files that do not change", "other records when they were read again"
-                raise StoreError(Problem(where=str(rows.batch.path), expected=expected, got=got))
-            _check(records.columns, suffix)
-            if writer is None:
-                written = records.columns
-                writer = stack.enter_context(writer_type(path, schema_of(written.values())))
-            if records.columns == written:
-                with placed_errors(rows.batch):
-                    batch = record_batch(rows, written.values())
-                writer.write(batch)
-        if writer is None:  # if there are no records, the first records of the files name the columns
-            written = records.columns = records.ordered(records.first | records.columns)
-            writer = stack.enter_context(writer_type(path, schema_of(written.values())))
-        if records.columns == written:
-            writer.check()
-    return records.columns == written
 
 
 def _check(columns: ExportColumns, suffix: str) -> None:
@@ -169,18 +134,18 @@ class _Records:
 
     Attributes:
         columns: the columns of the records so far.
-        first: the columns of keys in the first records of the files, without known values.
+        are_written: whether the reader that was read last had all columns, with their final types.
         rows: the number of records so far.
     """
 
-    def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
-        self._scanner, self._limit = scanner, limit
+    def __init__(self, scanner: Scanner, query: Query, limit: int | None, suffix: str) -> None:
+        self._scanner, self._limit, self._suffix = scanner, limit, suffix
         # what lies beside the files names features and classes as a given spec does
         self._query = query = replace(query, spec=query.spec or scanner.dataset.schema, stored=True)
         keys = query.check(scanner, () if query.spec is None else query.spec.names)
         features = _feature_columns(query)
         self._parts = {
-            (one.section == "sequence", key)
+            (one.place.in_steps, key)
             for column in features.values()
             for one in column.features
             for key in one.keys
@@ -188,11 +153,14 @@ class _Records:
         prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
         in_rows = {word for key in keys if not key[0] for word in self._words(key)}
         self._in_both = in_rows | {name.removeprefix(SEQUENCE) for name in prefixed}
-        self.first: ExportColumns = {}
+        # without known values
+        self._first: ExportColumns = {}
         for key in keys:
             if (name := self._name(key)) is not None and name not in features:
-                self.first.setdefault(name, _column_of(name, key))
-        self.columns = self.ordered({**self._chosen(), **features})
+                self._first.setdefault(name, _column_of(name, key))
+        self.columns = self._ordered({**self._chosen(), **features})
+        _check(self.columns, suffix)
+        self.are_written = True
         self._decoder = RowDecoder(scanner, self.columns.values(), all_keys=not query.columns)
         self.rows = 0
 
@@ -201,7 +169,7 @@ class _Records:
         chosen: ExportColumns = {}
         for name in self._query.columns:
             key = name.startswith(SEQUENCE), name.removeprefix(SEQUENCE)
-            chosen[name] = self.first.get(name) or _column_of(name, key)
+            chosen[name] = self._first.get(name) or _column_of(name, key)
         return chosen
 
     def _words(self, key: FeatureKey) -> tuple[str, ...]:
@@ -217,12 +185,39 @@ class _Records:
         names = [SEQUENCE + word if key[0] and word in self._in_both else word for word in self._words(key)]
         return next((name for name in names if name in (self._query.columns or names)), None)
 
-    def ordered(self, columns: ExportColumns) -> ExportColumns:
+    def _ordered(self, columns: ExportColumns) -> ExportColumns:
         """The columns in the order of the query; if it names none, by name, with feature lists last."""
         names = self._query.columns or sorted(columns, key=lambda name: (_has_steps(columns[name]), name))
         return {name: columns[name] for name in names}
 
-    def batches(self, progress: Progress) -> Iterator[DecodedRows]:
+    def reader(self, progress: Progress, *, final: bool = False) -> Any:
+        """A `pyarrow.RecordBatchReader` of the records, from the start, with the columns of the first ones.
+
+        A record that changes the columns, and all records after it, are read for their columns only.
+
+        Args:
+            final: whether the columns are final. If they change, the reader raises StoreError.
+        """
+        rows, columns = self._rows(progress), self.columns
+        first = [*islice(rows, 1)]
+        if not first:  # the first records of the files name the columns
+            self.columns = self._ordered(self._first | self.columns)
+        columns = columns if final and first else self.columns
+        batches = self._batches(columns, chain(first, rows), final=final)
+        return arrow().RecordBatchReader.from_batches(schema_of(columns.values()), batches)
+
+    def _batches(self, columns: ExportColumns, some: Iterable[DecodedRows], *, final: bool) -> Iterator[Any]:
+        for rows in some:
+            if self.columns == columns:
+                with placed_errors(rows.batch):
+                    batch = record_batch(rows, columns.values())
+                yield batch
+            elif final:
+                expected, got = "files that do not change", "other records when they were read again"
+                raise StoreError(Problem(where=str(rows.batch.path), expected=expected, got=got))
+        self.are_written = self.columns == columns
+
+    def _rows(self, progress: Progress) -> Iterator[DecodedRows]:
         """The records, from the start. Raises RecordError for a record that fits no column."""
         self.rows = 0
         for batch in self._query.batches(self._scanner):
@@ -272,24 +267,25 @@ class _Records:
         if len(columns) > _MOST_COLUMNS:
             expected = f"at most {_MOST_COLUMNS:,} features to export"
             raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
-        self.columns = self.ordered(columns)
+        self.columns = self._ordered(columns)
+        _check(self.columns, self._suffix)
 
 
 def _feature_columns(query: Query) -> ExportColumns:
     """The columns of the schema's features, by name; a feature list may have its prefix."""
     columns: ExportColumns = {}
     known = {} if query.spec is None else query.spec.names
-    for section, feature in () if query.spec is None else query.spec.placed:
+    for place, feature in () if query.spec is None else query.spec.placed:
         name, prefixed = feature.name, SEQUENCE + feature.name
         if query.columns and name not in query.columns:
-            if section != "sequence" or prefixed not in query.columns:
+            if not place.in_steps or prefixed not in query.columns:
                 continue
             name = prefixed
         for part in (column.key for column in feature.columns() if column.key not in known):
             if part in query.columns:
                 expected, got = "a feature or its stored keys", f"`{feature.name}` and `{part}`"
                 raise SpecError(Problem(path=("columns",), expected=expected, got=got))
-        columns[name] = FeatureColumn(name=name, features=(TableColumn(section=section, feature=feature),))
+        columns[name] = FeatureColumn(name=name, features=(TableColumn(place=place, feature=feature),))
     return columns
 
 
@@ -299,7 +295,7 @@ def _column_of(name: str, key: FeatureKey) -> KeyColumn:
 
 
 def _has_steps(column: FeatureColumn | KeyColumn) -> bool:
-    return column.key[0] if isinstance(column, KeyColumn) else column.features[0].section == "sequence"
+    return column.key[0] if isinstance(column, KeyColumn) else column.features[0].place.in_steps
 
 
 def _has_values(rows: DecodedRows, key: FeatureKey) -> bool:

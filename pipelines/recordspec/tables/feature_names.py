@@ -40,16 +40,16 @@ class FeatureNames:
         if schema is None:
             return cls()
         placed = [
-            ((section == "sequence", feature.stored), feature)
-            for section, feature in schema.placed
+            ((place.in_steps, place.key), feature)
+            for place, feature in schema.placed
             if any(column.key == feature.stored for column in feature.columns())
         ]
         return cls(
             names={key: feature.name for key, feature in placed},
             classes={
-                key: feature.class_names
+                key: feature.traits.class_names
                 for key, feature in placed
-                if feature.class_names and feature.columns()[0].storage == "int64"
+                if feature.traits.class_names and feature.columns()[0].storage == "int64"
             },
             stored=stored,
         )
@@ -94,11 +94,6 @@ class FeatureNames:
     def _taken(self) -> set[FeatureKey]:
         """The names, each with whether it belongs to a feature list."""
         return {(in_sequence, name) for (in_sequence, _), name in self.names.items()}
-
-
-def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:
-    """The names of indices; an index without a name is returned unchanged."""
-    return [classes[value] if 0 <= value < len(classes) else value for value in values]
 
 
 def check_known(wanted: Iterable[str], known: Iterable[str], option: str) -> None:

@@ -20,27 +20,24 @@ logging.getLogger("PIL").addHandler(logging.NullHandler())
 _MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 frames if the file does not state the number
 
 
-def describe(data: bytes) -> str:
+def describe(data: bytes, size: int | None = None) -> str:
     """Describes bytes: `PNG 28x28`, `WAV 1.2 s at 16 kHz`, `gzip data, 312 bytes`, `12 bytes`. Decodes no
     pixels.
 
     Without soundfile, only the durations of WAV files are known.
+
+    Args:
+        size: the number of bytes, if `data` is only the first of them.
     """
     form = type_name(data)
-    size = counted(len(data), "byte")
+    count = counted(len(data) if size is None else size, "byte")
     if form is None:
-        return size
-    text = _from_packages(data, form) or (_wav(data) if form == "WAV file" else None)
-    return f"{form}, {size}" if text is None else f"{form.partition(' ')[0]} {text}"
-
-
-def _from_packages(data: bytes, form: str) -> str | None:
+        return count
     info = media_info(data, form)
-    if info is None:
-        return None
-    if "seconds" in info.measures:
-        return _sound_text(info.measures["seconds"], info.rate, info.channels)
-    return f"{info.measures['width']}x{info.measures['height']}"
+    if info is not None:
+        return info.text
+    text = _wav(data) if form == "WAV file" else None
+    return f"{form}, {count}" if text is None else f"WAV {text}"
 
 
 def _wav(data: bytes) -> str | None:
@@ -81,6 +78,15 @@ class MediaInfo:
     orientation: int = 1
     is_transparent: bool = False
     takers: frozenset[tuple[int, str]] | None = None
+
+    @property
+    def text(self) -> str:
+        """`PNG 28x28`, `WAV 1.2 s at 16 kHz`."""
+        if "seconds" in self.measures:
+            measured = _sound_text(self.measures["seconds"], self.rate, self.channels)
+        else:
+            measured = f"{self.measures['width']}x{self.measures['height']}"
+        return f"{self.form.partition(' ')[0]} {measured}"
 
 
 def media_info(data: bytes, form: str) -> MediaInfo | None:

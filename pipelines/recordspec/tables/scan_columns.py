@@ -14,6 +14,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError
+from recordspec.schema.features.geometry import Pictures
 from recordspec.schema.row_blocks import Sections, stored_columns
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
@@ -39,6 +40,7 @@ from recordspec.wire.arrays import (
     present_in,
     storage_of,
 )
+from recordspec.wire.columns import Place
 from recordspec.wire.record_batch import RecordBatch
 
 # The column with a hash of the bytes of each row.
@@ -310,7 +312,7 @@ class RowDecoder:
         self._scanner = scanner
         self.features = {feature.name: feature for column in columns for feature in column.features}
         self._stored = [
-            (feature.section, column)
+            (Place(feature.place.section, column.key), column)
             for feature in self.features.values()
             for column in feature.feature.columns()
         ]
@@ -325,7 +327,7 @@ class RowDecoder:
             check_readable(records, batch)
         else:
             records = batch.rows.decode(schema.record == "sequence_example", self.keys)
-            check_structure(((one.section, one.feature) for one in self.features.values()), records)
+            check_structure(((one.place, one.feature) for one in self.features.values()), records)
         return DecodedRows(
             batch=batch,
             split=self._scanner.dataset.splits[batch.path],
@@ -336,7 +338,7 @@ class RowDecoder:
 
 def is_picture(column: ScanColumn) -> bool:
     """Whether lists of numbers in a column are the pixels of images."""
-    return len(column.features) == 1 and column.features[0].feature.pictures is not None
+    return len(column.features) == 1 and isinstance(column.features[0].feature, Pictures)
 
 
 def schema_of(columns: Iterable[ScanColumn]) -> Any:
@@ -448,10 +450,10 @@ def columns_of(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) ->
     forms = _forms(scanner, schema, binary)
     if schema is None:
         return _key_columns(forms)
-    for section, feature in schema.placed:
-        form = forms.get((section == "sequence", feature.columns()[0].key))
+    for place, feature in schema.placed:
+        form = forms.get((place.in_steps, feature.columns()[0].key))
         text = feature.name not in binary and (form is None or form.text)
-        column = TableColumn(section=section, feature=feature, text=text, decoded=is_decoded)
+        column = TableColumn(place=place, feature=feature, text=text, decoded=is_decoded)
         made[feature.name] = FeatureColumn(name=feature.name, features=(column,))
     return made
 

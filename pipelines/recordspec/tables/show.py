@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
@@ -13,21 +13,19 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, counted
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import A_RECORD, RowBatch, Scanner
-from recordspec.tables.column_types import shortest
-from recordspec.tables.feature_names import FeatureKey, with_class_names
-from recordspec.tables.media_headers import describe
+from recordspec.tables.cells import Cell, CellKind, cell_of_listed, cell_of_values, plain_numbers
+from recordspec.tables.feature_names import FeatureKey
 from recordspec.tables.query import Query
 from recordspec.wire import proto
-from recordspec.wire.columns import Kind
-from recordspec.wire.file_types import printable
 from recordspec.wire.proto import Entries, Listed
 
 # `short` cuts what is long, `full` does not, and `raw` does not describe bytes either.
 Style = Literal["short", "full", "raw"]
 
-_LONGEST_TEXT = 200
+# Values of a list, which has a line of its own; of more, their number and range are shown.
 _MOST_VALUES = 16
 _WORDS = {"int64": "integer", "float32": "float", "bytes": "bytes value"}
 
@@ -49,7 +47,7 @@ class RecordViewer:
 
     def __init__(self, files: Files, query: Query | None = None, style: Style = "short") -> None:
         query = query or Query()
-        self._scanner = Scanner(files, query.spec)
+        self._scanner = Scanner(StoredDataset.of(files, query.spec))
         # what lies beside the files names features and classes as a given spec does
         self._query = replace(query, spec=self._scanner.dataset.schema, stored=True)
         self._style: Style = style
@@ -119,14 +117,18 @@ class RecordViewer:
 
     def _example(self, entries: Entries) -> Shown:
         context, lists = entries.features, entries.lists
-        values = {(False, key): self._labelled((False, key), listed) for key, listed in context}
-        steps = {(True, key): [self._labelled((True, key), part) for part in many] for key, many in lists}
+        values = {(False, key): listed for key, listed in context}
+        steps = {(True, key): many for key, many in lists}
+        classes, style = self._query.names.classes, self._style
         shown: Shown = {
-            "features": {name: shown_list(values[key], self._style) for name, key in self._names(values)}
+            "features": {
+                name: shown_list(values[key], style, classes.get(key, ()))
+                for name, key in self._names(values)
+            }
         }
         if steps:
             shown["sequence"] = {
-                name: shown_steps(steps[key], self._style) for name, key in self._names(steps)
+                name: shown_steps(steps[key], style, classes.get(key, ())) for name, key in self._names(steps)
             }
         if len(context) + len(lists) > len(values) + len(steps):
             shown["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
@@ -140,15 +142,9 @@ class RecordViewer:
         by_word = {word: key for key in keys for word in names.words(key)}
         return [(names.name(by_word[word]), by_word[word]) for word in self._query.columns if word in by_word]
 
-    def _labelled(self, key: FeatureKey, listed: Listed) -> Listed:
-        classes = self._query.names.classes.get(key)
-        if classes is None or listed.kind != "int64" or self._style == "raw":
-            return listed
-        return Listed(listed.kind, with_class_names(listed.values, classes))
-
     def _other(self, data: bytes | memoryview, problem: Problem) -> Shown:
         """A record that is neither an Example nor a SequenceExample."""
-        return {"problem": str(problem), "bytes": shown_value(bytes(data), self._style)}
+        return {"problem": str(problem), "bytes": shown_list(Listed("bytes", [bytes(data)]), self._style)}
 
 
 def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
@@ -156,62 +152,82 @@ def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
     return [key for key, count in counts.items() if count > 1]
 
 
-def shown_list(listed: Listed, style: Style) -> Any:
-    """A list of a Feature: the value where it is one, None if there is no list."""
-    kind, values = listed
-    if kind == "none":
-        return None
-    if len(values) == 1:
-        return shown_values(kind, values, style)[0]
-    if style == "short" and len(values) > _MOST_VALUES:
-        return f"<{_counted(kind, values)}>"
-    return shown_values(kind, values, style)
-
-
-def shown_steps(steps: list[Listed], style: Style) -> Any:
+def shown_steps(steps: list[Listed], style: Style, classes: tuple[str, ...] = ()) -> Any:
     """The lists of a feature list."""
     if style == "short" and len(steps) > _MOST_VALUES:
-        return f"<{len(steps):,} steps: {_all_together(steps)}>"
-    return [shown_list(step, style) for step in steps]
+        return f"<{len(steps):,} steps: {_all_together(steps, classes)}>"
+    return [shown_list(step, style, classes) for step in steps]
 
 
-def shown_values(kind: Kind, values: list[Any], style: Style) -> list[Any]:
-    if kind == "float32":
-        return list(shortest(np.array(values, np.float32)))
-    return [shown_value(value, style) for value in values]
+def shown_list(listed: Listed, style: Style, classes: tuple[str, ...] = ()) -> Any:
+    """A list of a Feature: the value where it is one, None if there is no list."""
+    if style == "raw":
+        return None if listed.kind == "none" else _raw(listed)
+    return shown(cell_of_listed(listed, classes), style)
 
 
-def shown_value(value: Any, style: Style) -> Any:
-    """A number or the name of a label unchanged; bytes as text if they are UTF-8, else a description."""
-    if not isinstance(value, bytes) or style == "raw":
-        return value
-    text = printable(value)
-    if text is None:
-        return f"<{describe(value)}>"
-    if style == "full" or len(text) <= _LONGEST_TEXT:
-        return text
-    return f"{text[:_LONGEST_TEXT]}... {len(text):,} characters"
+def _raw(listed: Listed) -> Any:
+    values = plain_numbers(np.array(listed.values, np.float32)) if listed.kind == "float32" else listed.values
+    return values[0] if len(values) == 1 else values
 
 
-def _all_together(steps: list[Listed]) -> str:
+def shown(cell: Cell, style: Style) -> Any:
+    """A cell as text, a number, or a list of them."""
+    return _DRAWN[cell.kind](cell, style)
+
+
+def _text(cell: Cell, style: Style) -> str:
+    return cell.short_text if style == "short" else str(cell.value)
+
+
+def _description(cell: Cell, style: Style) -> str:
+    return f"<{cell.description}>"
+
+
+def _numbers(cell: Cell, style: Style) -> Any:
+    is_long = style == "short" and len(cell.value) > _MOST_VALUES
+    return f"<{_summary(cell)}>" if is_long else plain_numbers(cell.value)
+
+
+def _list(cell: Cell, style: Style) -> Any:
+    is_long = style == "short" and (cell.length or 0) > _MOST_VALUES
+    return f"<{_summary(cell)}>" if is_long else [shown(item, style) for item in cell.items]
+
+
+_DRAWN: dict[CellKind, Callable[[Cell, Style], Any]] = {
+    "missing": lambda cell, style: None,
+    "number": lambda cell, style: cell.value,
+    "label": lambda cell, style: cell.value,
+    "text": _text,
+    "bytes": _description,
+    "image": _description,
+    "audio": _description,
+    "numbers": _numbers,
+    "list": _list,
+    "fields": lambda cell, style: {
+        name: shown(item, style) for name, item in zip(cell.names, cell.items, strict=True)
+    },
+}
+
+
+def _all_together(steps: list[Listed], classes: tuple[str, ...]) -> str:
     """The values of steps of one kind; of several, how many."""
     kinds = {kind for kind, values in steps if values}
     if len(kinds) != 1:
         return f"{sum(len(values) for _, values in steps):,} values"
-    return _counted(kinds.pop(), [value for _, values in steps for value in values])
+    kind = kinds.pop()
+    return _summary(cell_of_values(Listed(kind, [value for _, values in steps for value in values]), classes))
 
 
-def _counted(kind: Kind, values: list[Any]) -> str:
-    """`784 floats in [-0.5, 0.5]`."""
-    count = counted(len(values), _WORDS[kind])
-    if kind == "bytes" or any(isinstance(value, str) for value in values):
-        return f"{count}, the first {shown_value(values[0], 'short')!r}"
-    numbers = np.array(values, "float32" if kind == "float32" else "int64")
-    whole = numbers[~np.isnan(numbers)] if kind == "float32" else numbers
+def _summary(cell: Cell) -> str:
+    """A list in words: `784 floats in [-0.5, 0.5]`."""
+    count = counted(cell.length or 0, _WORDS[cell.form])
+    if cell.kind == "list":
+        return f"{count}, the first {shown(next(iter(cell.items)), 'short')!r}"
+    numbers = cell.value
+    whole = numbers[~np.isnan(numbers)]
     nan = f", {len(numbers) - len(whole):,} NaN" if len(whole) < len(numbers) else ""
     if not len(whole):
         return f"{len(numbers):,} NaN"
-    low, high = (
-        [whole.min(), whole.max()] if kind == "int64" else shortest(np.array([whole.min(), whole.max()]))
-    )
+    low, high = plain_numbers(np.array([whole.min(), whole.max()]))
     return f"{count} in [{low}, {high}]{nan}"

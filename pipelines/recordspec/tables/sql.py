@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from operator import not_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,10 +36,12 @@ from recordspec.errors import (
     nearest,
     one_of,
 )
+from recordspec.locations import Location, distinct
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import ALL, note_sizes
+from recordspec.store.expand import ALL
+from recordspec.store.manifest import Manifest
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import is_list_type
 from recordspec.tables.scan_columns import (
@@ -93,25 +96,22 @@ def named_tables(
 
     Raises the errors of `scan`.
     """
-    from recordspec.tables.table import scan  # imports pandas, in 0.2 s, which a condition does not need
+    from recordspec.tables.table import table_of  # imports pandas, in 0.2 s: a condition does not need it
 
-    files: dict[str, list[Any]] = {}
-    unnamed = []
+    by_name: dict[str, list[str]] = {}
     for name, source in sources:
-        if name:
-            files.setdefault(name, []).append(source)
-        else:
-            unnamed.append(source)
-    if unnamed:
-        dataset = StoredDataset.of(unnamed)
-        note_sizes(dataset.paths, dataset.manifests)
-        for path, split in dataset.splits.items():
-            files.setdefault(RECORDS if split == ALL else split, []).append(path)
+        by_name.setdefault(name, []).append(source)
+    paths: dict[str, list[Location]] = {}
+    manifests: dict[Location, Manifest] = {}
+    for name in sorted(by_name, key=not_):  # files without a name come last
+        found = StoredDataset.of(by_name[name])
+        manifests |= found.manifests
+        for path, split in found.splits.items():
+            paths.setdefault(name or (RECORDS if split == ALL else split), []).append(path)
+    datasets = {name: StoredDataset(distinct(some), manifests, schema) for name, some in paths.items()}
     words = set(re.findall(r"\w+", _STRINGS.sub("", sql.lower())))
-    return {
-        name: scan(paths, schema).with_places(place for place in (*PLACES, KEY) if place in words)
-        for name, paths in files.items()
-    }
+    places = [place for place in (*PLACES, KEY) if place in words]
+    return {name: table_of(dataset, schema).with_places(places) for name, dataset in datasets.items()}
 
 
 @contextmanager
@@ -423,7 +423,7 @@ def _sides(part: Any) -> Iterator[Any]:
 
 def _check_class(texts: Sequence[str], column: ScanColumn) -> None:
     for feature in (each.feature for each in column.features):
-        names = feature.class_names
+        names = feature.traits.class_names
         if not names or feature.columns()[0].storage != "int64":
             continue  # stored names are not limited to the classes
         for text in texts:

@@ -30,6 +30,7 @@ from recordspec.executors import threaded_map
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, path_list
 from recordspec.store.manifest import Manifest
 from recordspec.store.scan import (
@@ -63,6 +64,11 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     `scan` creates it.
 
+    Args:
+        arguments: of `scan`, by name.
+        condition: on the rows, a `pyarrow.dataset.Expression`.
+        dataset: the files, if they were found already.
+
     Attributes:
         skipped: the number of skipped records by file, with `corrupt="skip"`, when the table was last read to
             its end.
@@ -77,11 +83,13 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         15
     """
 
-    def __init__(self, arguments: Mapping[str, Any], condition: Any = None) -> None:
+    def __init__(
+        self, arguments: Mapping[str, Any], condition: Any = None, dataset: StoredDataset | None = None
+    ) -> None:
         # the base class is not initialized, since there is no C++ dataset
         self._arguments, self._condition = dict(arguments), condition
         self._corrupt = self._arguments["corrupt"]
-        self._scanner = Scanner(arguments["files"], arguments["schema"])
+        self._scanner = Scanner(dataset or StoredDataset.of(arguments["files"], arguments["schema"]))
         self._scanner.dataset.require_schema()
         is_decoded, binary = arguments["values"] == "decoded", frozenset(arguments["binary"])
         self._columns = columns_of(self._scanner, is_decoded=is_decoded, binary=binary)
@@ -238,7 +246,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
     def with_binary(self, columns: Iterable[str]) -> RecordTable:
         """The table, in which the given text columns are bytes."""
         binary = (*self._arguments["binary"], *columns)
-        return type(self)(self._arguments | {"binary": binary}, self._condition)
+        return type(self)(self._arguments | {"binary": binary}, self._condition, self._scanner.dataset)
 
     def without_dictionaries(self) -> RecordTable:
         """The table, in which labels are text."""
@@ -494,6 +502,12 @@ def scan(
             "binary": tuple(binary),
         }
     )
+
+
+def table_of(dataset: StoredDataset, schema: Schema | None) -> RecordTable:
+    """The table of a dataset, as `scan` returns it, of files that are found already."""
+    arguments = {"files": path_list(dataset.paths), "schema": schema, "columns": None}
+    return RecordTable(arguments | {"values": "stored", "corrupt": "error", "binary": ()}, None, dataset)
 
 
 def _check_names(names: Iterable[str], known: Iterable[str]) -> None:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import MissingExtra, Problem, RecordError, RecordspecError, counted, show_shape
-from recordspec.html import MOST_ROWS, Markup, heading, items, others, paragraph, picture, short_text, sound
+from recordspec.errors import MissingExtra, Problem, RecordError, RecordspecError, counted
+from recordspec.html import (
+    MOST_ROWS,
+    Markup,
+    heading,
+    items,
+    others,
+    paragraph,
+    picture,
+    short_text,
+    sound,
+    text,
+)
 from recordspec.html import table as html_table
-from recordspec.schema.media import images
 from recordspec.schema.options import format_bytes
 from recordspec.store.scan import RowBatch, Scanner, scan
-from recordspec.tables.column_types import is_image_shape, is_list_type, leaves_of, shortest, type_text
-from recordspec.tables.media_headers import describe, media_info
+from recordspec.tables.cells import MOST_ITEMS, Cell, CellKind, cell_of, image_of, plain_numbers
+from recordspec.tables.column_types import type_text
 from recordspec.tables.scan_columns import is_picture
-from recordspec.tables.show import shown_value
-from recordspec.wire.arrays import to_numpy
-from recordspec.wire.file_types import type_name
 
 if TYPE_CHECKING:
     from recordspec.tables.scan_columns import ColumnReader, ScanColumn
@@ -34,8 +42,8 @@ _MOST_SEARCHED = 10_000
 _MOST_BYTES_OF_ONE, _MOST_BYTES = 256 << 10, 2 << 20
 # A small file may be an image with very many pixels; compressing the pixels of an array takes 50 ns each.
 _MOST_PIXELS, _MOST_RAW_PIXELS = 1 << 24, 1 << 20
-# Items of a list that are shown, and media among them.
-_MOST_ITEMS, _MOST_MEDIA = 8, 4
+# Items of a list of byte strings that are shown, which may be media.
+_MOST_MEDIA = 4
 _IMAGES = {f"{name} image": f"image/{name.lower()}" for name in ("PNG", "JPEG", "GIF", "BMP", "WebP")}
 _SOUNDS = {f"{name} file": f"audio/{name.lower()}" for name in ("WAV", "FLAC", "Ogg")} | {
     "MP3 file": "audio/mpeg"
@@ -125,12 +133,15 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
     """
     files = counted(len(rows.scanner.dataset.paths), "file")
     yield heading(f"{counted(len(columns), 'column')} of {files}")
-    media, shown, read = _Cells(_MOST_BYTES), [*columns.values()][:MOST_COLUMNS], rows.read()
+    media, shown, read = _MediaBudget(_MOST_BYTES), [*columns.values()][:MOST_COLUMNS], rows.read()
     heads = [
         Markup(f"{short_text(column.name)}<br><small>{type_text(column.type)}</small>") for column in shown
     ]
     cells = [
-        (Markup(row), *(media.of(read[column.name][row], is_picture=is_picture(column)) for column in shown))
+        (
+            Markup(row),
+            *(_drawn(cell_of(read[one.name][row], is_picture=is_picture(one)), media) for one in shown),
+        )
         for row in range(len(read))
     ]
     yield html_table(("", *heads), cells, "text-align: left")
@@ -143,81 +154,103 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
 
 
 @dataclass
-class _Cells:
-    """Arrow values as HTML, with media up to a total size.
-
-    Attributes:
-        left: the bytes left for further media.
-    """
+class _MediaBudget:
+    """The bytes that images and audio of a table may still take."""
 
     left: int
 
-    def of(self, value: Any, *, is_picture: bool = False) -> Markup:
-        """A value, a `pyarrow.Scalar`, as HTML. With `is_picture`, lists of numbers are shown as an image."""
-        types = arrow().types
-        if not value.is_valid:
-            return _NULL
-        if types.is_binary(value.type) or types.is_large_binary(value.type):
-            return self._bytes(value.as_buffer().to_pybytes())
-        if types.is_struct(value.type):
-            pairs = (f"{short_text(name)}: {self.of(value[name])}" for name in value)
-            return Markup(", ".join(pairs))
-        if is_list_type(value.type):
-            return self._picture(value.values) if is_picture else self._list(value.values)
-        if types.is_float32(value.type):
-            return short_text(shortest(np.array([value.as_py()], np.float32))[0])
-        if types.is_temporal(value.type):  # Python has no nanoseconds, and no year 10000
-            return short_text(value.cast("string").as_py())
-        return short_text(str(value.as_py()))
-
-    def _bytes(self, data: bytes) -> Markup:
-        form = type_name(data) or ""
-        info = media_info(data, form) if form in _IMAGES or form in _SOUNDS else None
-        if info is None:
-            return short_text(shown_value(data, "short"))
-        alt = f"{describe(data)}, {format_bytes(len(data))}"
-        pixels = info.measures.get("width", 0) * info.measures.get("height", 0)
-        if pixels > _MOST_PIXELS or not self._takes(len(data)):
-            return short_text(alt)
-        return picture(data, _IMAGES[form], alt) if form in _IMAGES else sound(data, _SOUNDS[form], alt)
-
-    def _takes(self, size: int) -> bool:
+    def takes(self, size: int) -> bool:
         """Whether an image or audio of `size` bytes is shown; if so, subtracts them from `left`."""
         taken = size <= min(self.left, _MOST_BYTES_OF_ONE)
         self.left -= size if taken else 0
         return taken
 
-    def _list(self, values: Any) -> Markup:
-        """The first items; for nested lists with many items, only their type and shape."""
-        leaves, shape = leaves_of(values)
-        if len(shape) > 1 and len(leaves) > _MOST_ITEMS:
-            return short_text(f"{leaves.type} {show_shape(shape)}")
-        is_binary = arrow().types.is_large_binary(leaves.type)
-        most = _MOST_MEDIA if is_binary else _MOST_ITEMS
-        made = [self.of(value) for value in values[:most]]
-        made += [Markup(f"... {len(values):,} in all")] if len(values) > most else []
-        return Markup(f"[{', '.join(made)}]")
 
-    def _picture(self, values: Any) -> Markup:
-        """Nested lists of pixels, `[height, width, channels]`, as PNG."""
-        leaves, shape = leaves_of(values)
-        if not is_image_shape(shape) or leaves.null_count:
-            return self._list(values)
-        alt = f"{leaves.type} {show_shape(shape)}"
-        if shape[0] * shape[1] > _MOST_RAW_PIXELS:  # type: ignore[operator]
-            return short_text(alt)
-        try:
-            data = _png(to_numpy(leaves).reshape(shape))
-        except MissingExtra:
-            return short_text(alt)
-        return picture(data, "image/png", alt) if self._takes(len(data)) else short_text(alt)
+def _drawn(cell: Cell, media: _MediaBudget) -> Markup:
+    """A cell as HTML."""
+    return _DRAWN[cell.kind](cell, media)
 
 
-def _png(pixels: Any) -> bytes:
-    """Encodes pixels `[height, width, channels]`, uint8 or uint16, as a PNG image. Raises MissingExtra."""
-    pillow = images.pillow("images in a notebook")
-    if pixels.dtype == np.uint16:
-        pixels = (pixels >> 8).astype(np.uint8)
-    buffer = io.BytesIO()
-    pillow.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(buffer, "PNG")
-    return buffer.getvalue()
+def _value(cell: Cell, media: _MediaBudget) -> Markup:
+    return short_text(str(cell.value))
+
+
+def _text(cell: Cell, media: _MediaBudget) -> Markup:
+    return text(cell.short_text)
+
+
+def _bytes(cell: Cell, media: _MediaBudget) -> Markup:
+    return short_text(f"<{cell.description}>")
+
+
+def _image(cell: Cell, media: _MediaBudget) -> Markup:
+    if cell.info is None:
+        return _pixels(cell, media)
+    if cell.form not in _IMAGES:
+        return _bytes(cell, media)
+    alt = f"{cell.description}, {format_bytes(cell.size)}"
+    if cell.info.measures["width"] * cell.info.measures["height"] > _MOST_PIXELS or not media.takes(
+        cell.size
+    ):
+        return short_text(alt)
+    return picture(cell.value, _IMAGES[cell.form], alt)
+
+
+def _pixels(cell: Cell, media: _MediaBudget) -> Markup:
+    """Pixels as PNG."""
+    alt, buffer = cell.description, io.BytesIO()
+    if cell.value.shape[0] * cell.value.shape[1] > _MOST_RAW_PIXELS:
+        return short_text(alt)
+    try:
+        image_of(cell.value).save(buffer, "PNG")
+    except MissingExtra:
+        return short_text(alt)
+    data = buffer.getvalue()
+    return picture(data, "image/png", alt) if media.takes(len(data)) else short_text(alt)
+
+
+def _sound(cell: Cell, media: _MediaBudget) -> Markup:
+    alt = f"{cell.description}, {format_bytes(cell.size)}"
+    return sound(cell.value, _SOUNDS[cell.form], alt) if media.takes(cell.size) else short_text(alt)
+
+
+def _numbers(cell: Cell, media: _MediaBudget) -> Markup:
+    """The first numbers; for nested lists with many numbers, only their type and shape."""
+    if len(cell.shape) > 1 and len(cell.value) > MOST_ITEMS:
+        return short_text(cell.description)
+    first = plain_numbers(cell.value.reshape(cell.shape)[:MOST_ITEMS])
+    return _joined([text(str(item)) for item in first], cell)
+
+
+def _list(cell: Cell, media: _MediaBudget) -> Markup:
+    """The first items; for nested lists with many items, only their type and shape."""
+    if len(cell.shape) > 1 and cell.size > MOST_ITEMS:
+        return short_text(cell.description)
+    most = _MOST_MEDIA if "binary" in cell.form else MOST_ITEMS
+    return _joined([_drawn(item, media) for item in islice(cell.items, most)], cell)
+
+
+def _joined(made: list[Markup], cell: Cell) -> Markup:
+    """The first items of a list, and the number of all items if there are more."""
+    count = cell.length or 0
+    more = [Markup(f"... {count:,} in all")] if count > len(made) else []
+    return Markup(f"[{', '.join([*made, *more])}]")
+
+
+def _fields(cell: Cell, media: _MediaBudget) -> Markup:
+    pairs = zip(cell.names, cell.items, strict=True)
+    return Markup(", ".join(f"{short_text(name)}: {_drawn(item, media)}" for name, item in pairs))
+
+
+_DRAWN: dict[CellKind, Callable[[Cell, _MediaBudget], Markup]] = {
+    "missing": lambda cell, media: _NULL,
+    "number": _value,
+    "label": _value,
+    "text": _text,
+    "bytes": _bytes,
+    "image": _image,
+    "audio": _sound,
+    "numbers": _numbers,
+    "list": _list,
+    "fields": _fields,
+}

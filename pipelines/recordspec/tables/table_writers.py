@@ -434,21 +434,25 @@ def writer_of(out: Location) -> type[TableWriter]:
 @contextmanager
 def saving(out: Location, *, force: bool) -> Iterator[Callable[[Any], int]]:
     """Yields a function that writes a reader of record batches to a file in the format of its suffix, and
-    returns the number of rows.
+    returns the number of rows. A second call replaces the rows of the first.
 
     The file appears at the end, if there was no error. Raises SpecError for a suffix other than `.jsonl`,
-    `.csv` and `.parquet`; StoreError if the file exists, before anything is read, or if it cannot be written.
+    `.csv` and `.parquet`; StoreError if the file exists, before anything is read, or if it cannot be written;
+    RecordError if readers would find other rows in the file.
     """
     writer_type = writer_of(out)
+    writer: TableWriter | None = None
 
-    def save(result: Any) -> int:
+    def save(reader: Any) -> int:
+        nonlocal writer
         rows = 0
-        with writer_type(path, result.schema) as writer:
-            for batch in result:
+        with writer_type(path, reader.schema) as writer:
+            for batch in reader:
                 writer.write(batch)
                 rows += batch.num_rows
-            writer.check()
         return rows
 
     with output_file(out, force=force) as path:
         yield save
+        if writer is not None:
+            writer.check()

@@ -111,7 +111,7 @@ class Encode:
                 value_type.item == "text" or "int" in value_type.item,
             )
             fits = fits or (value_type.item == "class" and self.as_ != "index")  # a label is its index
-        if fits and self.max_tokens is not None and feature.class_names:
+        if fits and self.max_tokens is not None and feature.traits.class_names:
             got = str(self.max_tokens)
             return Problem(path=("max_tokens",), expected="none of a label, which has its classes", got=got)
         if fits:
@@ -156,7 +156,7 @@ class FitEncoder:
     @property
     def is_label(self) -> bool:
         """Whether the vocabulary is the class names of the feature."""
-        return bool(self.feature.class_names)
+        return bool(self.feature.traits.class_names)
 
     @property
     def is_text(self) -> bool:
@@ -165,7 +165,7 @@ class FitEncoder:
     @property
     def vocabulary(self) -> Sequence[Any]:
         """The texts or integers with an index of their own, in the order of their indices."""
-        names: Sequence[Any] = self.feature.class_names or self.state["vocabulary"]
+        names: Sequence[Any] = self.feature.traits.class_names or self.state["vocabulary"]
         return names
 
     @property
@@ -283,7 +283,7 @@ def encoders(
         for name, encode in encodes.items():
             feature, batch = schema.names[name], types[name]
             in_lists = _kind(batch) == "RaggedTensorSpec"
-            if not feature.class_names:
+            if not feature.traits.class_names:
                 _check_batch(feature, batch)
             made[name] = FitEncoder(feature, encode, {}, batch.dtype.name, in_lists, name in targets)
     learned = {name: encoder for name, encoder in made.items() if not encoder.is_label}
@@ -294,7 +294,7 @@ def encoders(
         learning = {name: _learner(encoder) for name, encoder in learned.items()}
         for batch in batches(learning) if learning else ():
             for name, learner in learning.items():
-                learner.add(batch[name], batch.get(schema.names[name].indicator or ""))
+                learner.add(batch[name], batch.get(schema.names[name].traits.indicator or ""))
         states = {name: _state(schema.names[name], learner) for name, learner in learning.items()}
         _keep(kept, fingerprint, states)
     return {name: replace(encoder, state=states.get(name, {})) for name, encoder in made.items()}

@@ -79,7 +79,7 @@ class Fit:
         feature = schema.names.get(names[0]) if len(names) == 1 else None
         if feature is None or feature in schema.sequence:
             return None
-        if feature.name not in self.encoded_targets and not feature.class_names:
+        if feature.name not in self.encoded_targets and not feature.traits.class_names:
             return None
         encode = self.encode.get(feature.name) if feature.name in self.encoded_targets else None
         several = encode is not None and encode.as_ == "multi_hot"
@@ -173,7 +173,7 @@ class Fit:
             yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
         elif owner != name:
             feature = schema.names.get(owner)
-            if feature is not None and not feature.has_lengths:
+            if feature is not None and not feature.traits.has_lengths:
                 expected, hint = f"the lengths of `{owner}`, to mask it", "give it `with_length: true`"
                 yield Problem(path=("fit", part), expected=expected, got="none", hint=hint)
 
@@ -210,7 +210,7 @@ class Fit:
             expected, got = f"the function that adds `{derived[0]}`", "none"
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
         encoded = {
-            schema.names[name].indicator
+            schema.names[name].traits.indicator
             for name, how in self.encode.items()
             if how.has_unknown and name not in self.encoded_targets
         }
@@ -234,7 +234,7 @@ def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
     """The schema with only the needed indicators of missing values."""
 
     def kept(feature: Feature) -> Feature:
-        return feature if feature.indicator in needed else feature.indicating(False)
+        return feature if feature.traits.indicator in needed else feature.indicating(False)
 
     return map_features(schema, kept)
 

@@ -91,7 +91,7 @@ class FitBatch(abc.ABC):
 
     def _missing(self, name: str) -> Any:
         """The indicator of values to encode as unknown: missing values, unless `map` has replaced them."""
-        indicator = self.schema.names[name].indicator
+        indicator = self.schema.names[name].traits.indicator
         replaced = self.features[name] is not self.decoded.get(name)
         if indicator is None or replaced or not self.fit.encode[name].has_unknown:
             return None

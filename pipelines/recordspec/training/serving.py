@@ -269,7 +269,7 @@ class _ClientInput:
             value = self._of_text(tf.where(missing, "1970-01-01", value))
         each = tf.reshape(missing, [-1, *[1] * (value.shape.rank - 1)])
         value = tf.where(each, tf.constant(self._default, value.dtype), value)
-        indicator = self.feature.indicator
+        indicator = self.feature.traits.indicator
         return {self.output: value} if indicator is None else {self.output: value, indicator: missing}
 
     def _of_text(self, value: Tensor) -> Tensor:
@@ -281,13 +281,13 @@ class _ClientInput:
 
         An unknown name raises InvalidArgumentError, unless unknown names have an index.
         """
-        known = self.feature.known_names
+        known = self.feature.traits.known_names
         few = len(known) <= _MOST_NAMES_SHOWN
         expected = one_of(known) if few else f"one of {len(known):,} names"
         before, _, after = str(Problem(path=(self.name,), expected=expected, got=f"`{_PLACE}`")).rpartition(
             _PLACE
         )
-        has_index = len(known) < len(self.feature.class_names)
+        has_index = len(known) < len(self.feature.traits.class_names)
         return indices_of(names, known, None if has_index else (before, after))
 
 
@@ -315,13 +315,13 @@ def _client_inputs(schema: Schema) -> list[_ClientInput]:
     Indicators of missing values are left out, as clients do not send them.
     """
     types, made = decoder.batch_spec(schema), []
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         lists = all(isinstance(column.layout, Ragged | VarLen) for column in feature.columns())
         for output in feature.outputs:
-            if output == feature.indicator:
+            if output == feature.traits.indicator:
                 continue
             spec = types[output]
-            is_list = lists and section != "sequence" and _is_ragged_list(spec)
+            is_list = lists and not place.in_steps and _is_ragged_list(spec)
             made.append(
                 _ClientInput(name=_safe(output), output=output, feature=feature, spec=spec, is_list=is_list)
             )

@@ -18,8 +18,10 @@ from recordspec.order.global_order import whole_numbers
 from recordspec.pipeline import Pipeline
 from recordspec.schema import decoder
 from recordspec.schema.explain import is_padded, padding_text
+from recordspec.schema.features.geometry import Pictures
+from recordspec.tables.cells import cell_of, cell_of_labels, cell_of_numbers
 from recordspec.tables.column_types import is_image_shape
-from recordspec.viewer.cells import Cell, cell, item_at, labels_cell, numbers_cell
+from recordspec.viewer.cells_json import drawn, item_at
 from recordspec.viewer.media_previews import Media, medium, picture
 
 # Rows of a batch that are shown.
@@ -155,19 +157,16 @@ class _BatchColumn:
         described = {"name": self.name, "role": self.role, "type": " ".join(filter(None, words))}
         return described if self.padding is None else {**described, "padding": self.padding}
 
-    def cell(self, row: int) -> Cell:
+    def cell(self, row: int) -> Any:
         """A row as the page draws it."""
         value = self._row(row)
         if self.names and not isinstance(value, dict):
-            return labels_cell(value.tolist() if isinstance(value, np.ndarray) else value, self.names)
+            indices = value.tolist() if isinstance(value, np.ndarray) else value
+            return drawn(cell_of_labels(indices, self.names), whole=True)  # boxes may have one each
         is_numeric = isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
         if not is_numeric or (value.ndim < 2 and value.size < 2):
-            return cell(self._arrow(value))
-        shape: list[int | None] = [*value.shape]
-        if self._is_image(value):
-            measures = {"height": value.shape[0], "width": value.shape[1], "size": value.nbytes}
-            return {"is": "image", "form": value.dtype.name, **measures}
-        return numbers_cell(value.reshape(-1), shape, form=value.dtype.name)
+            return drawn(cell_of(self._arrow(value)))
+        return drawn(cell_of_numbers(value, is_picture=self._is_image(value)))
 
     def medium(self, row: int, place: list[int], *, large: bool) -> Media:
         """The image, or the file of one or of a sound, in a row."""
@@ -279,8 +278,8 @@ def _columns(pipeline: Pipeline, element: Any) -> Iterator[_BatchColumn]:
             name=name,
             role=role,
             values=values,
-            names=feature.class_names if values.dtype.is_integer else (),
-            is_picture=feature.pictures is not None,
+            names=feature.traits.class_names if values.dtype.is_integer else (),
+            is_picture=isinstance(feature, Pictures),
             padding=padding_text(schema.padding.get(name), values.dtype.name) if was_padded else None,
         )
 

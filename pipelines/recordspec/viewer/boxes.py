@@ -87,7 +87,7 @@ def boxes_of_images(schema: Schema, columns: Mapping[str, ScanColumn]) -> dict[s
     made = {}
     for name, column in columns.items():
         feature = column.features[0].feature if len(column.features) == 1 else None
-        if not isinstance(feature, Box) or column.features[0].section == "sequence":
+        if not isinstance(feature, Box) or column.features[0].place.in_steps:
             continue
         image = feature.image or (images[0] if len(images) == 1 else None)
         if image in images:

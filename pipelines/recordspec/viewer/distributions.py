@@ -241,7 +241,7 @@ def drawn(report: StatsReport, columns: Mapping[str, ScanColumn]) -> dict[str, A
 
 
 def _key_of(feature: FeatureSummary) -> FeatureKey:
-    return feature.section == "sequence", feature.key
+    return feature.place.in_steps, feature.key
 
 
 def _keys_of(column: ScanColumn) -> Iterator[FeatureKey]:
@@ -250,7 +250,7 @@ def _keys_of(column: ScanColumn) -> Iterator[FeatureKey]:
         yield column.key
     elif len(column.features) == 1 and len(column.features[0].feature.columns()) == 1:
         of_table = column.features[0]
-        yield of_table.section == "sequence", of_table.feature.columns()[0].key
+        yield of_table.place.in_steps, of_table.feature.columns()[0].key
 
 
 def _described(feature: FeatureSummary, column: ScanColumn | None) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from recordspec.schema.schema import Schema
 from recordspec.store.expand import Files
 from recordspec.store.manifest import FILE as MANIFEST_FILE
 from recordspec.store.scan import RowBatch, Scanner, UnreadableRecord
+from recordspec.tables.cells import cell_of
 from recordspec.tables.column_types import type_text
 from recordspec.tables.query import Query
 from recordspec.tables.scan_columns import ColumnReader, ScanColumn, columns_of, is_picture
 from recordspec.tables.show import RecordViewer
 from recordspec.viewer.boxes import BoxesOfImage, boxes_of_images
-from recordspec.viewer.cells import cell, item_at
+from recordspec.viewer.cells_json import drawn, item_at
 from recordspec.viewer.distributions import Side, compared, statistics
 from recordspec.viewer.jobs import Job, JobProgress, Jobs
 from recordspec.viewer.media_previews import Media, medium
@@ -353,7 +354,7 @@ class ViewedFiles:
         return [
             self._boxes[name].cell(row)
             if name in self._boxes and value.is_valid
-            else cell(value, is_picture=is_picture(self.columns[name]), whole=whole)
+            else drawn(cell_of(value, is_picture=is_picture(self.columns[name])), whole=whole)
             for name, value in row.items()
         ]
 

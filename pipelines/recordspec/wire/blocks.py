@@ -40,6 +40,7 @@ from recordspec.wire.columns import (
     Column,
     Component,
     Name,
+    Place,
     Ragged,
     Section,
     Sparse,
@@ -57,9 +58,9 @@ ROWS = "/rows"
 _MOST = 1 << 31
 
 
-def block_key(key: str, section: Section) -> str:
+def block_key(place: Place) -> str:
     """The key of a column's values in a block."""
-    return key if section == "features" else f"{section}/{key}"
+    return place.key if place.section == "features" else f"{place.section}/{place.key}"
 
 
 def lengths_key(key: str) -> str:
@@ -78,8 +79,9 @@ def columns_of_blocks(
     counted = _counted(columns, section)
     for column in columns:
         array, in_block = arrays[column.key], sizes
-        key = block_key(column.key, section)
-        if section == "sequence":
+        place = Place(section, column.key)
+        key = block_key(place)
+        if place.in_steps:
             steps = counts_of(array)
             yield steps_key(key), to_arrow(steps, sizes, count)
             array, in_block = items_of(array), sizes_of_groups(steps, sizes)
@@ -115,32 +117,34 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     """
     calls: dict[str, Call] = {}
     for column in columns:
-        key, layout, size = block_key(column.key, section), column.layout, values_in_row(column, section)
+        place, layout = Place(section, column.key), column.layout
+        key, size = block_key(place), values_in_row(column, place)
         if isinstance(layout, Component) or size == 0:  # a column without any values need not be parsed
             continue
-        partitions = _partitions(column, section) if size is None else []
+        partitions = _partitions(column, place) if size is None else []
         calls[key] = ragged_call(key, Name(TF_DTYPES[column.storage]), partitions)
         if isinstance(layout, Sparse):
-            for index in (block_key(index, section) for index in layout.index_keys):
+            for index in (block_key(Place(section, index)) for index in layout.index_keys):
                 calls[index] = ragged_call(index, Name("int64"), [row_lengths_call(lengths_key(key))])
     return calls
 
 
-def values_in_row(column: Column, section: Section) -> int | None:
+def values_in_row(column: Column, place: Place) -> int | None:
     """The number of values per row if rows are parsed concatenated; None if they are parsed row by row."""
-    return math.prod(column.cell) if section != "sequence" and column.is_whole(section) else None
+    return math.prod(column.cell) if not place.in_steps and column.is_whole(place.section) else None
 
 
-def _partitions(column: Column, section: Section) -> list[Call]:
-    key, layout = block_key(column.key, section), column.layout
+def _partitions(column: Column, place: Place) -> list[Call]:
+    key, layout = block_key(place), column.layout
     uniform = [uniform_call(size) for size in column.cell]
     if isinstance(layout, Ragged):
-        parts = [block_key(part, section) for part in layout.row_lengths]
+        parts = [block_key(Place(place.section, part)) for part in layout.row_lengths]
         outer = lengths_key((parts or [key])[0])
         inner = [*map(row_lengths_call, (outer, *parts)), *uniform]
     else:
-        inner = uniform if column.is_whole(section) else [row_lengths_call(lengths_key(key)), *uniform]
-    return [row_lengths_call(steps_key(key)), *inner] if section == "sequence" else inner
+        is_whole = column.is_whole(place.section)
+        inner = uniform if is_whole else [row_lengths_call(lengths_key(key)), *uniform]
+    return [row_lengths_call(steps_key(key)), *inner] if place.in_steps else inner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +210,7 @@ class StoredBlocks:
         `wanted` in number in each block; `expected` describes that number in messages.
         """
         path = (section, key)
-        lengths, counts = self.flat(block_key(key, section), "int64", path, "lengths, int64")
+        lengths, counts = self.flat(block_key(Place(section, key)), "int64", path, "lengths, int64")
         bad = np.flatnonzero((lengths < 0) | (lengths >= _MOST))
         if len(bad):
             problem = Problem(
@@ -225,7 +229,7 @@ class StoredBlocks:
 
 def keys_with(columns: Mapping[Section, Iterable[Column]]) -> set[str]:
     """The keys of blocks with the given columns."""
-    keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
+    keys = [block_key(Place(section, one.key)) for section, some in columns.items() for one in some]
     return {ROWS, *keys, *map(lengths_key, keys), *map(steps_key, keys)}
 
 
@@ -263,8 +267,8 @@ def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) ->
     columns = tuple(columns)
     cells_of = dict.fromkeys((column.key for column in columns), blocks.rows)
     steps: dict[str, Ints] = {}
-    if section == "sequence":
-        for key in cells_of:
+    for key in cells_of:
+        if Place(section, key).in_steps:
             expected = "numbers of steps of {} rows"
             steps[key] = blocks.lengths(steps_key(key), key, section, blocks.rows, expected)
             cells_of[key] = np.asarray(sizes_of_groups(steps[key], blocks.rows))
@@ -273,7 +277,7 @@ def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) ->
     wrong: list[tuple[int, Problem]] = []
     for column in columns:
         key, each = column.key, each_of[column.key]
-        values, numbers = blocks.flat(block_key(key, section), column.storage, (section, key))
+        values, numbers = blocks.flat(block_key(Place(section, key)), column.storage, (section, key))
         cells = cells_of[key]
         wanted = each * cells if isinstance(each, int) else np.asarray(sizes_of_groups(each, cells))
         for block in np.flatnonzero(wanted != numbers).tolist():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,19 @@ Kind = Literal["none", "bytes", "float32", "int64"]
 # In the order of the fields of Feature.
 LIST_KINDS: tuple[Kind, ...] = ("bytes", "float32", "int64")
 Section = Literal["features", "context", "sequence"]
+
+
+class Place(NamedTuple):
+    """Where values are stored in a record: the section and the key."""
+
+    section: Section
+    key: str
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether the values are in the feature lists of a SequenceExample, with an item for each step."""
+        return self.section == "sequence"
+
 
 TF_DTYPES: dict[str, str] = {"int64": "int64", "float32": "float32", "bytes": "string"}
 
@@ -117,7 +130,7 @@ class Column:
 
     def is_whole(self, section: Section) -> bool:
         """Whether every row, or every step, has exactly one cell."""
-        if section == "sequence":
+        if Place(section, self.key).in_steps:
             return isinstance(self.layout, Fixed | Sequence)
         return isinstance(self.layout, Fixed) and not self.has_default
 
@@ -153,7 +166,7 @@ class Call:
         return f"tf.io.{self.function}({arguments})"
 
 
-def parse_call(column: Column, section: Section) -> Call | None:
+def parse_call(column: Column, *, in_steps: bool) -> Call | None:
     """The tf.io object that parses `column`, or None if another column's object does."""
     dtype = Name(TF_DTYPES[column.storage])
     layout = column.layout
@@ -161,7 +174,7 @@ def parse_call(column: Column, section: Section) -> Call | None:
         return None
     if isinstance(layout, Ragged):
         return _ragged_call(column.key, dtype, layout)
-    if section == "sequence":
+    if in_steps:
         return _step_call(column.key, dtype, layout)
     if isinstance(layout, Fixed):
         default = () if layout.default is None else (("default_value", _nested(layout.default)),)
@@ -219,8 +232,9 @@ def uniform_call(size: int) -> Call:
 
 
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
-    """The parse dictionary of the columns, by key, as calls."""
-    calls = ((column.key, parse_call(column, section)) for column in columns)
+    """The parse dictionary of a section's columns, by key, as calls."""
+    places = ((Place(section, column.key), column) for column in columns)
+    calls = ((place.key, parse_call(column, in_steps=place.in_steps)) for place, column in places)
     return {key: call for key, call in calls if call is not None}
 
 

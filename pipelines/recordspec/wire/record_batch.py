@@ -36,7 +36,7 @@ from recordspec.wire.arrays import (
     to_arrow,
     values_array,
 )
-from recordspec.wire.columns import LIST_KINDS, Kind
+from recordspec.wire.columns import LIST_KINDS, Kind, Section
 from recordspec.wire.proto import Conflict
 
 # The kinds of lists, as numbered by the native library.
@@ -101,6 +101,10 @@ class RecordBatch:
     broken: dict[int, Problem] = field(default_factory=dict)
     unknown_fields: list[int] = field(default_factory=list)
     conflicts: dict[int, tuple[Conflict, ...]] = field(default_factory=dict)
+
+    def keys_in(self, section: Section) -> Mapping[str, tuple[ArrowArray, ...]]:
+        """The arrays of a section by key: `sequence`, or `features`."""
+        return self.sequence if section == "sequence" else self.features
 
     @property
     def problems(self) -> Iterator[tuple[int, tuple[Problem, ...]]]:

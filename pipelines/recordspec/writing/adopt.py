@@ -159,7 +159,11 @@ def _adopted(
             split: tuple(replace(surveys[path].shard, file=names[path]) for path in some)
             for split, some in splits.items()
         },
-        labels={feature.name: feature.known_names for _, feature in schema.placed if feature.class_names},
+        labels={
+            feature.name: feature.traits.known_names
+            for _, feature in schema.placed
+            if feature.traits.class_names
+        },
         label_counts={
             split: {
                 label: tuple(np.sum([surveys[path].classes[label] for path in some], axis=0).tolist())

@@ -331,4 +331,6 @@ def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: L
 
 def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
     """The names of the classes by label."""
-    return {feature.name: feature.known_names for _, feature in schema.placed if feature.class_names}
+    return {
+        feature.name: feature.traits.known_names for _, feature in schema.placed if feature.traits.class_names
+    }

@@ -85,7 +85,7 @@ def test_a_feature_survives_a_round_trip(case):
         return
     differing = {name for name, value in options_of(mine).items() if value != options_of(theirs)[name]}
     # TFDS has no default of a raw tensor, which the notes say
-    same = mine.columns() == theirs.columns() or (mine.kind == "tensor" and mine.optional)
+    same = mine.columns() == theirs.columns() or (mine.kind == "tensor" and mine.traits.optional)
     assert found == differing - ({"encoding"} if same else set())
 
 

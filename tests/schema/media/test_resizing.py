@@ -69,11 +69,11 @@ def test_windows_and_points_are_those_of_tensorflow(aspect):
         resize = Resize(size=size, aspect=aspect)
         in_graph = tf.constant(sides, tf.int32)
         for expected, found in zip(
-            geometry.resize_window(in_graph, size, aspect), resizing.window(sides, resize), strict=True
+            geometry.resize_window(in_graph, resize), resizing.window(sides, resize), strict=True
         ):
             np.testing.assert_array_equal(found, np.broadcast_to(expected, sides.shape))
         for expected, found in zip(
-            geometry.resized_points(values, in_graph, size, aspect),
+            geometry.resized_points(values, in_graph, resize),
             resizing.points(values, sides, resize),
             strict=True,
         ):

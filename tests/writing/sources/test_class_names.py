@@ -164,7 +164,9 @@ def test_classes_are_inferred_with_their_names(tmp_path):
     for form, rows in forms_of(given, tmp_path).items():
         data = tmp_path / "rows.parquet" if form == "Parquet" else rows
         schema = rs.infer(data).schema
-        assert {name: one.class_names for name, one in schema.names.items() if one.class_names} == names, form
+        assert {
+            name: one.traits.class_names for name, one in schema.names.items() if one.traits.class_names
+        } == names, form
     missing = classes(one=[0, -1, 1, 2])
     schema = rs.infer(missing).schema
     assert [row["one"] for row in rows_of(source_of(missing), schema)] == [b"cat", b"", b"dog", b"bird"]

@@ -105,7 +105,7 @@ def test_the_examples_of_a_stream_may_differ_in_their_types(tmp_path):
     }.items():
         assert records(source_of(rows), schema) == expected, form
         found = rs.infer(rows).schema
-        assert found.names["ys"].class_names == ("a", "b", "c"), form
+        assert found.names["ys"].traits.class_names == ("a", "b", "c"), form
         manifest = rs.write(found, rows, tmp_path / form, key=None, progress=False)
         assert manifest.rows("train") == 3, form
 

@@ -117,7 +117,7 @@ def describe(
 
 def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
     """Notes on differences, with their consequences for readers with TFDS."""
-    defaults = {(section, feature.name, "default") for section, feature in schema.placed}
+    defaults = {(place.section, feature.name, "default") for place, feature in schema.placed}
     for note in losses(schema, back):
         more = ": TFDS fails at a record without the feature" * (note.path in defaults)
         yield replace(note, text=f"{note.text}{more}")

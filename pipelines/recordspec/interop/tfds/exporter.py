@@ -42,14 +42,14 @@ def export_features(schema: Schema) -> tuple[Json, list[Note]]:
         raise SpecError(schema.shared_keys)
     features: Json = {}
     notes = []
-    for section, feature in schema.placed:
+    for place, feature in schema.placed:
         described = {"description": feature.description} if feature.description else {}
         try:
-            if section != "features":
+            if place.section != "features":
                 raise UnsupportedFeatureError("TFDS stores Examples, not SequenceExamples")
             features |= {key: node | described for key, node in to_nodes(feature).items()}
         except UnsupportedFeatureError as why:
-            notes.append(Note(path=(section, feature.name), text=f"left out: {why}"))
+            notes.append(Note(path=(place.section, feature.name), text=f"left out: {why}"))
     if not features:
         expected = "a feature that TFDS can read"
         raise SpecError(
@@ -65,7 +65,7 @@ def label_files(schema: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
     A label is omitted if TFDS would change its names: TFDS strips lines, and ignores empty lines.
     """
     for _, feature in schema.placed:
-        names = feature.class_names
+        names = feature.traits.class_names
         if names and all(name.strip() == name != "" and "\n" not in name for name in names):
             yield file_stem(feature.stored), names
 
@@ -104,7 +104,11 @@ def to_nodes(feature: Feature) -> Json:
 def _stored(feature: Feature, column: Column) -> tuple[str, Json]:
     """Describes a column of any kind. Returns the key from which TFDS reads it, and its node."""
     dtype, layout = TF_DTYPES[column.storage], column.layout
-    if feature.class_names and column.storage == "int64" and isinstance(layout, Fixed | VarLen | Ragged):
+    if (
+        feature.traits.class_names
+        and column.storage == "int64"
+        and isinstance(layout, Fixed | VarLen | Ragged)
+    ):
         return column.key, _class_label(feature, layout)
     if isinstance(layout, Fixed):
         optional = layout.default is not None and layout.default == full_default(
@@ -130,7 +134,7 @@ def _stored(feature: Feature, column: Column) -> tuple[str, Json]:
 
 
 def _class_label(feature: Feature, layout: Fixed | VarLen | Ragged) -> Json:
-    content = {"numClasses": str(len(feature.class_names))}
+    content = {"numClasses": str(len(feature.traits.class_names))}
     node = _node("class_label_feature.ClassLabel", "classLabel", content)
     for length in reversed(layout.shape) if isinstance(layout, Fixed) else (None,):
         node = _sequence(node, length)

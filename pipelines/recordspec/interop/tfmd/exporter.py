@@ -38,7 +38,6 @@ from recordspec.wire.columns import (
     Component,
     Fixed,
     Ragged,
-    Section,
     Sequence,
     Sparse,
     VarLen,
@@ -54,14 +53,14 @@ def export_schema(schema: Schema) -> Any:
     message = classes()["Schema"]()
     if schema.description:
         message.annotation.comment.append(schema.description)
-    for section, feature in schema.placed:
-        if section != "sequence":
-            _FeatureExporter(message, message.feature, section).add(feature)
+    for place, feature in schema.placed:
+        if not place.in_steps:
+            _FeatureExporter(message, message.feature, in_steps=False).add(feature)
     if schema.record == "sequence_example":
         steps = message.feature.add(name=STEPS, type=STRUCT)
         steps.struct_domain.SetInParent()
         for feature in schema.sequence:
-            _FeatureExporter(message, steps.struct_domain.feature, "sequence").add(feature)
+            _FeatureExporter(message, steps.struct_domain.feature, in_steps=True).add(feature)
     message.represent_variable_length_as_ragged = True
     return message
 
@@ -69,10 +68,10 @@ def export_schema(schema: Schema) -> Any:
 class _FeatureExporter:
     """Adds the features of one section to a list of messages, and their tensors to the schema."""
 
-    def __init__(self, schema: Any, features: Any, section: Section) -> None:
+    def __init__(self, schema: Any, features: Any, *, in_steps: bool) -> None:
         self._schema, self._features = schema, features
-        self._section = section
-        self._path = (STEPS,) if section == "sequence" else ()
+        self._in_steps = in_steps
+        self._path = (STEPS,) if in_steps else ()
 
     def add(self, feature: Feature) -> None:
         """Adds a message for each column, and a tensor representation if the columns need one."""
@@ -82,9 +81,9 @@ class _FeatureExporter:
             if isinstance(column.layout, Component):
                 continue
             _set_domain(feature, message)
-            if feature.known_names and column.storage == "int64":
+            if feature.traits.known_names and column.storage == "int64":
                 name = names_domain(self._path, column.key)
-                self._schema.string_domain.add(name=name, value=feature.known_names)
+                self._schema.string_domain.add(name=name, value=feature.traits.known_names)
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
@@ -95,21 +94,21 @@ class _FeatureExporter:
     def _fixed(self, column: Column, feature: Feature) -> tuple[int, ...] | None:
         """The shape of a column if it is the same in every record, or in every step."""
         layout = column.layout
-        whole_steps = self._section == "sequence" and feature.spans_steps
+        whole_steps = self._in_steps and feature.traits.spans_steps
         if isinstance(layout, Fixed) or (whole_steps and isinstance(layout, Sequence | Ragged)):
             return layout.shape
         return None
 
     def _count(self, message: Any, column: Column, feature: Feature) -> None:
         shape = self._fixed(column, feature)
-        bound = feature.longest
+        bound = feature.traits.longest
         if shape is None:
             scalars = column.cell == () and not _row_lengths(column)
             if bound is not None and scalars:
                 message.value_count.max = bound
-        elif not feature.optional:
+        elif not feature.traits.optional:
             add_sizes(message.shape, shape)
-            if self._section != "sequence":
+            if not self._in_steps:
                 message.presence.min_fraction, message.presence.min_count = 1, 1
         else:  # a `shape` would require the feature in every record
             size = math.prod(shape)
@@ -120,7 +119,7 @@ class _FeatureExporter:
         shape = self._fixed(column, feature)
         defaults = {*_leaves(getattr(layout, "default", None))}
         if shape is not None and not self._path and len(defaults) < 2:
-            if renamed or feature.optional:
+            if renamed or feature.traits.optional:
                 tensor = self._tensor(name).dense_tensor
                 tensor.column_name = column.key
                 add_sizes(tensor.shape, shape)
@@ -165,9 +164,9 @@ def _leaves(value: Any) -> list[Any]:
 @singledispatch
 def _set_domain(feature: Feature, message: Any) -> None:
     """Sets the domain that expresses a kind, if there is one. `losses` notes the kinds without one."""
-    if feature.class_names and message.type == INT:
+    if feature.traits.class_names and message.type == INT:
         domain = message.int_domain
-        domain.min, domain.max, domain.is_categorical = 0, len(feature.class_names) - 1, True
+        domain.min, domain.max, domain.is_categorical = 0, len(feature.traits.class_names) - 1, True
 
 
 @_set_domain.register

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.feature import LATER, READING, WRITING, Feature, Invalid, ValueType
+from recordspec.schema.features.feature import LATER, READING, WRITING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import check_positive, check_value, problem
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
 from recordspec.schema.media.decoders import decode_sound
@@ -75,13 +76,9 @@ class Audio(Feature):
             expected = f"a rate that has a large divisor in common with {self.sample_rate}"
             yield problem("resample", expected, str(self.resample))
 
-    @property
-    def per_example(self) -> bool:
-        return self.encoding != "raw"
-
-    @property
-    def may_grow(self) -> bool:
-        return self.per_example
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(per_example=self.encoding != "raw")
 
     @property
     def value_type(self) -> ValueType:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.feature import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Invalid, Traits, ValueType
 from recordspec.schema.features.geometry import Coordinates, ImageTransform, Resize, Turn, resized_points
 from recordspec.schema.features.option_checks import check_positive, check_value, problem
 from recordspec.schema.features.stored import refused_by_encode
@@ -83,7 +84,6 @@ class Box(Coordinates):
     """
 
     kind: ClassVar[str] = "box"
-    takes_arrow: ClassVar[bool] = True
 
     format: BoxFormat
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
@@ -120,6 +120,10 @@ class Box(Coordinates):
             return 1.0, 1.0
         height, width = self.size or (np.inf, np.inf)
         return float(width), float(height)
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(takes_arrow=True)
 
     @property
     def value_type(self) -> ValueType:
@@ -199,7 +203,32 @@ class Box(Coordinates):
         return self.of_corners(np.concatenate([np.minimum(*ends), np.maximum(*ends)], 1), width, height)
 
     def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
-        return resized_boxes(value, sides, self.format, resize.size, resize.aspect, self.pad or 0)
+        if self._relative and resize.aspect == "stretch":
+            return value  # fractions of the image do not change
+        if isinstance(value, tf.RaggedTensor):
+            each = tf.gather(sides, value.value_rowids())
+            return value.with_values(self.resized(value.values, each, resize))
+        old = tf.cast(sides[..., ::-1], tf.float32)
+        # not a division: in a graph, TensorFlow replaces the division by a constant by a multiplication,
+        # which rounds differently
+        new = tf.constant([1 / side for side in resize.size[::-1]], tf.float32)
+        corners = [corner * old if self._relative else corner for corner in corners_of(value, self.format)]
+        moved = [resized_points(corner, sides, resize) for corner in corners]
+        return self._clipped_boxes(moved, new if self._relative else tf.ones([2]))
+
+    def _clipped_boxes(self, moved: list[tuple[Tensor, Tensor, Tensor]], unit: Tensor) -> Tensor:
+        """Boxes clipped to their images, float32 `[k, 4]`. A box without any area left becomes four times
+        `pad`.
+
+        Args:
+            moved: for each of the two corners, the point in pixels, and the first and the last corner of the
+                image.
+            unit: the format's units per pixel, float32 `[2]` or `[k, 2]`.
+        """
+        low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
+        left = tf.reduce_all(low < high, 1, keepdims=True)
+        halves = halves_of(low * unit, high * unit, self.format)
+        return tf.where(left, tf.concat(halves, 1), tf.constant(self.pad or 0, tf.float32))
 
     def resized_numpy(self, value: Any, sides: Ints, resize: Resize) -> tuple[Any, Mask | None]:
         each, zero = np.repeat(sides, value.lengths, axis=0), np.float32(0)
@@ -246,7 +275,7 @@ class Box(Coordinates):
             return value.with_values(self.kept(value.values, each, resize))
         old = tf.cast(sides[..., ::-1], tf.float32) if self._relative else tf.ones([2])
         corners = [corner * old for corner in corners_of(value, self.format)]
-        return self._stay([resized_points(corner, sides, resize.size, resize.aspect) for corner in corners])
+        return self._stay([resized_points(corner, sides, resize) for corner in corners])
 
     def _stay(self, moved: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
         """A mask of the boxes that keep as much of their area as `drop` requires, bool `[k]`.
@@ -275,7 +304,7 @@ class Box(Coordinates):
         is_box = tf.reduce_all(corners[0] < corners[1], 1, keepdims=True)
         low, high = (tf.where(is_box, end, 0) for end in (tf.minimum(*ends), tf.maximum(*ends)))
         moved = [(corner, tf.zeros([2]), transform.size) for corner in (low, high)]
-        boxes = clipped_boxes(moved, 1 / unit, self.format, self.pad or 0)
+        boxes = self._clipped_boxes(moved, 1 / unit)
         return boxes, None if self.drop is None else self._stay(moved)
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> RaggedArray:
@@ -336,47 +365,6 @@ def halves_of(low: Any, high: Any, format_: str) -> tuple[Any, Any]:
     if order == "center_xywh":
         return (low + high) / 2, high - low
     return low, high
-
-
-def resized_boxes(
-    boxes: Tensor, sides: Tensor, format_: str, size: tuple[int, ...], aspect: str, pad: float
-) -> Tensor:
-    """Boxes in resized images, clipped to them. A box without any area left becomes four times `pad`.
-
-    Args:
-        boxes: float32 `[k, 4]`, or for several images a RaggedTensor `[n, (k), 4]`.
-        sides: height and width of the images before they are resized, int32 `[2]` or `[n, 2]`.
-        size, aspect: the options of `Resize`.
-    """
-    relative = format_.startswith("rel_")
-    if relative and aspect == "stretch":
-        return boxes  # fractions of the image do not change
-    if isinstance(boxes, tf.RaggedTensor):
-        each = tf.gather(sides, boxes.value_rowids())
-        return boxes.with_values(resized_boxes(boxes.values, each, format_, size, aspect, pad))
-    old = tf.cast(sides[..., ::-1], tf.float32)
-    # not a division: in a graph, TensorFlow replaces the division by a constant by a multiplication, which
-    # rounds differently
-    new = tf.constant([1 / side for side in size[::-1]], tf.float32)
-    corners = [corner * old if relative else corner for corner in corners_of(boxes, format_)]
-    moved = [resized_points(corner, sides, size, aspect) for corner in corners]
-    return clipped_boxes(moved, new if relative else tf.ones([2]), format_, pad)
-
-
-def clipped_boxes(
-    moved: list[tuple[Tensor, Tensor, Tensor]], unit: Tensor, format_: str, pad: float
-) -> Tensor:
-    """Boxes clipped to their images, float32 `[k, 4]`. A box without any area left becomes four times `pad`.
-
-    Args:
-        moved: for each of the two corners, the point in pixels, and the first and the last corner of the
-            image.
-        unit: the format's units per pixel, float32 `[2]` or `[k, 2]`.
-    """
-    low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
-    left = tf.reduce_all(low < high, 1, keepdims=True)
-    halves = halves_of(low * unit, high * unit, format_)
-    return tf.where(left, tf.concat(halves, 1), tf.constant(pad, tf.float32))
 
 
 def stacked(sides: list[Tensor]) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from recordspec.wire.columns import Column
 
 if TYPE_CHECKING:
     from recordspec.schema.dates import DateUnit
-    from recordspec.schema.features.geometry import Coordinates, Pictures
+    from recordspec.schema.features.geometry import Pictures
 
 # Metadata of an option that changes how records are read, but not the stored data.
 READING: dict[str, bool] = {"reading": True}
@@ -57,6 +58,66 @@ class ValueType:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Traits:
+    """Facts about a feature, for the parts of the package that use its values.
+
+    Attributes:
+        outputs: the names of the decoded tensors, if they differ from the feature's name and the indicator.
+        optional: whether a row may omit the value: its key is then not stored, and the default is decoded.
+        takes_default: whether an option gives the value for a record without the key.
+        indicator: the name of the output that marks missing values, bool `[]`.
+        class_names: the class names, in the order of their stored indices; empty for other values.
+        has_unknown_class: whether the last class name stands for all unknown names.
+        longest: the largest number of items of a value, if an option limits it.
+        list_form: the decoded form of lists of different lengths, if an option sets it.
+        has_lengths: whether a batch has the lengths of its values: false if it is padded and has no second
+            tensor.
+        takes_steps: whether each step of a SequenceExample may have a value.
+        spans_steps: whether a value of a SequenceExample spans all the steps instead of a single step.
+        takes_arrow: whether `encode` takes text, lists and dictionaries as Arrow arrays; if not, it gets
+            Python lists.
+        per_example: whether `decode` takes one record at a time, as codecs do, instead of a batch.
+        may_grow: whether decoded values may be many times larger than their bytes, as pixels are; by default
+            like `per_example`.
+        mask_of: the name of the image whose pixels a mask classifies.
+
+    Example:
+        >>> rs.KINDS["fixed_len"](name="a", dtype="int64", default=0).traits.optional
+        True
+    """
+
+    outputs: tuple[str, ...] = ()
+    optional: bool = False
+    takes_default: bool = False
+    indicator: str | None = None
+    class_names: tuple[str, ...] = ()
+    has_unknown_class: bool = False
+    longest: int | None = None
+    list_form: ListForm | None = None
+    has_lengths: bool = True
+    takes_steps: bool = True
+    spans_steps: bool = False
+    takes_arrow: bool = False
+    per_example: bool = False
+    may_grow: bool | None = None
+    mask_of: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.may_grow is None:
+            object.__setattr__(self, "may_grow", self.per_example)
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """The class names that data may contain, without the name that stands for all unknown names.
+
+        Example:
+            >>> rs.KINDS["label"](name="a", names=("b", "c"), oov="index").traits.known_names
+            ('b', 'c')
+        """
+        return self.class_names[:-1] if self.has_unknown_class else self.class_names
+
+
+@dataclass(frozen=True, kw_only=True)
 class Feature(abc.ABC):
     """A named value of a record: how it is given, stored and decoded.
 
@@ -76,19 +137,18 @@ class Feature(abc.ABC):
     """
 
     kind: ClassVar[str]
-    # Whether a value of a SequenceExample spans all the steps instead of a single step.
-    spans_steps: ClassVar[bool] = False
-    # Whether each step of a SequenceExample may have a value.
-    takes_steps: ClassVar[bool] = True
-    # Whether an option gives the value for a record without the key.
-    takes_default: ClassVar[bool] = False
-    # Whether `encode` takes text, lists and dictionaries as Arrow arrays; if not, it gets Python lists.
-    takes_arrow: ClassVar[bool] = False
 
     name: str
     key: str | None = None
     missing: Literal["error", "empty"] = field(default="error", metadata=READING)
     description: str = field(default="", metadata=READING)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # as an attribute of the kind, a fact would have no effect
+        for name in {fact.name for fact in fields(Traits)} & vars(cls).keys():
+            if "ClassVar" in str(cls.__annotations__.get(name, "ClassVar")):  # not an option
+                raise TypeError(f"{cls.__name__}.{name}: expected a fact in `traits`, got an attribute")
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -116,55 +176,15 @@ class Feature(abc.ABC):
         """
         return ValueType()
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The class names, in the order of their stored indices; empty for other values.
+    @cached_property
+    def traits(self) -> Traits:
+        """Facts about the values of the feature; a kind states the facts that differ from the defaults.
 
         Example:
-            >>> schema.names["inside"].class_names
+            >>> schema.names["inside"].traits.class_names
             ('no', 'yes')
         """
-        return ()
-
-    @property
-    def known_names(self) -> tuple[str, ...]:
-        """The class names that data may contain, without the name that stands for all unknown names.
-
-        Example:
-            >>> rs.KINDS["label"](name="a", names=("b", "c"), oov="index").known_names
-            ('b', 'c')
-        """
-        return self.class_names
-
-    @property
-    def longest(self) -> int | None:
-        """The largest number of items of a value, if an option limits it.
-
-        Example:
-            >>> rs.KINDS["var_len"](name="a", dtype="int64", max_length=9).longest
-            9
-        """
-        return None
-
-    @property
-    def list_form(self) -> ListForm | None:
-        """The decoded form of lists of different lengths, if an option sets it.
-
-        Example:
-            >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense").list_form
-            'dense'
-        """
-        return None
-
-    @property
-    def has_lengths(self) -> bool:
-        """Whether a batch has the lengths of its values: false if it is padded and has no second tensor.
-
-        Example:
-            >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense").has_lengths
-            False
-        """
-        return True
+        return Traits()
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -174,90 +194,31 @@ class Feature(abc.ABC):
             >>> rs.KINDS["var_len"](name="a", dtype="int64", as_="dense", with_length=True).outputs
             ('a', 'a_length')
         """
-        return (self.name,)
-
-    @property
-    def indicator(self) -> str | None:
-        """The name of the output that marks missing values, bool `[]`; None if there is none.
-
-        Example:
-            >>> rs.KINDS["fixed_len"](name="a", dtype="int64", default=0, with_missing=True).indicator
-            'a_missing'
-        """
-        return None
+        traits = self.traits
+        return traits.outputs or ((self.name,) if traits.indicator is None else (self.name, traits.indicator))
 
     def indicating(self, missing: bool) -> Feature:
         """The feature with or without the indicator of missing values, if it can have one.
 
         Example:
             >>> feature = rs.KINDS["fixed_len"](name="a", dtype="int64", default=0)
-            >>> feature.indicating(True).indicator
+            >>> feature.indicating(True).traits.indicator
             'a_missing'
         """
         return self
 
     @property
-    def optional(self) -> bool:
-        """Whether a row may omit the value: its key is then not stored, and the default is decoded.
-
-        Example:
-            >>> rs.KINDS["fixed_len"](name="a", dtype="int64", default=0).optional
-            True
-        """
-        return False
-
-    @property
     def padding(self) -> dict[str, Any]:
         """The padding values of rows of different sizes in a dense tensor, by output.
 
-        None means zero or the empty string. By default, the option `pad` of a kind, if any, is the padding of
-        the output named like the feature.
+        None means zero or the empty string. The option `pad` of a kind, if any, is the padding of the output
+        named like the feature.
 
         Example:
             >>> schema.names["inside"].padding
             {'inside': -1}
         """
         return {name: getattr(self, "pad", None) if name == self.name else None for name in self.outputs}
-
-    @property
-    def per_example(self) -> bool:
-        """Whether `decode` takes one record at a time, as codecs do, instead of a batch.
-
-        Example:
-            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).per_example
-            True
-        """
-        return False
-
-    @property
-    def may_grow(self) -> bool:
-        """Whether decoded values may be many times larger than their bytes, as pixels are.
-
-        Example:
-            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3), encoding="raw").may_grow
-            False
-        """
-        return self.per_example
-
-    @property
-    def pictures(self) -> Pictures | None:
-        """The feature itself if its values are images, to which coordinates of other features may refer.
-
-        Example:
-            >>> rs.KINDS["image"](name="a", shape=(8, 8, 3)).pictures is not None
-            True
-        """
-        return None
-
-    @property
-    def masked_image(self) -> str | None:
-        """The name of the image whose pixels this mask classifies; None if the feature is no mask.
-
-        Example:
-            >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").masked_image
-            'b'
-        """
-        return None
 
     def _mask_problems(self, image: Pictures) -> Iterator[Problem]:
         """Yields the problems of a mask whose options contradict those of its image."""
@@ -274,19 +235,9 @@ class Feature(abc.ABC):
         """The feature for a record with only these features: references to other features are removed.
 
         Example:
-            >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").among(["a"]).masked_image
+            >>> rs.KINDS["image"](name="a", shape=(8, 8, 1), mask_of="b").among(["a"]).traits.mask_of
         """
         return self
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        """The feature itself if its values are coordinates in an image of the record.
-
-        Example:
-            >>> rs.KINDS["box"](name="a", format="xywh").coordinates is not None
-            True
-        """
-        return None
 
     @property
     def shortest(self) -> Feature:
@@ -506,5 +457,5 @@ class Feature(abc.ABC):
 
 def as_taken(feature: Feature, values: Any) -> Any:
     """Values in the form that `encode` of a feature takes; Arrow numbers become NumPy arrays."""
-    as_they_are = not is_arrow(values) or (feature.takes_arrow and not is_number(values))
+    as_they_are = not is_arrow(values) or (feature.traits.takes_arrow and not is_number(values))
     return values if as_they_are else unpacked(values)

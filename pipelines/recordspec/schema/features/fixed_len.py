@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, show_shape
 from recordspec.schema.dates import DateUnit, since_epoch
-from recordspec.schema.features.feature import LATER, READING, Feature, ValueType
+from recordspec.schema.features.feature import LATER, READING, Feature, Traits, ValueType
 from recordspec.schema.features.option_checks import (
     STORAGE,
     WithDefault,
@@ -50,8 +51,6 @@ class FixedLen(WithDefault, Feature):
     """
 
     kind: ClassVar[str] = "fixed_len"
-    takes_arrow: ClassVar[bool] = True
-    takes_steps: ClassVar[bool] = False
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -72,6 +71,16 @@ class FixedLen(WithDefault, Feature):
             got = self.dtype if self.dtype != "int64" else f"shape {show_shape(self.shape)}"
             yield problem("date", "one int64", got)
         yield from self._default_problems()
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(
+            takes_arrow=True,
+            takes_steps=False,
+            takes_default=True,
+            optional=self.default is not None,
+            indicator=self._indicator,
+        )
 
     @property
     def value_type(self) -> ValueType:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.feature import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.feature import READING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import (
     STORAGE,
     WithLength,
@@ -50,8 +51,6 @@ class FixedLenSequence(WithLength, Feature):
     """
 
     kind: ClassVar[str] = "fixed_len_sequence"
-    takes_arrow: ClassVar[bool] = True
-    spans_steps: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -67,13 +66,15 @@ class FixedLenSequence(WithLength, Feature):
         yield from check_positive("max_length", self.max_length)
         yield from check_value("pad", self.pad, self.dtype, ())
 
-    @property
-    def longest(self) -> int | None:
-        return self.max_length
-
-    @property
-    def has_lengths(self) -> bool:
-        return self.with_length
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(
+            takes_arrow=True,
+            spans_steps=True,
+            outputs=self._outputs,
+            longest=self.max_length,
+            has_lengths=self.with_length,
+        )
 
     @property
     def value_type(self) -> ValueType:

@@ -57,7 +57,7 @@ class Resize:
             points: (x, y) in pixels, float32 `[..., 2]`.
             sides: height and width of the images before, int32 `[..., 2]`, in a shape that broadcasts.
         """
-        return resized_points(points, sides, self.size, self.aspect)[0]
+        return resized_points(points, sides, self)[0]
 
 
 @dataclass(frozen=True)
@@ -138,10 +138,6 @@ class Pictures(Feature):
     """The base class of image kinds."""
 
     @property
-    def pictures(self) -> Pictures:
-        return self
-
-    @property
     def resizing(self) -> Resize | None:
         """How images are resized when they are decoded."""
         return None
@@ -187,10 +183,6 @@ class Coordinates(Feature):
     """
 
     image: str | None = field(default=None, metadata=READING)
-
-    @property
-    def coordinates(self) -> Coordinates:
-        return self
 
     def among(self, names: Container[str]) -> Coordinates:
         """The feature for a record with only these features: references to other features are removed."""
@@ -292,7 +284,7 @@ def resized(pixels: Tensor, resize: Resize, pad: int | None) -> Tensor:
         pixels: `[h, w, c]` or `[n, h, w, c]`.
         pad: the padding value of the image.
     """
-    start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], resize.size, resize.aspect)
+    start, part, before, inner = resize_window(tf.shape(pixels)[-3:-1], resize)
     if resize.aspect == "crop":
         pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
     return _placed(pixels, before, inner, resize, pad)
@@ -352,7 +344,7 @@ def _jpeg_part(
     message = f"expected a shape of {list(shape)}"
     known = [(sides[place], wanted) for place, wanted in enumerate(shape[:2]) if wanted is not None]
     with tf.control_dependencies([tf.debugging.assert_equal(*one, message) for one in known]):
-        start, part, before, inner = resize_window(sides, resize.size, resize.aspect)
+        start, part, before, inner = resize_window(sides, resize)
 
     def decoded(ratio: int) -> Tensor:
         if resize.aspect != "crop":
@@ -375,8 +367,8 @@ def _jpeg_part(
     return pixels, before, inner, sides
 
 
-def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The part of images that is kept, and its place in the resized images of `size`.
+def resize_window(sides: Tensor, resize: Resize) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The part of images that is kept, and its place in the resized images.
 
     Args:
         sides: height and width of the images, int32 `[..., 2]`.
@@ -385,25 +377,23 @@ def resize_window(sides: Tensor, size: tuple[int, ...], aspect: str) -> tuple[Te
         The start and the sides of the part, the start and the sides of its place, each int32 `[..., 2]`,
         height first. The last two are `[2]` if they are the same for all images.
     """
-    part, wanted = sides, tf.constant(size)
+    part, wanted = sides, tf.constant(resize.size)
     inner = wanted
-    if aspect == "crop":
+    if resize.aspect == "crop":
         # the largest centred part with the wanted aspect ratio
         part = tf.minimum(sides, tf.maximum(1, sides[..., ::-1] * wanted // wanted[::-1]))
-    if aspect == "pad":
+    if resize.aspect == "pad":
         scale = tf.reduce_min(wanted / sides, -1, keepdims=True)
         scaled = tf.cast(tf.round(tf.cast(sides, scale.dtype) * scale), tf.int32)
         inner = tf.clip_by_value(scaled, 1, wanted)
     return (sides - part) // 2, part, (wanted - inner) // 2, inner
 
 
-def resized_points(
-    points: Tensor, sides: Tensor, size: tuple[int, ...], aspect: str
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Converts points of images, (x, y) in pixels, float32 `[..., 2]`, to the resized images of `size`.
+def resized_points(points: Tensor, sides: Tensor, resize: Resize) -> tuple[Tensor, Tensor, Tensor]:
+    """Converts points of images, (x, y) in pixels, float32 `[..., 2]`, to the resized images.
 
     Also returns the first and the last corner of the part of the resized image that is not padding.
     """
-    window = resize_window(sides, size, aspect)
+    window = resize_window(sides, resize)
     start, part, before, inner = (tf.cast(one[..., ::-1], tf.float32) for one in window)
     return (points - start) * (inner / part) + before, before, before + inner

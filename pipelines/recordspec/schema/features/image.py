@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.schema.features.feature import LATER, READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import LATER, READING, WRITING, Invalid, Traits, ValueType
 from recordspec.schema.features.geometry import Pictures, Resize, Turn, resized, resized_jpeg, sides_of
 from recordspec.schema.features.option_checks import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, check_media, each_refused
@@ -135,10 +136,6 @@ class Image(Pictures):
             return resize
         return replace(resize, method="nearest", antialias=False)
 
-    @property
-    def masked_image(self) -> str | None:
-        return self.mask_of
-
     def among(self, names: Container[str]) -> Image:
         if self.mask_of is None or self.mask_of in names:
             return self
@@ -188,13 +185,11 @@ class Image(Pictures):
         header = header_of(value) if self.is_turned else None
         return None if header is None or header[0] == 1 else Turn(*header)
 
-    @property
-    def per_example(self) -> bool:
-        return self.encoding != "raw"
-
-    @property
-    def may_grow(self) -> bool:
-        return self.per_example or self.resize is not None
+    @cached_property
+    def traits(self) -> Traits:
+        is_coded = self.encoding != "raw"
+        may_grow = is_coded or self.resize is not None
+        return Traits(per_example=is_coded, may_grow=may_grow, mask_of=self.mask_of)
 
     @property
     def channels(self) -> int:

@@ -16,7 +16,7 @@ from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import Location, PathText, is_below, read_text, url_problem
-from recordspec.schema.features.feature import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.feature import READING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import outside, refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
@@ -78,7 +78,6 @@ class Label(Feature):
     """
 
     kind: ClassVar[str] = "label"
-    takes_arrow: ClassVar[bool] = True
 
     names: tuple[str, ...] = ()
     vocabulary: PathText | None = None
@@ -122,13 +121,12 @@ class Label(Feature):
         """The number of indices: one for each name, and one more with `oov: index`."""
         return len(self.names) + (self.oov == "index")
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return (*self.names, OOV_NAME) if self.oov == "index" else self.names
-
-    @property
-    def known_names(self) -> tuple[str, ...]:
-        return self.names
+    @cached_property
+    def traits(self) -> Traits:
+        has_unknown = self.oov == "index"
+        names = (*self.names, OOV_NAME) if has_unknown else self.names
+        optional = self.missing == "empty" and self._varies
+        return Traits(takes_arrow=True, optional=optional, class_names=names, has_unknown_class=has_unknown)
 
     @property
     def _varies(self) -> bool:
@@ -145,7 +143,7 @@ class Label(Feature):
         A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index without a
         name.
         """
-        known = self.class_names
+        known = self.traits.class_names
         if isinstance(indices, tf.RaggedTensor):
             return indices.with_flat_values(self.names_of(indices.flat_values))
         if 0 <= self.pad < len(known):
@@ -155,10 +153,6 @@ class Label(Feature):
         return tf.where(
             is_pad, "", tf.gather(tf.constant(known), tf.where(is_pad, tf.zeros_like(indices), indices))
         )
-
-    @property
-    def optional(self) -> bool:
-        return self.missing == "empty" and self.shape == (None,)
 
     @property
     def value_type(self) -> ValueType:
@@ -199,7 +193,7 @@ class Label(Feature):
     @cached_property
     def _arrow_names(self) -> ArrowArray:
         """The names in Arrow; the last one stands for unknown names."""
-        return strings_array([name.encode() for name in self.class_names])
+        return strings_array([name.encode() for name in self.traits.class_names])
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
         if self._by_name:
@@ -215,7 +209,7 @@ class Label(Feature):
             return None
         if not self.takes_indices and index is value and self.names[index : index + 1] != (str(index),):
             return None
-        return (self.class_names[index].encode() if self._by_name else index,)
+        return (self.traits.class_names[index].encode() if self._by_name else index,)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         value = columns[self.stored]

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class WithLength(ABC):
     with_length: bool
 
     @property
-    def outputs(self) -> tuple[str, ...]:
+    def _outputs(self) -> tuple[str, ...]:
         """The names of the decoded tensors."""
         return (self.name, f"{self.name}_length") if self.with_length else (self.name,)
 
@@ -67,7 +67,7 @@ class WithLength(ABC):
 
     def _with_length(self, values: Any, length: Callable[[], Any]) -> Any:
         """The values alone, or a dict of both tensors or specs by name."""
-        return dict(zip(self.outputs, (values, length()), strict=True)) if self.with_length else values
+        return dict(zip(self._outputs, (values, length()), strict=True)) if self.with_length else values
 
 
 class WithDefault:
@@ -75,27 +75,16 @@ class WithDefault:
     tensor, `<name>_missing`, marks missing values.
     """
 
-    takes_default: ClassVar[bool] = True
-
     name: str
     default: Any
     with_missing: bool
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the decoded tensors."""
-        return (self.name,) if self.indicator is None else (self.name, self.indicator)
-
-    @property
-    def indicator(self) -> str | None:
+    def _indicator(self) -> str | None:
         return f"{self.name}_missing" if self.with_missing else None
 
     def indicating(self, missing: bool) -> Any:
         return self if self.default is None else replace(self, with_missing=missing)  # type: ignore[type-var]
-
-    @property
-    def optional(self) -> bool:
-        return self.default is not None
 
     def _default_problems(self) -> Iterator[Problem]:
         if self.with_missing and self.default is None:
@@ -103,7 +92,7 @@ class WithDefault:
 
     def _with_missing(self, values: Any, missing: Any) -> Any:
         """The values alone, or a dict of both tensors or specs by name."""
-        return dict(zip(self.outputs, (values, missing), strict=True)) if self.with_missing else values
+        return {self.name: values, f"{self.name}_missing": missing} if self.with_missing else values
 
 
 def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec.errors import Problem, show_shape
-from recordspec.schema.features.feature import READING, Feature, ValueType
+from recordspec.schema.features.feature import READING, Feature, Traits, ValueType
 from recordspec.schema.features.option_checks import (
     STORAGE,
     check_dtype,
@@ -45,7 +46,6 @@ class RaggedLists(Feature):
     """
 
     kind: ClassVar[str] = "ragged"
-    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...]
@@ -79,9 +79,9 @@ class RaggedLists(Feature):
         default = (f"{self.stored}/row_lengths{f'_{at}' * (at > 1)}" for at in places)
         return self.row_lengths or tuple(default)
 
-    @property
-    def optional(self) -> bool:
-        return self.missing == "empty"
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(takes_arrow=True, optional=self.missing == "empty")
 
     @property
     def value_type(self) -> ValueType:

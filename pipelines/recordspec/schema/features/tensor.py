@@ -13,7 +13,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of, show_shape
-from recordspec.schema.features.feature import READING, Feature, Invalid, ValueType
+from recordspec.schema.features.feature import READING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import WithDefault, check_sizes, check_value, problem, static
 from recordspec.schema.features.stored import check_bytes, each_refused, outside
 from recordspec.schema.lists import items
@@ -77,7 +77,6 @@ class AnyTensor(WithDefault, Feature):
     """
 
     kind: ClassVar[str] = "tensor"
-    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -137,6 +136,12 @@ class AnyTensor(WithDefault, Feature):
         if not self._is_list:
             return bytes_in(flat)[0]
         return frozen_value(np.asarray(flat).reshape(self._cell).tolist())
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(
+            takes_arrow=True, takes_default=True, optional=self.default is not None, indicator=self._indicator
+        )
 
     @property
     def value_type(self) -> ValueType:

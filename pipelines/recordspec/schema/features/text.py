@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.schema.features.feature import READING, WRITING, Feature, Invalid, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import check_positive, check_value
 from recordspec.schema.features.stored import refused_by_encode
 from recordspec.schema.lists import strings
@@ -34,7 +35,6 @@ class Text(Feature):
     """
 
     kind: ClassVar[str] = "text"
-    takes_arrow: ClassVar[bool] = True
 
     max_bytes: int | None = field(default=None, metadata=WRITING)
     pad: str | None = field(default=None, metadata=READING)
@@ -42,6 +42,10 @@ class Text(Feature):
     def option_problems(self) -> Iterator[Problem]:
         yield from check_positive("max_bytes", self.max_bytes)
         yield from check_value("pad", self.pad, "string", ())
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(takes_arrow=True)
 
     @property
     def value_type(self) -> ValueType:

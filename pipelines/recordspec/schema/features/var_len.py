@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.schema import ragged_array
-from recordspec.schema.features.feature import READING, Feature, Invalid, ListForm, ValueType
+from recordspec.schema.features.feature import READING, Feature, Invalid, ListForm, Traits, ValueType
 from recordspec.schema.features.option_checks import (
     STORAGE,
     WithLength,
@@ -49,7 +50,6 @@ class VariableLen(WithLength, Feature):
     """
 
     kind: ClassVar[str] = "var_len"
-    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     as_: ListForm = field(default="ragged", metadata=READING)
@@ -71,21 +71,16 @@ class VariableLen(WithLength, Feature):
             del options["max_length"]
         return options
 
-    @property
-    def longest(self) -> int | None:
-        return self.max_length
-
-    @property
-    def list_form(self) -> ListForm:
-        return self.as_
-
-    @property
-    def has_lengths(self) -> bool:
-        return self.with_length or self.as_ != "dense"
-
-    @property
-    def optional(self) -> bool:
-        return self.missing == "empty"
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(
+            takes_arrow=True,
+            optional=self.missing == "empty",
+            outputs=self._outputs,
+            longest=self.max_length,
+            list_form=self.as_,
+            has_lengths=self.with_length or self.as_ != "dense",
+        )
 
     @property
     def value_type(self) -> ValueType:

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.schema.features.feature import READING, WRITING, Invalid, ValueType
+from recordspec.schema.features.feature import READING, WRITING, Invalid, Traits, ValueType
 from recordspec.schema.features.geometry import Pictures, Resize
 from recordspec.schema.features.image import Image
 from recordspec.schema.features.option_checks import check_sizes, problem
@@ -102,9 +102,9 @@ class Video(Pictures):
             _check_sizes(frames, lengths)
         return (to_arrow(frames, lengths),)
 
-    @property
-    def may_grow(self) -> bool:
-        return self.frame.may_grow
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(may_grow=self.frame.traits.may_grow)
 
     def invalid_stored(self, array: ArrowArray) -> Iterator[Invalid]:
         return refused_by_encode(self, array) if self.encoding != "raw" else self.frame.invalid_stored(array)
@@ -128,7 +128,7 @@ class Video(Pictures):
 
     def _sides(self, frames: Tensor) -> Tensor:
         """The height and width of stored frames, string `[m]`."""
-        if not self.frame.per_example:
+        if not self.frame.traits.per_example:
             return self.frame.decode_with_sides({self.frame.stored: frames})[1]
         spec = tf.TensorSpec([2], tf.int32)
         return one_by_one(
@@ -143,13 +143,13 @@ class Video(Pictures):
 
     def _frames(self, data: Tensor) -> Tensor:
         """Decodes the frames of many videos, string `[m]`; a RaggedTensor if sizes differ."""
-        if not self.frame.per_example:
+        if not self.frame.traits.per_example:
             return self.frame.pixels(data)
         return one_by_one(self.frame.decode, {self.frame.stored: data}, self.frame.spec())
 
     def _one(self, data: Tensor) -> Tensor:
         """Decodes the frames of one video, string `[frames]`, which are of equal size."""
-        if not self.frame.per_example:
+        if not self.frame.traits.per_example:
             return self.frame.pixels(data)
         shape = self.frame.decoded_shape
         # tf.map_fn fails without frames if their size is unknown (TensorFlow 2.16 and 2.21)

@@ -117,7 +117,7 @@ const Cell = ({ cell, at, large, boxes }) => {
     case "bytes":
       return html`<span class="hex">${cell.hex}</span> <small>${cell.form} ${sizeText(cell.size)}</small>`;
     case "image":
-    case "sound":
+    case "audio":
       return html`<${Medium} cell=${cell} at=${at} large=${large} boxes=${boxes} />`;
     case "boxes":
       return html`<ul class="items">${cell.corners.slice(0, large ? 64 : 4).map((corners, place) => html`<li>${cell.names && html`<span class="label">${seen(cell.names[place])}</span> `}<small>${corners.map((side) => +side.toPrecision(4)).join(", ")}</small></li>`)}

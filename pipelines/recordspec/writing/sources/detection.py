@@ -20,6 +20,7 @@ from recordspec.errors import Problem, RecordError, SpecError, State, StoreError
 from recordspec.locations import AnyPath, Location, LocationText, below, location, open_file, read_bytes
 from recordspec.schema.features import Feature
 from recordspec.schema.features.box import Box
+from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.media.images import header_of
 from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
@@ -334,8 +335,7 @@ def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
             shown = ", ".join(f"{number:g}" for number in corners[place])
             raise BadValue(row, expected, f"corners [{shown}] of {image.names[place]}", hint)
     corners = np.clip(corners, 0, np.array([width, height] * 2))
-    boxes = None if feature is None else feature.coordinates
-    boxes = Box(name="boxes", format="xywh") if boxes is None else boxes
+    boxes = feature if isinstance(feature, Coordinates) else Box(name="boxes", format="xywh")
     return boxes.of_corners(corners, width, height)
 
 

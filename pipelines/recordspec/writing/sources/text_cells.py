@@ -255,7 +255,7 @@ def _number(row: int, text: str, dtype: str) -> int | float:
 
 def _classes(column: Any, feature: Feature) -> Any:
     """Converts names of classes. A cell of digits is an index if no name consists of digits."""
-    if any(map(_DIGITS.fullmatch, feature.known_names)):
+    if any(map(_DIGITS.fullmatch, feature.traits.known_names)):
         return column
     by_entry = column.dictionary_encode()
     entries = [

@@ -110,7 +110,7 @@ class TFRecordPart:
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         wanted = {*schema.names, *extra}
-        placed = [(section, one) for section, one in self.stored.placed if one.name in wanted]
+        placed = [(place, one) for place, one in self.stored.placed if one.name in wanted]
         sequence = self.stored.record == "sequence_example"
         for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
             data = [record.data for record in some]
@@ -121,7 +121,9 @@ class TFRecordPart:
                         raise RecordError(long_row_problem(len(record)), row)
                 restored = restored_columns(placed, data[start:stop], sequence=sequence)
                 names = {
-                    one.name: one.class_names for _, one in placed if one.columns()[0].storage == "int64"
+                    one.name: one.traits.class_names
+                    for _, one in placed
+                    if one.columns()[0].storage == "int64"
                 }
                 return {
                     name: named(column, names[name], schema.names.get(name)) if names.get(name) else column

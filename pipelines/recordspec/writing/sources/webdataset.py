@@ -107,7 +107,7 @@ class WebDataset(FileSource):
             if key is None or KEY in wanted[name] or _found(members, wanted[name]) is not None:
                 continue
             expected, got = f"a member .{' or .'.join(wanted[name][:3])} of `{key}`", ", ".join(members)
-            if feature.optional:
+            if feature.traits.optional:
                 self.notes.append(f"{name}: {key} has no member for it, only {got}")
             else:
                 hint = "`columns` of the source names the extension"

@@ -11,7 +11,8 @@ import pytest
 import recordspec as rs
 from instances import CASES
 from media import image_bytes, photo, sound_bytes, tone
-from recordspec.viewer.cells import cell, item_at
+from recordspec.tables.cells import cell_of
+from recordspec.viewer.cells_json import drawn, item_at
 from recordspec.viewer.selection import Choice
 from recordspec.viewer.viewed_files import ViewedFiles
 
@@ -25,7 +26,7 @@ CELLS = {
     "infinity": (pa.scalar(float("-inf"), pa.float32()), {"is": "number", "text": "-inf"}),
     "bool": (pa.scalar(True), True),
     "text": (pa.scalar("<b>\u202e"), "<b>\u202e"),
-    "long text": (pa.scalar("x" * 1000), {"is": "text", "text": "x" * 300, "length": 1000}),
+    "long text": (pa.scalar("x" * 1000), {"is": "text", "text": "x" * 200, "length": 1000}),
     "text in bytes": (pa.scalar("né".encode()), "né"),
     "bytes": (
         pa.scalar(b"\xff\x00" * 20),
@@ -40,7 +41,7 @@ CELLS = {
         pa.scalar(PNG),
         {"is": "image", "form": "PNG image", "size": len(PNG), "width": 40, "height": 30},
     ),
-    "sound": (pa.scalar(WAV), {"is": "sound", "form": "WAV file", "size": len(WAV), "seconds": 0.5}),
+    "audio": (pa.scalar(WAV), {"is": "audio", "form": "WAV file", "size": len(WAV), "seconds": 0.5}),
     "one number": (pa.scalar([5]), {"is": "list", "length": 1, "items": [5]}),
     "numbers": (pa.scalar([1, 2]), {"is": "numbers", "type": "int64", "shape": [2], "some": [1, 2]}),
     "many numbers": (
@@ -66,6 +67,10 @@ CELLS = {
         {"is": "fields", "fields": [["a", 1], ["b", {"is": "missing"}]]},
     ),
 }
+
+
+def cell(value, *, is_picture=False):
+    return drawn(cell_of(value, is_picture=is_picture))
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -110,7 +115,7 @@ def test_values_of_every_kind_are_cells(tmp_path, section):
 
 def test_of_very_long_values_only_the_beginning_is_looked_at(monkeypatch):
     text, data = "né" * (1 << 20), b"\xff\xd8\xff" * (1 << 25)
-    assert cell(pa.scalar(text)) == {"is": "text", "text": text[:300], "size": 3 << 20}
+    assert cell(pa.scalar(text)) == {"is": "text", "text": text[:200], "size": 3 << 20}
     made = cell(pa.scalar(data, pa.large_binary()))
     assert made == {"is": "bytes", "form": "JPEG image", "size": 3 << 25, "hex": data[:16].hex(" ")}
 
