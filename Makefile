@@ -1,4 +1,4 @@
-# All targets create their environments: `make demo` and `make test` need only Python 3.10 to 3.13 and make.
+# Every target creates its environments: `make demo` and `make test` need only Python 3.10 to 3.13 and make.
 
 PYTHON ?= python3
 LATEST := .venvs/tensorflow-latest
@@ -6,8 +6,8 @@ IO := .venvs/tensorflow-2.16-io
 # Keras, JAX and PyTorch, without TensorFlow.
 FRAMEWORKS := .venvs/frameworks
 BENCH := .venvs/bench
-# The environments of the tests have the versions of a lock. uv installs them: it resolves for all versions of Python
-# at once, and environments share the files of a package.
+# The environments of the tests have the versions of a lock file. uv installs them: it resolves for all versions of
+# Python at once, and environments share the files of a package.
 UV := .venvs/uv/bin/uv
 NEWEST := tests/newest.txt
 OLDEST := tests/oldest.txt
@@ -20,18 +20,18 @@ FUZZ := build/fuzz
 ALONE := env -u RECORDSPEC_NATIVE PATH=$(CURDIR)/$(WHEEL)/bin $(WHEEL)/bin/python
 ALONE_INSTALL := env -u RECORDSPEC_NATIVE PATH=$(CURDIR)/$(WHEEL)/bin UV_BUILD_CONSTRAINT=$(NEWEST) \
 	$(CURDIR)/$(UV) pip install --quiet --python $(WHEEL) -c $(NEWEST)
-# Environments have the package in place, and with it the codec, which is compiled again when its source changes.
+# Environments have an editable installation of the package. The codec is compiled again when its source changes.
 PACKAGE := setup.cfg setup.py pyproject.toml pipelines/recordspec/wire/codec.cpp
-# With a C++ compiler, the reference codec is an error: no test passes on it unseen.
+# If there is a C++ compiler, the reference codec is an error: no test passes on it unnoticed.
 ifneq ($(shell command -v $${CXX:-c++}),)
 export RECORDSPEC_NATIVE ?= required
 endif
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
-# Where pip finds wheels on this machine, uv does too.
+# uv finds wheels wherever pip finds them on this machine.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
-# Python writes bytecode: without it, each process compiles the modules that it imports (12 s for TensorFlow).
+# Python must write bytecode. Otherwise each process compiles the modules that it imports (12 s for TensorFlow).
 unexport PYTHONDONTWRITEBYTECODE
 define environment
 	@echo "installing $(@D)"
@@ -41,17 +41,17 @@ define environment
 		$(UV) pip install --quiet --python $(@D) $(REQUIRED); }
 	@touch $@
 endef
-# Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
-# of another's range when it is done. One worker more than cores: tests also wait for processes and timeouts.
+# Consecutive tests of a file share fixtures, so each worker runs a contiguous range of tests. A worker that is done
+# steals from the end of another range. There is one worker more than cores: tests also wait for processes and timeouts.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count(), 7) + 1)')
 PYTEST := -m pytest -n $(WORKERS) --dist worksteal $(if $(CI),--durations=40)
-# The tests of Spark share one session, which takes long to start: they have a process of their own.
+# The tests of Spark share one session and run in their own process, since a session takes long to start.
 SPARK := -m pytest $(if $(CI),--durations=40) tests/spark
 TESTS := not services and not docs
 # TensorFlow cannot be imported: a test that tries is skipped.
 WITHOUT_TENSORFLOW := PYTHONPATH=$(CURDIR)/tests/without_tensorflow
 PASSED := build/passed-without-tensorflow.txt
-# With each commit another third of the test files runs on TensorFlow 2.16, and other crash points are tried.
+# Each commit runs another third of the test files on TensorFlow 2.16, and tries other crash points.
 COMMITS := $(shell git rev-list --count HEAD 2> /dev/null || echo 0)
 # With THIRD, frameworks, services and pages run a third of their tests with the mark `long`.
 LONG := $(if $(THIRD),--third=$(COMMITS) --third-of=long)
@@ -63,8 +63,8 @@ WHOLE := --hypothesis-profile all
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
 
-# The demo with the newest release of each package, as pip installs it, from a copy: its installation writes the codec
-# into the package, from which others load it. Its failure is printed, and is no error.
+# The demo with the newest release of each package, as pip installs it. It runs in a copy: its installation writes the
+# codec into the package, and every environment loads it from there. A failure is printed, and is not an error.
 unpinned:
 	@(rm -rf build/unpinned && mkdir -p build/unpinned && git ls-files -z | xargs -0 cp --parents -t build/unpinned && \
 		PIP_NO_COMPILE=1 $(MAKE) -C build/unpinned demo) || echo "the demo failed with the newest release of each package; the tests use those of $(NEWEST)" >&2
@@ -75,7 +75,7 @@ environments: $(IO)/ready
 endif
 environments: $(LATEST)/ready $(FRAMEWORKS)/ready $(SERVERS)
 
-# Each test once: without TensorFlow if it passes there, and with the newest if it does not.
+# Each test once: without TensorFlow if it passes there, otherwise with the newest TensorFlow.
 test: $(LATEST)/ready $(SERVERS)
 	$(WITHOUT_TENSORFLOW) $(LATEST)/bin/python $(PYTEST) -m '$(TESTS) and not tensorflow' --passed=$(PASSED)
 	$(LATEST)/bin/python $(PYTEST) -m '$(TESTS)' --except=$(PASSED)
@@ -87,7 +87,7 @@ test-quick: $(LATEST)/ready
 test-python-%: .venvs/python-%/ready $(SERVERS)
 	$(WITHOUT_TENSORFLOW) .venvs/python-$*/bin/python $(PYTEST) -m '$(TESTS) and not tensorflow'
 
-# All tests on both TensorFlows, with all examples, and all that `.ci/run` runs: for a release.
+# For a release: all tests on both versions of TensorFlow, with all examples, and everything that `.ci/run` runs.
 test-all: $(LATEST)/ready $(SERVERS) lint types
 	$(WITHOUT_TENSORFLOW) $(LATEST)/bin/python $(PYTEST) $(WHOLE) -m '$(TESTS) and not tensorflow'
 	$(LATEST)/bin/python $(PYTEST) $(WHOLE) -m '$(TESTS)'
@@ -97,7 +97,7 @@ test-frameworks: $(FRAMEWORKS)/ready
 	$(FRAMEWORKS)/bin/python -m pytest $(LONG) -n 2 --dist worksteal tests/frameworks \
 		tests/test_docstrings.py tests/journeys -k 'frameworks or jax or torch'
 
-# Clusters and training jobs, in separate processes. They wait much: `make -j 2` runs Spark beside the others.
+# Clusters and training jobs, in separate processes. They wait a lot: `make -j 2` runs Spark beside the rest.
 test-services: test-clusters test-spark
 
 test-clusters: $(LATEST)/ready $(SERVERS)
@@ -106,8 +106,8 @@ test-clusters: $(LATEST)/ready $(SERVERS)
 test-spark: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(SPARK) $(LONG)
 
-# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: golden files, parsing, decoding, a third of all
-# other files, and the services of TensorFlow.
+# TensorFlow 2.16 with tensorflow-io and the lower bounds of setup.cfg: golden files, parsing, decoding, a third of the
+# remaining files, and the services of TensorFlow.
 test-io: test-io-third test-io-services
 
 ifeq ($(HAS_IO),yes)
@@ -132,8 +132,8 @@ screenshots: $(LATEST)/ready
 docs: $(LATEST)/ready
 	$(LATEST)/bin/python -m sphinx -W --keep-going -q -E -a -b html docs build/site
 
-# Every block of its pages, every journey and every notebook, run; and the site in a browser. The site is built here: as
-# a prerequisite, `make -j` would begin all other targets before the tests, which take longest.
+# Runs every block of its pages, every journey and every notebook, and opens the site in a browser. The site is built
+# here, not as a prerequisite: otherwise `make -j` would start these tests last, and they take longest.
 test-docs: $(LATEST)/ready $(SERVERS)
 	$(MAKE) docs
 	$(LATEST)/bin/python $(PYTEST) $(LONG) -m docs
@@ -141,8 +141,8 @@ test-docs: $(LATEST)/ready $(SERVERS)
 docs-serve: docs
 	$(LATEST)/bin/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
-# Wheels in dist/, for all versions of Python. Zig, which PyPI has, compiles for an old glibc and for other processors;
-# auditwheel says which glibc a wheel needs.
+# Wheels in dist/, for all versions of Python. Zig (from PyPI) compiles for an old glibc and for other processors;
+# auditwheel reports the glibc version that a wheel needs.
 wheels: wheel-x86_64 wheel-aarch64
 
 wheel-%: $(WHEELS)/ready
@@ -152,15 +152,15 @@ wheel-%: $(WHEELS)/ready
 		--config-setting=--build-option=--plat-name=manylinux2014_$* .
 	$(WHEELS)/bin/auditwheel show dist/*_$*.whl | grep 'following platform tag: "manylinux_2_17_$*"'
 
-# A target, with a line of its wall time and its CPU time in the table of `.ci/run`.
+# A target that adds its wall time and its CPU time to the table of `.ci/run`.
 timed-%:
 	@start=$$(date +%s); code=0; $(MAKE) $* || code=$$?; times > $(TABLE).$*; \
 		cpu=$$(sed -n '2s/[ms]/ /gp' $(TABLE).$* | awk '{printf "%d", $$1 * 60 + $$2 + $$3 * 60 + $$4}'); \
 		printf '  %-16s %4d s %6d s of CPU\n' $* $$(($$(date +%s) - start)) $$cpu >> $(TABLE); \
 		rm $(TABLE).$*; exit $$code
 
-# Tests of the wheel in a new environment without a compiler on the PATH: without TensorFlow, and with it; before
-# that, of the package where its codec cannot be compiled.
+# Tests the wheel in a new environment without a compiler on the PATH, without TensorFlow and with it. Before that, tests
+# the package without a compiled codec.
 test-wheel: wheel-$(shell uname -m)
 	rm -rf $(WHEEL) build/lib* build/bdist*
 	$(PYTHON) -m venv --without-pip $(WHEEL)
@@ -171,12 +171,12 @@ test-wheel: wheel-$(shell uname -m)
 	$(ALONE_INSTALL) "$$(echo dist/*_$$(uname -m).whl)[tensorflow]"
 	$(ALONE) tests/from_wheel.py fit $(WHEEL)/work
 
-# Kills, failed system calls and power failures at every point at which a command changes the disk, or at POINTS of them.
+# Kills, failed system calls and power failures at every point at which a command changes the disk, or at POINTS points.
 crash: $(LATEST)/ready
 	$(LATEST)/bin/python tests/crashes/sweep.py $(if $(POINTS),--sample $(POINTS) --run $(COMMITS))
 
-# Fuzzes the native codec against protobuf for SECONDS, after the kept inputs, with libFuzzer and sanitizers. Needs clang,
-# and protobuf's compiler and headers. A new input that fails is written to build/fuzz.
+# Fuzzes the native codec against protobuf with libFuzzer and sanitizers: first the stored inputs, then SECONDS of new
+# inputs. Needs clang, and the compiler and headers of protobuf. A new failing input is written to build/fuzz.
 SECONDS ?= 600
 fuzz:
 	mkdir -p $(FUZZ)/found
@@ -264,8 +264,8 @@ $(FRAMEWORKS)/ready: $(PACKAGE) $(NEWEST) $(UV) tests/requirements/frameworks.tx
 .venvs/%/ready: tests/requirements/%.txt $(NEWEST) $(UV)
 	$(environment)
 
-# The locks, which name all packages that the environments of the tests have; for all versions of Python, on any
-# machine. The lower bounds stand in tests/requirements/oldest.txt.
+# The lock files name all packages of the environments of the tests, for all versions of Python, on any machine. The lower
+# bounds stand in tests/requirements/oldest.txt.
 LOCK := env -u UV_FIND_LINKS $(UV) pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate \
 	--custom-compile-command 'make lock' setup.cfg
 lock: $(UV)
@@ -274,7 +274,7 @@ lock: $(UV)
 	$(LOCK) --extra test --extra io -c tests/requirements/oldest.txt -o $(OLDEST)
 	cd tests/requirements/azurite && npm update --package-lock-only --omit-lockfile-registry-resolved --silent
 
-# The environments of the benchmarks: packages with conflicting requirements have one each.
+# The environments of the benchmarks: packages with conflicting requirements have separate environments.
 $(BENCH)/ready: $(PACKAGE)
 
 .PRECIOUS: .venvs/%/ready .venvs/python-%/ready
@@ -283,7 +283,7 @@ $(BENCH)/ready: $(PACKAGE)
 	.venvs/$*/bin/python $(PIP) -r $<
 	touch $@
 
-# Where npm cannot install it, the tests that need it are skipped, with the reason.
+# If npm cannot install it, the tests that need it are skipped, with the reason.
 .venvs/azurite/ready: tests/requirements/azurite/package.json tests/requirements/azurite/package-lock.json
 	mkdir -p .venvs/azurite
 	cp $^ .venvs/azurite

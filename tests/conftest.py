@@ -1,4 +1,4 @@
-"""Quiet TensorFlow, and where things are."""
+"""Fixtures for all tests: folders, the codecs, a browser, and commands. Silences TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recordspec.wire import native
 
 pytest_plugins = ["selection"]
 
-# No test depends on the speed of the machine, or on what else it does. `make test-all` tries all examples.
+# No deadline: no test depends on the speed or the load of the machine. `make test-all` tries all examples.
 for profile, examples in (("all", 100), ("third", 33)):
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -28,10 +28,10 @@ settings.load_profile("third")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-# TensorFlow logs a TensorArray of a failed map_fn whenever it is collected, into the output of any other test.
+# TensorFlow logs a TensorArray of a failed map_fn when it is collected, into the output of an unrelated test.
 logging.getLogger("tensorflow").addFilter(lambda record: "Object was never used" not in record.getMessage())
 
-# The work of most tests of several processes is too little for any to begin.
+# Most tests have too little work for several processes to start.
 executors._ALONE = 0.0
 
 _NOBODY = 65534
@@ -40,8 +40,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="class", params=["native", "reference"])
 def codec(request) -> Iterator[None]:
-    """One of the two codecs, in this process, for one test: outside of a class this is what the scope means, and
-    Hypothesis refuses that of a function."""
+    """One of the two codecs, in this process, for one test. Outside of a class, the scope `class` means one
+    test; Hypothesis rejects fixtures with the scope `function`."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "reference":
             patch.setattr(native, "library", lambda: None)
@@ -52,7 +52,7 @@ def codec(request) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium, driven by Playwright; without it, tests are skipped with the reason."""
+    """Chromium, driven by Playwright. If it is missing, tests are skipped with the reason."""
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     if executable is None:
         pytest.skip("there is no Chromium")
@@ -66,7 +66,7 @@ def browser():
 
 @pytest.fixture
 def root() -> Path:
-    """The project's folder."""
+    """The folder of the project."""
     return ROOT
 
 
@@ -81,9 +81,10 @@ def home(tmp_path) -> Path:
 
 @pytest.fixture
 def unprivileged():
-    """A folder for any user, and a context manager in which permissions apply: to root they do not.
+    """A folder that any user may read, and a context manager in which permissions apply. They do not apply to
+    root.
 
-    Modules must be imported before: it may lack the permission to read them.
+    Import modules before entering the context: it may lack the permission to read them.
     """
 
     @contextmanager
@@ -103,7 +104,7 @@ def unprivileged():
 
 @pytest.fixture
 def command(monkeypatch, capsys):
-    """Runs a command in this process: gives its exit code, and what it prints on stdout and stderr."""
+    """Runs a command in this process. Returns its exit code, and its output on stdout and stderr."""
 
     def run(*arguments: object, terminal: bool = False) -> tuple[object, str, str]:
         capsys.readouterr()
@@ -117,7 +118,7 @@ def command(monkeypatch, capsys):
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Of each journey, what a user wrote, and how good the model was."""
+    """Prints for each journey what the user wrote, and the quality of the model."""
     for report in terminalreporter.stats.get("passed", []):
         for name, value in report.user_properties:
             if name == "journey" and report.when == "call":

@@ -1,4 +1,4 @@
-"""Records as anybody may write them, without a schema."""
+"""Records as any program may write them, without a schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value = tuple[str, list[Any]]
 
 
 def example(features: Mapping[str, Value], steps: Mapping[str, list[Value]] | None = None) -> bytes:
-    """An Example, or a SequenceExample: by key a kind of list (or `none`) and values."""
+    """An Example or a SequenceExample. Each key has a kind of list (or `none`) and values."""
     made = proto._classes()["SequenceExample"]()
     for key, value in features.items():
         _fill(made.context.feature.add(key=key).value, value)
@@ -38,13 +38,13 @@ def _fill(feature: Any, value: Value) -> None:
 
 
 def file_of(path: Path, records: Iterable[bytes]) -> Path:
-    """A TFRecord file of these."""
+    """A TFRecord file of the records."""
     path.write_bytes(b"".join(map(framed, records)))
     return path
 
 
 def sealed(manifest: Mapping[str, Any]) -> str:
-    """A manifest of a format from 2 on with the SHA-256 of its values, which a test has changed."""
+    """A manifest (format 2 or later) that a test has changed, with the SHA-256 of its new values."""
     values = {name: value for name, value in manifest.items() if name != "sha256"}
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return json.dumps({**values, "sha256": hashlib.sha256(text.encode()).hexdigest()})

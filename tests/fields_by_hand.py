@@ -1,4 +1,4 @@
-"""Messages laid down field by field, also as no protobuf library writes them."""
+"""Encodes messages field by field, also in valid forms that no protobuf library writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEYS = {"bytes": "b", "float32": "f", "int64": "i"}
 
 
 def tag(number: int, wire: int = 2, width: int = 1) -> bytes:
-    """A tag, of more bytes than it needs if `width` says so."""
+    """A tag. `width` can make it longer than necessary."""
     data = varint_bytes(number << 3 | wire)
     padding = width - len(data)
     return data if padding <= 0 else data[:-1] + bytes([data[-1] | 0x80]) + b"\x80" * (padding - 1) + b"\0"
@@ -37,7 +37,7 @@ def packed(kind: str, *values: float, width: int = 1) -> bytes:
 
 
 def single(kind: str, value: float | bytes) -> bytes:
-    """A value of a list in a field of its own."""
+    """A single value of a list, not packed."""
     if isinstance(value, bytes):
         return sized(1, value)
     return tag(1, 5 if kind == "float32" else 0) + _value(kind, value)
@@ -68,7 +68,7 @@ def example(*entries: bytes) -> bytes:
 
 
 def any_record(draw: Random, *, sequence: bool) -> bytes:
-    """A record most parts of which are as usual, and some are not."""
+    """A random record. Most of its parts have the usual form."""
     parts = [sized(1, *_entries(draw, _feature), width=_width(draw)) for _ in range(_few(draw))]
     if sequence:
         parts += [sized(2, *_entries(draw, _steps), width=_width(draw)) for _ in range(_few(draw))]
@@ -111,7 +111,7 @@ def _list(draw: Random, kind: str) -> bytes:
 
 
 def _mixed(draw: Random, parts: Iterable[bytes]) -> bytes:
-    """The parts, sometimes with an unknown field among them."""
+    """The parts, sometimes mixed with an unknown field."""
     parts = list(parts)
     if _rarely(draw):
         parts.insert(

@@ -1,13 +1,13 @@
-"""HTML that is read back: whether it is whole and harmless, and the text of its cells."""
+"""Parses HTML to test that it is well-formed and harmless, and to read the text of its cells."""
 
 from __future__ import annotations
 
 import html.parser
 import re
 
-# Without an end tag.
+# Elements without an end tag.
 EMPTY = ("meta", "line", "rect", "br", "img")
-# What runs, or asks for something, has none of these.
+# The harmless elements: any other element may run code, or request a resource.
 HARMLESS = re.compile(
     "a|article|audio|body|br|d[dlt]|desc|details|div|em|fig(caption|ure)|h[1-4]|head|header|html|img|li|line|main"
     "|meta|p|progress|rect|section|small|strong|style|summary|svg|table|t[dhr]|text|title|ul"
@@ -15,15 +15,15 @@ HARMLESS = re.compile(
 
 
 class Fragment(html.parser.HTMLParser):
-    """The elements of HTML, each closed where it should be.
+    """The elements of HTML. Asserts that they are properly nested.
 
     Attributes:
         tags: the names of all elements.
-        open: those that are not closed.
-        outside: attributes that ask for something from elsewhere, or run.
-        ids: of elements.
+        open: the elements that are not closed.
+        outside: the attributes that request a resource from elsewhere, or run code.
+        ids: the ids of elements.
         media: the values of `src`.
-        rows: of all tables, the texts of their cells.
+        rows: the texts of the cells of each row, for all tables.
     """
 
     def __init__(self, text: str) -> None:
@@ -36,7 +36,7 @@ class Fragment(html.parser.HTMLParser):
         self.rows: list[list[str]] = []
         self.feed(text)
         self.close()
-        text.encode()  # a notebook is a file of UTF-8
+        text.encode()  # a notebook is a UTF-8 file
         assert (self.open, self.outside) == ([], [])
         assert all(map(HARMLESS.fullmatch, self.tags))
 

@@ -1,4 +1,5 @@
-"""Frames read one by one, in the plainest way: what every faster reader must agree with."""
+"""A reference reader of frames, one by one and as plain as possible. Every faster reader must agree with
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import crc32c
 
-Found = tuple[int, int, "bytes | tuple[str, str]"]  # number, byte, and the data or what is wrong
+Found = tuple[int, int, "bytes | tuple[str, str]"]  # number, byte, and the data or the error
 
 
 def masked(data: bytes) -> int:
@@ -19,7 +20,7 @@ def masked(data: bytes) -> int:
 
 
 def head(length: int) -> bytes:
-    """A length and its CRC, whatever comes behind."""
+    """A length and its CRC."""
     packed = struct.pack("<Q", length)
     return packed + struct.pack("<I", masked(packed))
 
@@ -29,7 +30,7 @@ def frame(data: bytes) -> bytes:
 
 
 def salvaged(path: Path) -> Iterator[Found]:
-    """What is in a file, up to where nothing can be found any more."""
+    """The records and errors of a file, up to the last one that can be found."""
     packed = path.read_bytes()
     start = packed[:12]
     if len(start) == 12 and start[8:] == struct.pack("<I", masked(start[:8])):
@@ -73,7 +74,7 @@ def walked(data: bytes, fault: str, *, known: bool) -> Iterator[Found]:
 
 
 def nothing_but_a_fault(start: bytes) -> bool:
-    """Whether bytes that look like the beginning of a compressed file are none."""
+    """Whether bytes that look like the beginning of a compressed file are not one."""
     data, fault = inflated(start)
     return not data and fault not in ("", "the end of the file", BEHIND)
 
@@ -83,12 +84,12 @@ BEHIND = "bytes after the end of the stream"
 
 
 def inflated(packed: bytes) -> tuple[bytes, str]:
-    """What streams inflate to, byte by byte, and what is wrong with them, or nothing."""
+    """The inflated data of streams, read byte by byte, and the error, or nothing."""
     wbits = 15 if packed[0] == 0x78 else 31
     parts, stream = [], zlib.decompressobj(wbits)
     for place in range(len(packed)):
         if stream.eof:
-            if packed[0] == 0x78:  # of zlib there is one stream only
+            if packed[0] == 0x78:  # zlib: a single stream
                 return b"".join(parts), BEHIND
             stream = zlib.decompressobj(wbits)
         try:

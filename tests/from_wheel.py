@@ -1,8 +1,9 @@
-"""The first minute of a user: the installed wheel, from nothing to a trained model.
+"""The first minute of a user: from the installed wheel to a trained model.
 
-`make test-wheel` runs it with the Python of an environment that holds the package and what it requires, without a
-compiler on the PATH: where the codec could not be compiled, with the argument `reference`; then with the wheel, without
-TensorFlow, with the argument `build`, and with it, with the argument `fit`, in the same folder.
+`make test-wheel` runs it three times, with the Python of an environment that has the package and its
+requirements, and without a compiler on the PATH. The argument is `reference` for a package without a compiled
+codec, `build` for the wheel without TensorFlow, and then, in the same folder, `fit` for the wheel with
+TensorFlow.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ features:
 
 
 def recordspec(*arguments: str) -> None:
-    """A command as a user types it; the one of this environment."""
+    """Runs a command as a user types it, with the `recordspec` of this environment."""
     command = Path(sys.executable).with_name("recordspec")
     print("$ recordspec", *arguments, flush=True)
     subprocess.run([command, *arguments], check=True)
 
 
 def check_environment(tensorflow: bool) -> None:
-    """Raises AssertionError where something else than the wheel could make the rest succeed."""
+    """Raises AssertionError if anything other than the wheel could make the rest succeed."""
     assert bool(importlib.util.find_spec("tensorflow")) == tensorflow
     found = importlib.util.find_spec("recordspec")
     assert found is not None
@@ -50,7 +51,7 @@ def check_environment(tensorflow: bool) -> None:
 
 
 def check_codec(native: bool) -> None:
-    """The codec in use makes the records of the golden files, and reads them."""
+    """Checks that the codec in use writes and reads the records of the golden files."""
     import recordspec as rs
     from recordspec.schema.row_blocks import records_of_block
     from recordspec.wire.arrays import bytes_in
@@ -134,7 +135,7 @@ def from_a_folder_of_images_to_batches() -> None:
 
 
 def bmp(grey: int) -> bytes:
-    """What follows `BM` in a bitmap of 8 x 8 pixels."""
+    """The bytes after `BM` in a bitmap of 8 x 8 pixels."""
     header = [54 + 192, 0, 54, 40, 8, 8, 1 | 24 << 16, 0, 192, 0, 0, 0, 0]
     return b"".join(value.to_bytes(4, "little") for value in header) + bytes([grey]) * 192
 

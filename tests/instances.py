@@ -1,4 +1,4 @@
-"""An instance of every kind in every form that it has: the law suite runs on each."""
+"""Instances of every feature kind in each of its forms. The law suite runs on each instance."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ SOUNDS = [
     Audio(name="raw sound", sample_rate=16000, encoding="raw", channels=2),
     Audio(name="raw sound16", sample_rate=16000, encoding="raw", dtype="int16", pad=-1),
 ]
-# What core TensorFlow does not decode everywhere.
+# The encodings that core TensorFlow cannot decode on every machine.
 MEANINGS += [Image(name=f"webp{c}", shape=(6, 5, c), encoding="webp") for c in (3, 4) if decodes("webp")]
 SOUNDS += [
     Audio(name=f"flac {dtype}", sample_rate=8000, channels=2, encoding="flac", dtype=dtype)

@@ -1,4 +1,4 @@
-"""A dataset of rows in the order of their labels, and the features that `stats` tells of."""
+"""A dataset of rows sorted by label, and the features that `stats` reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def only(report):
 
 
 def labelled(folder: Path, **options) -> Path:
-    """60 rows in the order of their labels, without a fox."""
+    """60 rows sorted by label, without the class `fox`."""
     rows = [
         {"id": row, "kind": "cat" if row < 40 else "dog", "many": [row / 2] * (row % 3)} for row in range(60)
     ]

@@ -1,4 +1,4 @@
-"""Images and sounds for tests, and what this installation decodes in graph."""
+"""Images and audio for tests, and the encodings that this installation decodes in graph mode."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tone(seconds: float = 0.25, rate: int = 8000, channels: int = 1) -> np.ndarr
 
 
 def photo(height: int = 30, width: int = 40) -> np.ndarray:
-    """A smooth picture, which lossy codecs change little, uint8 `[height, width, 3]`."""
+    """A smooth picture that lossy codecs hardly change, uint8 `[height, width, 3]`."""
     rows, columns = np.mgrid[0:height, 0:width]
     return np.stack([rows * 200 // height, columns * 200 // width, (rows + columns) * 2], axis=2).astype(
         np.uint8
@@ -45,13 +45,13 @@ def photo(height: int = 30, width: int = 40) -> np.ndarray:
 
 
 def noise(channels: int, dtype: str = "uint8") -> np.ndarray:
-    """Pixels that no codec makes smaller, `[7, 5, channels]`."""
+    """Pixels that no codec can compress, `[7, 5, channels]`."""
     return RNG.integers(0, np.iinfo(dtype).max, (7, 5, channels), dtype, endpoint=True)
 
 
 @cache
 def decodes(encoding: str) -> bool:
-    """Whether this installation decodes the encoding in graph."""
+    """Whether this installation decodes the encoding in graph mode."""
     feature = ImageFeature(name="x", encoding="webp")
     value: np.ndarray = photo()
     if encoding != "webp":

@@ -1,4 +1,4 @@
-"""Parquet files made by hand, after the format's specification: layouts that Arrow reads, and does not write."""
+"""Writes Parquet files by hand, from the specification: layouts that Arrow reads and does not write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 UTF8, MAP, _MAP_KEY_VALUE, LIST, ENUM, DECIMAL, DATE, TIME_MILLIS = range(8)
 JSON, BSON, INTERVAL = 19, 20, 21
 
-# ---- Thrift's compact protocol: of a struct, the fields by number, each with its type ----
+# ---- Thrift's compact protocol: a struct has fields by number, each with its type ----
 _INT32, _INT64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 
@@ -102,7 +102,7 @@ def _plain(kind: int, values: Sequence[Any]) -> bytes:
 
 
 def _levels(levels: Sequence[int], most: int) -> bytes:
-    """A run of one for each level, after the length of all; nothing where all are 0."""
+    """The length of the levels, then a run of length one for each level; nothing if all levels are 0."""
     runs = b"".join(bytes([1 << 1, level]) for level in levels)
     return struct.pack("<i", len(runs)) + runs if most else b""
 
@@ -114,14 +114,14 @@ def parquet_file(
     checksum: int | None = None,
     count: int | None = None,
 ) -> bytes:
-    """A file of one row group, whose columns have one page each, plain and not compressed.
+    """A file of one row group. Each column has one page, plain and not compressed.
 
     Args:
         nodes: the columns and groups of the schema.
-        columns: of each leaf, the values that are there, the repetition levels and the definition levels.
+        columns: for each leaf, the present values, the repetition levels and the definition levels.
         rows: the number of rows.
-        checksum: of each page, if any.
-        count: the number of values that the page claims, if not that of the levels.
+        checksum: the checksum of each page, if any.
+        count: the number of values that the page claims; by default the number of levels.
     """
     data, chunks = b"PAR1", []
     leaves = [leaf for node in nodes for leaf in node.leaves()]

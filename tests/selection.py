@@ -1,11 +1,12 @@
-"""Which tests run where: each once, and on the oldest versions once in three commits.
+"""Selects tests for each environment: every test runs once, and on the oldest versions once in three commits.
 
-Without TensorFlow, importing it skips a test (`tests/without_tensorflow`). `--passed=FILE` writes the tests that passed
-there, and with the newest TensorFlow `--except=FILE` leaves them out: a test that has not passed without TensorFlow runs
-with it. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects the files of `OLDEST`, the files that
-the last commits changed, and every third of all other files, from the N-th on: three commits run them all. Tests of a
-file share fixtures and traced graphs. Tests with the mark `together` count as a file for each of its names.
-With `--third-of=MARK` thirds are only made of the tests with this mark, test by test, and all others run.
+Without TensorFlow, importing it skips a test (`tests/without_tensorflow`), and `--passed=FILE` writes the
+tests that passed. With the newest TensorFlow, `--except=FILE` leaves out these tests, so that only the rest
+runs there. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects three groups: the
+files of `OLDEST`, the files that the last commits changed, and every third of the remaining files, from the
+N-th on, so that three commits run all of them. Whole files are selected, since the tests of a file share
+fixtures and traced graphs. Tests with the mark `together` count as a file for each of its names.
+`--third-of=MARK` selects a third of the tests with this mark, test by test, and all tests without it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ OLDEST = [
         "wire/test_fast_parser.py",
     )
 ]
-# A day of work.
+# The commits of about a day of work.
 LAST_COMMITS = 10
 
 
@@ -73,7 +74,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def scaled(examples: int) -> int:
-    """The examples that Hypothesis tries of a test: all with the profile `all`, a third with the other one."""
+    """The number of examples that Hypothesis tries: all with the profile `all`, a third with the default one."""
     return -(-examples * settings.default.max_examples // 100)
 
 
@@ -84,7 +85,7 @@ def _group(item: pytest.Item) -> str:
 
 
 def _changed_files() -> set[Path]:
-    """The files of tests that the last commits added or modified; none where there is no repository."""
+    """The test files that the last commits added or modified; none if there is no repository."""
     options = ("--format=", "--name-only", "--diff-filter=AM", "-M")
     command = ["git", "log", f"-{LAST_COMMITS}", *options, "--relative", "--", "."]
     try:

@@ -1,4 +1,5 @@
-"""Commands in a process of their own, or in this one, for tests that would only wait for TensorFlow's import."""
+"""Runs commands in their own process, or in this process for tests that would only wait for TensorFlow's
+import."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def on_a_terminal(
     other: int | None = None,
     environment: dict[str, str] = ENVIRONMENT,
 ) -> tuple[int, str]:
-    """The exit code of a command, and what it writes to a terminal, which is its `stream`. Its other stream is `other`.
+    """Runs a command whose `stream` is a terminal and whose other stream is `other`. Returns its exit code,
+    and the text it writes to the terminal.
 
     The terminal is read to its end: output may arrive there after the process has ended.
     """
@@ -49,10 +51,10 @@ def on_a_terminal(
 
 
 def run_here(*arguments: object, cwd: Path | None = None) -> CompletedProcess:
-    """What `recordspec ...` prints into pipes, and its exit code.
+    """Runs `recordspec ...` with pipes in this process. Returns its output and its exit code.
 
-    Exceptions that a shell would show as a traceback are raised. What is written to the descriptors of stdout
-    and stderr by other than Python is not seen.
+    Exceptions that a shell would show as a traceback are raised. Output that native code writes to the
+    descriptors of stdout and stderr is not captured.
     """
     command = ["recordspec", *map(str, arguments)]
     stdout, stderr, folder = io.StringIO(), io.StringIO(), Path.cwd()

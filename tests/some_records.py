@@ -1,4 +1,4 @@
-"""Records as anybody may write them, in files; the rows and schemas of datasets."""
+"""Files of records as any program may write them; rows and schemas of datasets."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def data(tmp_path_factory) -> Path:
 
 @pytest.fixture(params=[None, 60])
 def chunks(request, monkeypatch) -> None:
-    """All records at once, or a few: what is found is the same."""
+    """Reads all records at once, or a few: the results must be equal."""
     if request.param is not None:
         monkeypatch.setattr(tfrecord.salvage, "__defaults__", (None, request.param))
 
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Few records at once, so that forms change on the way."""
+    """Reads a few records at once, so that their form changes from batch to batch."""
     monkeypatch.setattr(tfrecord.salvage, "__defaults__", (None, 200))

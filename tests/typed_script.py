@@ -1,6 +1,6 @@
-"""What a type checker and an editor know of the package: `make types` runs mypy on it, in its strict mode.
+"""A script that tests the types of the package: `make types` runs mypy on it in strict mode.
 
-A line that mypy must refuse says so; mypy refuses the comment where the line is right.
+A line that mypy must reject has a `type: ignore` comment. If mypy accepts the line, it rejects the comment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waiting for a state instead of a time, so that no test depends on the speed of the machine."""
+"""Waits for a state instead of a time, so that no test depends on the speed of the machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Only bounds a hang: on an idle machine each state is reached within 2 s.
+# Only limits a hang: on an idle machine, each state is reached within 2 s.
 _HANG = 240.0
 
 
@@ -20,7 +20,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def wait_for_a_later_time(path: Path) -> None:
-    """Waits until a file that is written now gets a later modification time than `path` has.
+    """Waits until a file written now would get a later modification time than `path`.
 
     Times of files have the resolution of the kernel's tick, some milliseconds.
     """

@@ -1,4 +1,4 @@
-"""What `init` and `build` leave."""
+"""A folder after `init` and `build`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shell import run
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    """What `init` and `build` leave."""
+    """A folder after `init` and `build`."""
     folder = tmp_path_factory.mktemp("home")
     assert run("init", folder).returncode == 0
     assert run("build", folder / "configs/flowers.yaml").returncode == 0

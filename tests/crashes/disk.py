@@ -1,4 +1,4 @@
-"""What a loss of power leaves of files, computed from the record of the calls that changed them."""
+"""Computes the files that a loss of power leaves, from the recorded calls that changed them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# The files below a folder by their paths in it; those of folders end in a slash.
+# The content of the files below a folder, by path relative to it; the path of a folder ends in a slash.
 Tree = dict[str, bytes]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the record."""
+    """A recorded call."""
 
     name: str
     offset: int
@@ -32,12 +32,12 @@ def calls(record: bytes) -> Iterator[Call]:
 
 
 class Entry:
-    """A file or a folder, as it is, and as it may be found after the power was lost."""
+    """A file or a folder: its current state, and its possible states after a loss of power."""
 
     def __init__(self, *, folder: bool, data: bytes = b"") -> None:
         self.folder, self.data, self.safe = folder, data, b""
         self.names: dict[str, Entry] = {}
-        # what a folder has had since it was synchronised: its names reach the disk in order
+        # the entries of a folder since it was synchronised: its names reach the disk in order
         self.history: list[dict[str, Entry]] = [{}]
 
     def note(self) -> None:
@@ -77,7 +77,8 @@ class Disk:
         return folder.names[name]
 
     def _put(self, entries: Mapping[str, Entry | None]) -> None:
-        """Names of a folder change at once, those of two folders one after another."""
+        """Sets entries. Changes within a folder happen at once; changes in two folders happen one after the
+        other."""
         folders = []
         for path, entry in entries.items():
             folder, name = self._at(path)
@@ -89,7 +90,7 @@ class Disk:
             folder.note()
 
     def do(self, call: Call) -> None:
-        """One call of the record."""
+        """Applies a recorded call."""
         match call.name:
             case "create" | "mkdir":
                 self._put({call.one: Entry(folder=call.name == "mkdir")})
@@ -115,10 +116,11 @@ class Disk:
                 raise ValueError(call)
 
     def lost(self) -> Iterator[Tree]:
-        """What may be found after the power was lost.
+        """The possible states of the files after a loss of power.
 
-        Data that was not synchronised is cut off, or zeros. Names that were not may be gone: of the watched
-        folder those since any moment, of the folders in it all or none.
+        Data that was not synchronised is cut off, or reads as zeros. Names that were not synchronised may be
+        gone: in the watched folder, all names since any moment; in a folder within it, all such names or
+            none.
         """
         for names in self.root.history:
             for newest in (False, True):

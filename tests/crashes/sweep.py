@@ -1,16 +1,16 @@
 """Crashes and failures at every point at which a command changes the disk.
 
     python tests/crashes/sweep.py                     # every point of every command
-    python tests/crashes/sweep.py --sample 60         # about that many, evenly spread, and those of the core
-    python tests/crashes/sweep.py --sample 60 --run 7 # other points, and those of the core
+    python tests/crashes/sweep.py --sample 60         # about 60 points, evenly spread, and the core
+    python tests/crashes/sweep.py --sample 60 --run 7 # other points, and the core
     python tests/crashes/sweep.py build append        # every point of these commands
 
 `shim.c` is compiled and loaded with LD_PRELOAD. One process imports recordspec and forks a child for each
 point: the child runs a command, and at the n-th call that changes a file below the watched folder the shim
 kills it, cuts a write, fails the call or interrupts it. Then the target must be the old or the new dataset,
 byte for byte, and the next command must leave nothing but the dataset. A loss of power is computed from the
-record of an undisturbed run: what was not synchronised is lost. Exits with 1 if any point is wrong, and with
-77 where there is no compiler.
+record of an undisturbed run: data that was not synchronised is lost. Exits with 1 if any point is wrong, and
+with 77 if there is no compiler.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from disk import Call, Disk, Tree, calls
 
 HERE = Path(__file__).parent
 
-# What happens at a point: the numbers of shim.c.
+# The modes of a failure at a point, with their numbers in shim.c.
 COUNT, KILL, TORN, SHORT, FAIL, DEAD, INTERRUPT = range(7)
 MODES = {
     "kill": KILL,
@@ -60,14 +60,14 @@ POWER = "power loss"
 
 MOST_SECONDS = 120
 SKIPPED = 77
-# linux/prctl.h: the children of a child that ended become those of this process.
+# linux/prctl.h: this process adopts the children of a child that has ended.
 PR_SET_CHILD_SUBREAPER = 36
 
 # The arguments of a command, or a function.
 What = list[str] | Callable[[], None]
 
-# Equal crashes leave equal files, of which one is enough to go on from: the names of attempts and folders are
-# counted instead of random. Each process of a trial counts from another number.
+# The names of attempts and folders are counted instead of random, so that equal crashes leave equal files,
+# and only one of them must be continued. Each process of a trial counts from another number.
 NAMES = itertools.count()
 FIRST, NEXT, BEFORE = 0, 1 << 20, 2 << 20
 
@@ -77,15 +77,15 @@ class Command:
     """A command whose crashes are tried.
 
     Attributes:
-        run: its arguments, or a function.
-        before: the state that it finds, by name.
-        again: what is run after a crash that left the old dataset (default: the command itself).
-        repeats: whether the next run writes the same files: an index has the times of its shards, and what a
-            dataset was adopted with stays under its name.
-        resume: what is run to go on; None where nothing can be resumed.
-        clear: what is run after a crash that left the new dataset, and the state that it gives.
-        files: whether the target is some single files, each of which is replaced on its own.
-        jobs: the processes that share the work.
+        run: the arguments of the command, or a function.
+        before: the name of the state that the command finds.
+        again: the command to run after a crash that left the old dataset; by default the same command.
+        repeats: whether the next run writes the same files. It does not for an index, which has the times of
+            its shards, and for an adopted dataset, whose earlier files stay under their names.
+        resume: the command that resumes; None if nothing can be resumed.
+        clear: the command to run after a crash that left the new dataset, and the state that it must leave.
+        files: whether the target is a set of single files, each replaced independently.
+        jobs: the number of processes.
     """
 
     run: What
@@ -208,7 +208,7 @@ def commands() -> dict[str, Command]:
 
 
 def write_rows() -> None:
-    """Rows of Python that go to their shards at once."""
+    """Writes Python rows directly to their shards."""
     import recordspec as rs
 
     schema = rs.Schema.load("schema.yaml")
@@ -219,7 +219,7 @@ def write_rows() -> None:
 
 
 def write_shuffled() -> None:
-    """Rows of Python that are sorted on the disk."""
+    """Writes Python rows that are sorted on the disk."""
     import recordspec as rs
 
     rows = [{"id": number, "text": "x" * number} for number in range(20)]
@@ -257,11 +257,11 @@ class Outcome:
 
 
 class World:
-    """A folder with what the commands read (`states`, configs) and what they change (`run`)."""
+    """A folder with the files that commands read (`states`, configs) and change (`run`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.run, self.states = folder, folder / "run", folder / "states"
-        self.whole: set[int] = set()  # what commands have found, and gone on from as they should
+        self.whole: set[int] = set()  # the states from which commands have continued correctly
         self.shim = ctypes.CDLL(None)
         self.shim.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.shim.crash_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long]
@@ -287,7 +287,7 @@ class World:
         self._make_states()
 
     def _make_states(self) -> None:
-        # in this process, so that its children have imported all that they need
+        # in this process, so that its children have imported all they need
         self.reset("empty")
         with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
             logging.disable()
@@ -312,7 +312,7 @@ class World:
         for form in ("jsonl", "csv", "parquet", "html"):
             (self.run / f"out.{form}").write_text("old\n")
         self.run.rename(self.states / "exported")
-        # a build that was killed when it had written some of its shards
+        # a build that was killed after it had written some of its shards
         self.reset("empty")
         self._do(build("new"))
         whole = int(self.shim.crash_disarm())
@@ -402,9 +402,9 @@ def tree(folder: Path) -> Tree:
     return found
 
 
-# Judging what a crash has left.
+# Judging the files that a crash has left.
 
-# What may stand on stderr before the message.
+# Text that may precede the message on stderr.
 WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would continue it\)$")
 MESSAGE = re.compile(r"\S+: (expected .+, got .+|cannot .+: .+)$")
 OWNER, JOURNAL = "owner.json", ".data.partial/work/journal.jsonl"
@@ -413,7 +413,7 @@ OF_PROCESS = re.compile(r"(?<=\.partial\.)\w+\.\d+(?=\.)")
 
 
 class WrongStateError(Exception):
-    """What a crash has left is neither the old nor the new state."""
+    """A crash has left neither the old nor the new state."""
 
 
 @dataclass
@@ -466,7 +466,7 @@ class Trial:
         self._check_next()
 
     def _check_end(self, outcome: Outcome, left: Tree, mode: int) -> None:
-        """How a command ends that was not killed."""
+        """Checks the end of a command that was not killed."""
         text = outcome.stderr
         now = without_owner(left)
         if outcome.code == 0:
@@ -484,7 +484,7 @@ class Trial:
         if "--resume" in text and JOURNAL not in left:
             raise WrongStateError(f"nothing to resume; the message is: {text}")
         if mode != DEAD and now == self.old and "--resume" not in text:
-            # a folder that is being made, and has no name yet, is all that Ctrl-C may leave
+            # Ctrl-C may leave only a folder that is being made, and has no name yet
             more = {name for name in left if mode != INTERRUPT or not OF_PROCESS.search(name)}
             if JOURNAL in left and JOURNAL in self.start:  # a build that is not resumed yet stays as it was
                 more = {name for name in more if not name.startswith(".data.partial/work/")}
@@ -502,7 +502,7 @@ class Trial:
                 raise WrongStateError(f"not the new dataset when it is done: {difference(state, self.new)}")
 
     def _check_next(self) -> None:
-        """What was left is whole, and the next command leaves nothing else than the dataset."""
+        """Checks that the state is whole, and that the next command leaves nothing but the dataset."""
         left = tree(self.world.run)
         if self.command.files:
             self._check_files(left)
@@ -520,7 +520,7 @@ class Trial:
             raise WrongStateError(f"neither the old nor the new dataset: {difference(now, self.new)}")
 
     def _check_files(self, left: Tree) -> None:
-        """Each file is the old or the new one, and the next run leaves the new ones alone."""
+        """Checks that each file is the old or the new one, and that the next run leaves only new files."""
         for name, data in left.items():
             hidden = re.search(r"(^|/)\.", name)  # a file that was begun
             if not hidden and data not in (self.start.get(name), self.new.get(name)):
@@ -536,9 +536,9 @@ class Trial:
     def _check_leaves(
         self, what: What, left: Tree, expected: Tree, *, resumes: bool = False, replaces: bool = False
     ) -> None:
-        """A command that finds what was left gives a state; what it has found before is not tried again.
+        """Checks that a command turns the files into a state. A combination that was tried before is skipped.
 
-        The shards of a dataset that replaces what was left have other names than those of the state.
+        The shards of a dataset that replaces another have other names than the shards of the state.
         """
         name = " ".join(what) if isinstance(what, list) else what.__name__
         # of an unfinished build, only a command that resumes it reads more than names
@@ -562,17 +562,17 @@ class Trial:
 
 
 def published(found: Tree) -> Tree:
-    """The files that a reader sees."""
+    """The files visible to a reader."""
     return {name: data for name, data in found.items() if not name.startswith(".")}
 
 
 def without_owner(found: Tree) -> Tree:
-    """The same, but for a file that a writer leaves if it dies just after it has published."""
+    """The files without the one that a writer leaves if it dies right after publishing."""
     return {name: data for name, data in published(found).items() if name != f"data/{OWNER}"}
 
 
 def without_versions(found: Tree) -> Tree:
-    """The same, with the names that the shards of a first build have."""
+    """The files, with the shard names of a first build."""
     renamed = {VERSION.sub("", name): data for name, data in found.items()}
     if (manifest := renamed.get("data/manifest.json")) is not None:
         data = json.loads(VERSION.sub("", manifest.decode()))
@@ -602,7 +602,7 @@ def difference(found: Tree, expected: Tree) -> str:
 
 
 def check_hashes(found: Tree) -> None:
-    """The files of a dataset are those of its manifest, which has no hashes of adopted ones."""
+    """Checks the files of a dataset against its manifest. The manifest has no hashes of adopted files."""
     if "data/manifest.json" not in found:
         return
     manifest = json.loads(found["data/manifest.json"])
@@ -621,7 +621,7 @@ def check_hashes(found: Tree) -> None:
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """One trial: a command, what happens to it, and at which of its calls."""
+    """A trial: a command, the mode of the failure, and the number of the call at which it happens."""
 
     command: str
     mode: str
@@ -633,8 +633,8 @@ class Sample:
     """The points that a run tries: an evenly spread part, and the core.
 
     Attributes:
-        size: about that many points; 0 for all.
-        run: the number of the run, by which the spread part is shifted.
+        size: the approximate number of points; 0 for all.
+        run: the number of the run. It shifts the spread part.
     """
 
     size: int
@@ -656,9 +656,9 @@ class Sample:
 
 
 def core(trials: dict[str, Trial]) -> set[Point]:
-    """The points of every run: of each command the first call of each kind, in one of the modes.
+    """The points of every run: for each command, the first call of each kind, in one mode.
 
-    The modes take turns, so that several commands meet each kind of call in each of them.
+    The modes alternate, so that each kind of call is tried in each mode by several commands.
     """
     points = set()
     for number, (name, trial) in enumerate(trials.items()):
@@ -695,8 +695,8 @@ def sweep(names: list[str], sample: Sample, claims: Path) -> Iterator[dict[str, 
 
 
 def claimed(points: list[Point], claims: Path) -> Iterator[Point]:
-    """The points of this process. Those of a command, with any number of jobs, are tried by one process,
-    which knows what it has tried; the commands with the most points come first."""
+    """The points of this process. All points of a command, with any number of jobs, belong to one process,
+    which knows the states it has tried. The commands with the most points come first."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         groups.setdefault(point.command.partition(", ")[0], []).append(point)
@@ -707,7 +707,7 @@ def claimed(points: list[Point], claims: Path) -> Iterator[Point]:
 
 
 def memory() -> str | None:
-    """A folder in memory, where there is one."""
+    """A folder in memory, if there is one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -736,7 +736,7 @@ def main() -> int:
 
 
 def compiled(folder: Path) -> Path:
-    """The shim as a shared library. Exits with 77 where there is no compiler."""
+    """The shim as a shared library. Exits with 77 if there is no compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None or not sys.platform.startswith("linux"):
         print("crash tests need Linux and a C compiler: cc, gcc or clang", file=sys.stderr)
@@ -750,7 +750,7 @@ def compiled(folder: Path) -> Path:
 
 def swept(shim: Path, names: list[str], sample: Sample, processes: int) -> Iterator[dict[str, Any]]:
     """The results of several processes, each of which tries some of the points."""
-    # What the extra files of LD_PRELOAD print, and what forks of a process with threads warn of, is no message.
+    # Output of LD_PRELOAD, and warnings about forks of a process with threads, are not messages.
     environment = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONWARNINGS": "ignore"}
     claims = shim.with_name("claims")
     claims.mkdir()
@@ -769,7 +769,7 @@ def swept(shim: Path, names: list[str], sample: Sample, processes: int) -> Itera
 
 
 def report(results: list[dict[str, Any]], seconds: float) -> int:
-    """Prints the points of each command, and what was wrong."""
+    """Prints the points of each command, and the errors."""
     tried = Counter(result["command"] for result in results)
     wrong = [result for result in results if result["wrong"]]
     failed = Counter(result["command"] for result in wrong)

@@ -1,4 +1,4 @@
-"""A config that JAX, PyTorch and Keras train on."""
+"""A config for training with JAX, PyTorch and Keras."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pipeline(home):
 
 @pytest.fixture
 def rows_of(pipeline):
-    """The rows of each batch of a pass, as `iterate` yields them."""
+    """The rows of each batch of a pass, as from `iterate`."""
 
     def rows(epoch: int, **options) -> list[list[int]]:
         batches = pipeline.iterate("train", start=(epoch, 0), **options)

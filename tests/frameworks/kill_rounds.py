@@ -1,4 +1,4 @@
-"""Kills a training on JAX at random steps, and compares its weights with one that nothing killed:
+"""Kills a training run on JAX at random steps, and compares its weights with an undisturbed run:
 `kill_rounds.py [ROUNDS] [BACKEND]`."""
 
 from __future__ import annotations

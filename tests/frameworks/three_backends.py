@@ -1,6 +1,6 @@
-"""Trains on the backend of KERAS_BACKEND, of a config in the working directory: `three_backends.py MODEL FOLDER`
-writes the batches of the first pass and the loss of each step to FOLDER, as NumPy files. JAX also saves the model,
-and what it predicts; TensorFlow exports that model, and asks the served one."""
+"""Trains on the backend of KERAS_BACKEND with a config in the working directory: `three_backends.py MODEL
+FOLDER` writes the batches of the first pass and the loss of each step to FOLDER, as NumPy files. JAX also
+saves the model and its predictions; TensorFlow exports that model, and calls the served one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Losses(keras.callbacks.Callback):
         self.steps = []
 
     def on_train_batch_end(self, batch, logs=None):
-        self.steps.append(float(logs["loss"]) * (batch + 1))  # it is the mean of the epoch so far
+        self.steps.append(float(logs["loss"]) * (batch + 1))  # the log has the mean of the epoch so far
 
 
 def main(name: str, folder: Path) -> None:
@@ -65,7 +65,7 @@ def main(name: str, folder: Path) -> None:
         np.savez(folder / f"{number}.npz", **parts, targets=targets)
     data = pipeline.keras_dataset("train", **ORDER)
     model = {"csv": csv, "images": images, "tokens": tokens}[name](batches[0][0])
-    draw = np.random.default_rng(0)  # backends draw other numbers
+    draw = np.random.default_rng(0)  # each backend draws different numbers
     model.set_weights([draw.normal(0, 0.1, value.shape) for value in model.get_weights()])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     losses = Losses()

@@ -1,7 +1,7 @@
 """Writes the golden files with nothing but tf.train.Example and tf.io.TFRecordWriter.
 
-They are committed, so that a round trip of ours that is wrong at both ends is seen, and so that files
-of old decode forever. Run `python tests/golden/make.py` only to add to them.
+They are committed for two reasons: a round trip that is wrong at both ends is noticed, and old files decode
+forever. Run `python tests/golden/make.py` only to add to them.
 """
 
 from __future__ import annotations

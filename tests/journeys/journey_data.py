@@ -47,7 +47,7 @@ def shapes() -> None:
 
 
 def reviews() -> None:
-    """A Parquet file of lists of token numbers, of reviews that are good or bad."""
+    """A Parquet file of reviews, good or bad, as lists of token numbers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -66,7 +66,7 @@ def reviews() -> None:
 
 
 def sentences() -> None:
-    """JSON lines of words, each with its part of speech, which the word before decides where it is unclear."""
+    """JSON lines of words with their parts of speech. For an ambiguous word, the previous word decides."""
     words = {"article": range(1, 4), "noun": range(4, 30), "verb": range(20, 50)}
     follows = {"start": "article", "article": "noun", "noun": "verb", "verb": "article"}
     with (RAW / "sentences.jsonl").open("w") as file:
@@ -201,7 +201,8 @@ def sales() -> None:
 
 
 def posts() -> None:
-    """JSON lines of nested objects: who posted, with which tags, and the replies; it is popular or not."""
+    """JSON lines of nested objects: the author, the tags and the replies of a post, and whether it is
+    popular."""
     with (RAW / "posts.jsonl").open("w") as file:
         for number in range(3000):
             followers, tags = int(DRAW.gamma(2, 300)), DRAW.choice(["cats", "news", "food", "code"], 2, False)
@@ -256,7 +257,7 @@ def orders() -> None:
 
 
 def readings() -> None:
-    """2,000 small TFRecord files of another program: sensors that are well, or drift."""
+    """2,000 small TFRecord files of another program: sensors that are healthy, or drift."""
     import tensorflow as tf
 
     (RAW / "readings").mkdir()
@@ -273,7 +274,7 @@ def readings() -> None:
 
 
 def opinions() -> None:
-    """JSON lines of short texts, and whether they are praise or blame; the names of both are in no list."""
+    """JSON lines of short texts labelled as praise or blame; no list has the names of the classes."""
     words = {
         "praise": ["lovely", "superb", "great", "fun", "warm", "clever"],
         "blame": ["dull", "awful", "slow", "cold", "silly", "flat"],
@@ -306,7 +307,7 @@ def opinions() -> None:
 
 
 def results() -> None:
-    """TF-Ranking's lists: a query with its documents, of which one was clicked."""
+    """Lists of TF-Ranking: a query with its documents, one of them clicked."""
     import tensorflow as tf
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -334,7 +335,7 @@ def results() -> None:
 
 
 def series() -> None:
-    """A CSV file of the load of a grid, hour by hour, with gaps."""
+    """A CSV file of the hourly load of a power grid, with gaps."""
     hours = np.arange(24 * 7 * 20)
     load = (
         50

@@ -1,4 +1,4 @@
-"""Snapshots: texts in `snapshots/` that a test compares with what the code gives today.
+"""Snapshots: texts in `snapshots/` that a test compares with the current output.
 
     python -m pytest tests/net                       # compare
     python -m pytest tests/net --update-snapshots    # write them again, then read the diff
@@ -24,8 +24,8 @@ def pytest_addoption(parser) -> None:
 
 @pytest.fixture
 def snapshot(request) -> Snapshot:
-    """Compares a text with the file of that name, or writes the file."""
-    # the option is unknown where pytest was started for more than this folder
+    """Compares a text with the snapshot of that name, or writes the snapshot."""
+    # the option is unknown if pytest was started for more than this folder
     update = request.config.getoption("--update-snapshots", default=False)
 
     def compare(name: str, text: str) -> None:

@@ -1,8 +1,8 @@
-"""The datasets of `configs/`, in a few rows that are the same bytes everywhere.
+"""The datasets of `configs/`, in a few rows with equal bytes on every machine.
 
-Nothing here depends on the version of a package: PNG and WAV files are laid down byte by byte, the two JPEG
-files are kept in `media/`, and no row is drawn from a random generator. An encoder would make other bytes of
-the same pixels from one version to the next.
+Nothing here depends on the version of a package: PNG and WAV files are written byte by byte, the two JPEG
+files are kept in `media/`, and no row is drawn from a random generator. An encoder would encode the same
+pixels to other bytes from one version to the next.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def wav(samples: np.ndarray, rate: int = 8000) -> bytes:
 
 
 def jpeg(name: str, number: int) -> bytes:
-    """A file of `media/` with a comment in it, so that no two are alike."""
+    """A file of `media/` with an added comment, so that no two are equal."""
     data = (MEDIA / f"{name}.jpg").read_bytes()
     return data[:2] + b"\xff\xfe\x00\x04" + b"%02d" % number + data[2:]
 
 
 def home(folder: Path) -> Path:
-    """Makes a folder with the schemas, the configs and the raw data that these name."""
+    """Makes a folder with the schemas, the configs, and the raw data that the configs name."""
     for name in ("schemas", "configs"):
         shutil.copytree(ROOT / name, folder / name)
     for path, data in _raw():
@@ -74,12 +74,12 @@ def home(folder: Path) -> Path:
 
 
 def rows(name: str) -> list[Row] | None:
-    """The rows of a dataset; None where its config has a source."""
+    """The rows of a dataset; None if its config has a source."""
     return list(_ROWS[name]()) if name in _ROWS else None
 
 
 def build(folder: Path, name: str, data: str | None = None, **options: Any) -> rs.Manifest:
-    """Builds a dataset of `home`, with other options of `write` than its config has."""
+    """Builds a dataset of `home`, with options of `write` that override its config."""
     pipeline = rs.Pipeline.load(folder / "configs" / f"{name}.yaml")
     source, how = pipeline._to_write(rows(name), None)
     target = pipeline.data if data is None else folder / data
@@ -221,10 +221,10 @@ _ROWS = {
 
 
 def prepare(folder: Path) -> Path:
-    """Builds every dataset of a `home`, and puts files into `files/` that are strange, or wrong."""
+    """Builds every dataset of a `home`, and adds unusual and invalid files to `files/`."""
     for name in NAMES:
         config = folder / "configs" / f"{name}.yaml"
-        # how large a compressed file is depends on the version of zlib
+        # the size of a compressed file depends on the version of zlib
         config.write_text(config.read_text().replace("  compression: gzip\n", ""))
         build(folder, name)
     build(folder, "movie_ratings", "data/blocks", layout={"blocks": 7})

@@ -1,4 +1,4 @@
-"""Files of a dataset, and what may be done to them."""
+"""The files of a dataset, and functions that damage them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def store(path, data: list[bytes], compression="none") -> None:
 
 
 def replace(path, number: int, data: bytes, compression="none") -> str:
-    """Puts other data in the place of a record; says where that is."""
+    """Replaces the data of a record. Returns the place of the record."""
     found = records(path)
     store(path, [data if one.number == number else one.data for one in found], compression)
     tell_size(path)
@@ -83,7 +83,7 @@ def replace(path, number: int, data: bytes, compression="none") -> str:
 
 
 def tell_size(path) -> None:
-    """Makes the manifest say what size the file has."""
+    """Sets the size of the file in the manifest."""
     manifest = path.with_name("manifest.json")
     told = json.loads(manifest.read_text())
     for one in (one for shards in told["splits"].values() for one in shards if one["file"] == path.name):
@@ -92,7 +92,7 @@ def tell_size(path) -> None:
 
 
 def changed(data: bytes, **values) -> bytes:
-    """An Example with other values under some keys; None takes a key away."""
+    """An Example with new values for some keys; None removes a key."""
     example = tf.train.Example.FromString(data)
     for key, given in values.items():
         del example.features.feature[key]

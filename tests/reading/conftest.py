@@ -1,4 +1,4 @@
-"""A dataset of a schema with every sort of layout."""
+"""A dataset whose schema has every sort of layout."""
 
 from __future__ import annotations
 

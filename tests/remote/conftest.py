@@ -1,4 +1,4 @@
-"""Servers of object stores, one of each for the tests of a process, and fresh places in them."""
+"""Servers of object stores, one of each kind a test process, and fresh folders in them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _numbers = itertools.count()
 
 
 def _fresh() -> str:
-    """A name that no other process has: the local folder of a build is named by its URL."""
+    """A name unique to this process: the local folder of a build is named by its URL."""
     return f"test-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
-    """Starts the server of a scheme, once. Skips the test where it is not there."""
+    """Starts the server of a scheme, once. Skips the test if the server is not available."""
     started: dict[str, Server | NoServerError] = {}
     patch = pytest.MonkeyPatch()
 
@@ -66,11 +66,11 @@ def bucket(server) -> RemotePath:
 
 @dataclass(frozen=True)
 class Store:
-    """A fresh place of data.
+    """A fresh location for data.
 
     Attributes:
-        url: a local folder, which is not there yet, or a URL.
-        proxy: before the server; None for a local folder.
+        url: a local folder that does not exist yet, or a URL.
+        proxy: the proxy before the server; None for a local folder.
     """
 
     url: str
@@ -80,7 +80,7 @@ class Store:
         return f"{self.url}/{name}"
 
     def put(self, name: str, data: bytes) -> str:
-        """Writes a file; gives its path."""
+        """Writes a file. Returns its path."""
         place = location(self / name)
         if isinstance(place, Path):
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class Store:
         return str(place)
 
     def upload(self, folder: Path, name: str = "") -> str:
-        """Writes all files of a folder; gives the path of the copy."""
+        """Writes all files of a folder. Returns the path of the copy."""
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             self.put(f"{name}/{path.relative_to(folder)}".lstrip("/"), path.read_bytes())
         return (self / name).rstrip("/")
@@ -107,7 +107,7 @@ class Store:
 
 @pytest.fixture(params=["local", *SCHEMES])
 def store(request, tmp_path, servers) -> Store:
-    """A fresh place on this machine, and in each store."""
+    """A fresh location on this machine and in each store."""
     if request.param == "local":
         return Store(str(tmp_path / "store"), None)
     server = servers(request.param)

@@ -1,10 +1,10 @@
-"""Faults at every request of every command on a store: `test_faults.py` runs some, this file all.
+"""Faults at every request of every command on a store. `test_faults.py` runs some of them, this file all.
 
     python tests/remote/fault_sweep.py            # every fault of every command on GCS
-    python tests/remote/fault_sweep.py s3 build   # those of one command on S3
+    python tests/remote/fault_sweep.py s3 build   # every fault of one command on S3
 
-A command must end with the result that it has without a fault, or with a clear error that names the URL; what is
-published is the dataset before or the one after, whole; and the command then succeeds when it is repeated.
+A command must end with the same result as without a fault, or with a clear error that names the URL. The
+published dataset must be the old one or the new one, whole. The command must succeed when it is repeated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FEW = {
     "backoff": {"init_backoff": timedelta(milliseconds=5)},
 }
 ALWAYS = 1_000_000
-# What goes wrong from a request on: once, or always.
+# The faults from a request on: once, or always.
 FAULTS: dict[str, Callable[[], Fault]] = {
     "500": lambda: Fault("status", status=500),
     "429": lambda: Fault("status", status=429),
@@ -58,7 +58,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "cut": lambda: Fault("cut"),
     "flip": lambda: Fault("flip"),
 }
-# A dataset is compared by values where its keys are gone: `verify` tells that they are.
+# A dataset without its keys is compared by values; `verify` reports that the keys are missing.
 WITHOUT = {("diff", "no object")}
 CONFIG = """\
 schema: schema.yaml
@@ -74,8 +74,8 @@ class Command:
     """A command on a folder of a store.
 
     Attributes:
-        run: does it; gives what it says or reads, None where it writes.
-        rows: of the dataset that is there before, and after.
+        run: runs the command; returns its output or the rows it reads, None for a command that writes.
+        rows: the rows of the dataset before and after.
     """
 
     run: Callable[[RemotePath, Path], Any]
@@ -88,7 +88,7 @@ def rows(start: int, stop: int) -> list[dict[str, Any]]:
 
 
 def _said(*arguments: object) -> str:
-    """What a command prints. Raises ValueError with what it prints on both if it fails."""
+    """The output of a command. Raises ValueError with its output on both streams if it fails."""
     out, err = io.StringIO(), io.StringIO()
     old, sys.argv = sys.argv, ["recordspec", *map(str, arguments)]
     stdout = os.dup(1)  # a command closes it after an error of the system
@@ -157,8 +157,8 @@ class FaultSweep:
     """Trials on one server.
 
     Attributes:
-        trials: by command and fault, how many.
-        wrong: what was wrong, in a line each.
+        trials: the number of trials, by command and fault.
+        wrong: the errors, one line each.
     """
 
     def __init__(self, server: Server, work: Path) -> None:
@@ -179,14 +179,14 @@ class FaultSweep:
         return len(self.server.proxy.log)
 
     def run(self, name: str, kinds: list[str], step: int = 1, first: int = 0) -> None:
-        """Trials of a command, each of the faults at every `step`-th request from `first` on."""
+        """Runs trials of a command, with each fault at every `step`-th request from `first` on."""
         count = self.requests(name)
         for kind, number in itertools.product(kinds, range(first, count, step)):
             if (name, kind) not in WITHOUT:
                 self.trial(name, kind, number)
 
     def trial(self, name: str, kind: str, number: int) -> None:
-        """Runs a command with a fault at a request, and then without."""
+        """Runs a command with a fault at a request, and then without a fault."""
         command, fault = COMMANDS[name], FAULTS[kind]()
         place, work = self._prepared(command), self._fresh()
         expected = None if command.after is not None else self._expected(name, place, work)
@@ -218,7 +218,7 @@ class FaultSweep:
     def _repeat(
         self, command: Command, place: RemotePath, expected: Any, fail: Callable[[str], None]
     ) -> None:
-        """Runs a command that has failed without a fault."""
+        """Runs a failed command again, without a fault."""
         again, problem = self._run(command, place, self._fresh(), fail)
         if problem is not None:
             fail(f"repeated: {problem}")
@@ -231,7 +231,7 @@ class FaultSweep:
     def _run(
         command: Command, place: RemotePath, work: Path, fail: Callable[[str], None]
     ) -> tuple[Any, str | None]:
-        """What a command gives, and its error."""
+        """The result of a command, and its error."""
         try:
             return command.run(place, work), None
         except (rs.RecordspecError, ValueError) as error:
@@ -253,7 +253,7 @@ class FaultSweep:
 
     @staticmethod
     def _published(command: Command, place: RemotePath, fail: Callable[[str], None]) -> int | None:
-        """The rows of the dataset, whose files are looked at; None without one."""
+        """The rows of the dataset, after a check of its files; None if there is no dataset."""
         if not (place / "data/manifest.json").exists():
             if command.before is not None:
                 fail("the dataset is gone")
@@ -275,7 +275,7 @@ class FaultSweep:
         return self._results[name]
 
     def _prepared(self, command: Command) -> RemotePath:
-        """A folder with the dataset before, the config and the rows: of its own where the command writes."""
+        """A folder with the old dataset, the config and the rows; a new folder for a command that writes."""
         if command.before not in self._states:
             self._states[command.before] = self._state(command.before)
         if command.after is None:
@@ -302,14 +302,15 @@ class FaultSweep:
         return found
 
     def _fresh(self) -> Path:
-        """A folder without copies of shards, which a command would read in place of the store's."""
+        """A folder without copies of shards: a command would read them in place of the shards in the
+        store."""
         shutil.rmtree(self.work / "copies", ignore_errors=True)
         return self.work
 
 
 @contextlib.contextmanager
 def few_retries() -> Iterator[None]:
-    """Requests that are repeated twice, soon: a fault that stays is told at once."""
+    """A context in which requests are repeated only twice, soon: a permanent fault is reported at once."""
     retries, before = remote.RETRIES, dict(remote._RETRY)
     remote._RETRY.update(FEW)
     remote.RETRIES = 2

@@ -20,20 +20,20 @@ Kind = Literal["status", "cut", "flip", "drop", "lost answer", "slow", "no answe
 
 @dataclass
 class Fault:
-    """What goes wrong with some requests.
+    """A fault of some requests.
 
     Attributes:
-        kind: `status`, an error instead of the answer; `cut`, the body ends after a half; `flip`, one bit
-            of the body is another; `drop`, the connection is closed before the server is asked;
-            `lost answer`, after it was asked; `slow`, `rate` bytes a second come in, and go out; `no answer`,
-            nothing is done, and nothing closed, for a minute.
-        method, path: regular expressions of the requests; the path has the query.
-        times: how often; the requests after that are answered.
-        skip: so many requests are answered before.
-        status: of the kind `status`.
-        body: of the kind `status`.
-        rate: of all `slow` requests together.
-        then: called when it happens, `lost answer` after the server has answered.
+        kind: `status`, an error instead of the answer; `cut`, the body ends at its half; `flip`, one bit of
+            the body is flipped; `drop`, the connection is closed before the server is asked; `lost answer`,
+            it is closed after the server was asked; `slow`, the body is limited to `rate` bytes a second in
+            each direction; `no answer`, nothing happens for a minute, and the connection stays open.
+        method, path: regular expressions of the requests; the path includes the query.
+        times: the number of faulty requests; later requests are answered.
+        skip: the number of requests answered before the first fault.
+        status: the status of the kind `status`.
+        body: the body of the kind `status`.
+        rate: the rate of all `slow` requests together.
+        then: called when the fault happens; for `lost answer`, after the server has answered.
     """
 
     kind: Kind
@@ -49,7 +49,7 @@ class Fault:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """A server on a free port of 127.0.0.1, in threads of this process; `LocalHandler` answers."""
+    """A server on a free port of 127.0.0.1, in threads of this process. `LocalHandler` answers."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -60,7 +60,7 @@ class LocalServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *arguments: Any) -> None:
-        """Whoever asked is gone."""
+        """Ignores an error: the client has disconnected."""
 
     def close(self) -> None:
         self.shutdown()
@@ -71,7 +71,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     """Answers all requests by `answer`."""
 
     protocol_version = "HTTP/1.1"
-    # one packet an answer: the second of two waits 40 ms for the other side
+    # one packet an answer: a second packet would wait 40 ms for the client
     wbufsize = -1
     disable_nagle_algorithm = True
 
@@ -88,7 +88,7 @@ class LocalHandler(BaseHTTPRequestHandler):
 
 
 class _ProxyHandler(LocalHandler):
-    """Asks the server, unless something goes wrong before."""
+    """Forwards a request to the server, unless a fault happens first."""
 
     proxy: FaultyProxy
     host: str
@@ -129,7 +129,7 @@ class _ProxyHandler(LocalHandler):
         self.close_connection = True
 
     def _asked(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
-        """The server's answer."""
+        """The answer of the server."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         connection.request(self.command, self.path, body, dict(self.headers))
         answer = connection.getresponse()
@@ -158,12 +158,12 @@ class _ProxyHandler(LocalHandler):
 
 
 class FaultyProxy:
-    """The proxy, and what it was asked.
+    """The proxy, with a log of its requests.
 
     Attributes:
-        url: where it listens.
-        faults: what goes wrong; tests set it.
-        requests: how often each method was asked.
+        url: the URL on which it listens.
+        faults: the faults; tests set them.
+        requests: the number of requests by method.
         log: the method and path of every request, in order.
         closed: set at the end.
         seen: called with the headers of every request; tests set it.
@@ -181,7 +181,7 @@ class FaultyProxy:
         self.url = f"http://127.0.0.1:{self._server.port}"
 
     def take(self, method: str, path: str) -> Fault | None:
-        """Counts a request, and gives what goes wrong with it."""
+        """Counts a request. Returns its fault, or None."""
         with self._lock:
             self.requests[method] += 1
             self.log.append((method, path))
@@ -195,13 +195,13 @@ class FaultyProxy:
         return None
 
     def transfer(self, size: int, rate: float) -> None:
-        """Waits as long as these bytes take, after those of other requests."""
+        """Waits until these bytes are transferred, after the bytes of earlier requests."""
         with self._line:
             self.closed.wait(size / rate)
 
     @contextmanager
     def failing(self, *faults: Fault) -> Iterator[None]:
-        """A context in which these go wrong; requests are counted from its start."""
+        """A context in which these faults happen; requests are counted from its start."""
         self.faults, self.requests, self.log = list(faults), Counter(), []
         try:
             yield

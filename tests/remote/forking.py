@@ -1,7 +1,9 @@
-"""A process that runs commands in children of its own, which start at once: it has imported everything.
+"""A process that runs commands in forked children. They start at once, since the process has imported
+everything.
 
-Each line of its input is a list of arguments in JSON; it answers with the child's process id, and when the child has
-ended with its exit code. It has talked to no store: the threads of a client do not survive a fork.
+Each line of its input is a list of arguments in JSON. It answers with the process id of the child and, when
+the child has ended, with its exit code. It makes no request to a store: the threads of a client do not
+survive a fork.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from recordspec import cli
 
 
 class Forking:
-    """The process, as tests talk to it.
+    """A client of the process for tests.
 
     Args:
-        log: a file for what its children say.
+        log: a file for the output of its children.
     """
 
     def __init__(self, log: Path, environment: dict[str, str]) -> None:
@@ -35,7 +37,7 @@ class Forking:
         )
 
     def start(self, *arguments: object) -> int:
-        """Starts a command; gives the process id of its child."""
+        """Starts a command. Returns the process id of its child."""
         assert self._process.stdin is not None
         self.log.write_bytes(b"")
         self._process.stdin.write(json.dumps([*map(str, arguments)]) + "\n")
@@ -51,7 +53,7 @@ class Forking:
         return self.wait()
 
     def said(self) -> str:
-        """What the last command has printed on both outputs."""
+        """The output of the last command, on stdout and stderr."""
         return self.log.read_text(errors="replace")
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
-"""A server of Google Cloud Storage on this machine, in memory: as much of it as object stores are used for.
+"""A server of Google Cloud Storage on this machine, in memory. It has the parts of the API that the package
+uses.
 
-obstore speaks the XML API (https://cloud.google.com/storage/docs/xml-api/overview), and TensorFlow the JSON API for all
-but bytes. Nothing is authenticated. A conditional header that is not
-implemented is refused, so that no condition is taken for met.
+obstore speaks the XML API (https://cloud.google.com/storage/docs/xml-api/overview). TensorFlow speaks the
+JSON API, except for the bytes of objects. Nothing is authenticated. An unimplemented conditional header is
+refused, so that no condition is mistaken for met.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _UNKNOWN = ("if-none-match", "x-goog-if-metageneration-match", "x-goog-copy-sour
 
 @dataclass(frozen=True)
 class StoredObject:
-    """The bytes of an object, and what is told of it.
+    """The bytes and the metadata of an object.
 
     Attributes:
-        generation: another one for each content that a key has had; they grow.
-        headers: `content-type`, `x-goog-meta-*` and so on, as they were given.
-        modified: seconds since 1970.
+        generation: a number that grows with each new content of a key.
+        headers: the given headers: `content-type`, `x-goog-meta-*` and so on.
+        modified: the time of modification, in seconds since 1970.
     """
 
     data: bytes
@@ -49,7 +50,7 @@ class StoredObject:
 
 @dataclass
 class Upload:
-    """A multipart upload that is not complete."""
+    """An incomplete multipart upload."""
 
     key: str
     headers: dict[str, str]
@@ -57,7 +58,7 @@ class Upload:
 
 
 class RefusedError(Exception):
-    """An answer that is an error."""
+    """An error to send as the answer."""
 
     def __init__(self, status: int, code: str) -> None:
         super().__init__(code)
@@ -68,10 +69,10 @@ class GcsServer:
     """The server.
 
     Attributes:
-        port: where it listens, on 127.0.0.1.
+        port: the port on 127.0.0.1.
         buckets: the objects of each bucket, by key.
-        uploads: multipart uploads that are not complete, by id.
-        page: the most keys of an answer to a listing.
+        uploads: the incomplete multipart uploads, by id.
+        page: the largest number of keys in an answer to a listing.
     """
 
     def __init__(self) -> None:
@@ -181,7 +182,8 @@ class GcsServer:
     def _json(
         self, method: str, parts: list[str], query: dict[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
-        """What TensorFlow asks by the JSON API: of `bucket`, `bucket/o` and `bucket/o/object`, and not their bytes."""
+        """Answers TensorFlow's requests of the JSON API: for `bucket`, `bucket/o` and `bucket/o/object`,
+        without bytes."""
         bucket, *rest = map(unquote, parts)
         if method != "GET":
             raise RefusedError(501, "NotImplemented")
@@ -243,7 +245,8 @@ class GcsServer:
 
 
 def _grouped(objects: dict[str, StoredObject], prefix: str, delimiter: str) -> list[str]:
-    """The keys of a prefix, and in place of those with a delimiter behind it what they have in common before."""
+    """The keys with a prefix. Keys with a delimiter after the prefix are replaced by their common
+    prefixes."""
     found = set()
     for key in (key for key in objects if key.startswith(prefix)):
         head, cut, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key[len(prefix) :], "", "")

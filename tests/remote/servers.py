@@ -27,11 +27,11 @@ BUCKET = "datasets"
 SCHEMES = ("s3", "gs", "az")
 SECRET, SESSION = "s3cr3t-of-the-tests-0123456789", "t0ken-of-the-session-9876543210"
 _SECONDS = 240.0
-# Azurite's, which its manual publishes.
+# The account and key of Azurite, as published in its manual.
 _ACCOUNT = "devstoreaccount1"
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-# A port of 0 is one that is free; moto tells it nowhere else than here.
+# Port 0 picks a free port. Only this API of moto returns its number.
 _MOTO = """
 import logging, signal
 from moto.server import ThreadedMotoServer
@@ -44,7 +44,7 @@ signal.pause()
 
 
 class NoServerError(Exception):
-    """Why a server cannot be started here."""
+    """The reason why a server cannot be started here."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class Server:
     """A store with one empty bucket, behind a proxy.
 
     Attributes:
-        scheme: of its URLs.
-        proxy: what the tests' processes talk to.
-        environment: the variables by which obstore finds it.
-        gcs: the server itself, of the scheme `gs`.
+        scheme: the scheme of its URLs.
+        proxy: the proxy that the processes of tests connect to.
+        environment: the environment variables by which obstore finds the server.
+        gcs: the server itself, for the scheme `gs`; otherwise None.
     """
 
     scheme: str
@@ -70,13 +70,13 @@ class Server:
 
 
 def start(scheme: str, folder: Path) -> Server:
-    """A server of a scheme, which keeps its files in a folder. Raises NoServerError where it cannot run here."""
+    """Starts a server of a scheme with its files in a folder. Raises NoServerError if it cannot run here."""
     return {"s3": _s3, "gs": _gs, "az": _azure}[scheme](folder)
 
 
 @contextmanager
 def fresh_stores() -> Iterator[None]:
-    """A context with stores of its own, made of the environment and the settings in it."""
+    """A context in which stores are created anew, from the current environment and settings."""
     forget_stores()
     try:
         yield
@@ -85,13 +85,13 @@ def fresh_stores() -> Iterator[None]:
 
 
 def forget_stores() -> None:
-    """Makes the stores of buckets again when they are asked for."""
+    """Forgets the stores of buckets: they are created again on the next request."""
     for made in (remote._store, remote._upload_store):
         made.cache_clear()
 
 
 def moto(folder: Path) -> tuple[int, Callable[[], None]]:
-    """A server of S3 with a bucket: its port, and what ends it."""
+    """Starts a server of S3 with a bucket. Returns its port, and a function that stops it."""
     python = ROOT / ".venvs/moto/bin/python"
     if not python.exists():
         raise NoServerError("moto is not there: make .venvs/moto/ready")
@@ -101,7 +101,7 @@ def moto(folder: Path) -> tuple[int, Callable[[], None]]:
 
 
 def s3_environment(url: str) -> dict[str, str]:
-    """The variables by which obstore finds it."""
+    """The environment variables by which obstore finds the server."""
     return {
         "AWS_ENDPOINT_URL": url,
         "AWS_ALLOW_HTTP": "true",
@@ -157,16 +157,17 @@ def _azure(folder: Path) -> Server:
 
 
 def _started(command: list[str], folder: Path) -> tuple[int, Callable[[], None]]:
-    """Starts a server that prints its address; gives its port, and what ends it. It ends with this process, too."""
+    """Starts a server that prints its address. Returns its port, and a function that stops it. It also ends
+    with this process."""
     log = folder / "server.log"
     with log.open("wb") as output:
-        # The shell reads until its input ends, which it does with this process, however that ends.
+        # The shell reads until its input ends. The input ends with this process, however the process ends.
         process = subprocess.Popen(
             ["sh", "-c", '"$@" & read -r _; kill $!', "sh", *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C would end the shell, and leave the server
+            start_new_session=True,  # Ctrl-C would end the shell, but not the server
         )
 
     def close() -> None:

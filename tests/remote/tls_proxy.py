@@ -1,7 +1,7 @@
-"""A proxy by which TensorFlow's own `gs://` reads from a server on this machine.
+"""A proxy through which TensorFlow's own `gs://` reads from a server on this machine.
 
-TensorFlow talks to www.googleapis.com and storage.googleapis.com by TLS, and no option names another server; but it
-takes a proxy (`https_proxy`) and certificates (`CURL_CA_BUNDLE`) from the environment.
+TensorFlow connects to www.googleapis.com and storage.googleapis.com by TLS, and no option names another
+server. But it takes a proxy (`https_proxy`) and certificates (`CURL_CA_BUNDLE`) from the environment.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 
 
 class TlsProxy:
-    """Decrypts what goes to Google's hosts, and passes it on to a port of 127.0.0.1.
+    """Decrypts requests to Google's hosts, and forwards them to a port of 127.0.0.1.
 
     Args:
-        port: of the server.
-        folder: for the certificate, which openssl makes.
+        port: the port of the server.
+        folder: a folder for the certificate; openssl creates it.
 
     Attributes:
-        environment: the variables by which TensorFlow talks to it.
+        environment: the environment variables that make TensorFlow use the proxy.
     """
 
     def __init__(self, port: int, folder: Path) -> None:
@@ -80,7 +80,8 @@ class TlsProxy:
 
 
 def _pass_on(inside: ssl.SSLSocket, outside: socket.socket) -> None:
-    """Passes on what comes from either side, until one ends. In one thread: OpenSSL does not let two use a connection."""
+    """Forwards data in both directions until one side closes. Uses one thread: two must not use an OpenSSL
+    connection."""
     others = {inside: outside, outside: inside}
     while True:
         ready = [inside] if inside.pending() else select.select([*others], [], [])[0]

@@ -1,4 +1,4 @@
-"""What is wrong with a spec, in words."""
+"""The problems of a spec, as messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from recordspec import Schema, SpecError
 
 
 def problems(text: str) -> list[str]:
-    """The messages of a spec that does not hold together."""
+    """The messages of an invalid spec."""
     with pytest.raises(SpecError) as caught:
         Schema.loads(text, source="x.yaml")
     return str(caught.value).splitlines()

@@ -1,4 +1,4 @@
-"""One Spark session for all tests: two executors, each a JVM of its own."""
+"""One Spark session for all tests, with two executors in separate JVMs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def java() -> str | None:
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory):
-    """Servers of object stores, by scheme, or why there is none. They are in the environment of executors."""
+    """Servers of object stores by scheme, or the reason why there is none. The environment of executors names
+    them."""
     found: dict[str, Server | NoServerError] = {}
     for scheme in ("s3", "gs"):
         try:
@@ -60,7 +61,7 @@ def session(tmp_path_factory, stores):
     options = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.deploy.maxExecutorRetries": -1,  # they are killed on purpose
+        "spark.deploy.maxExecutorRetries": -1,  # tests kill executors on purpose
         "spark.local.dir": folder,
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": 2,
@@ -78,7 +79,7 @@ def session(tmp_path_factory, stores):
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, and what is in it."""
+    """Every file below a folder, with its content."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -88,7 +89,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def same():
-    """Compares two datasets byte for byte, and gives their manifest."""
+    """Compares two datasets byte for byte. Returns their manifest."""
 
     def compare(made: Path, expected: Path) -> Manifest:
         assert list(files_of(made)) == list(files_of(expected))

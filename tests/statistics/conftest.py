@@ -1,3 +1,3 @@
-"""A dataset to look at, and files of which a few records are read at once."""
+"""A dataset to inspect, and files that are read a few records at a time."""
 
 from some_records import chunks, data, small_chunks  # noqa: F401  fixtures

@@ -1,4 +1,4 @@
-"""Rows of a feature of each sort that can be encoded, and a config that encodes them."""
+"""Rows with a feature of each sort that can be encoded, and a config that encodes them."""
 
 from __future__ import annotations
 

@@ -9,5 +9,5 @@ from recordspec.viewer import jobs
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
-    """A request waits until its job is done. The page asks again after 0.7 s, which a test does not."""
+    """Makes a request wait until its job is done. The page would ask again after 0.7 s; a test does not."""
     monkeypatch.setattr(jobs, "_PATIENCE", 60.0)

@@ -1,4 +1,4 @@
-"""A path whose file each example of hypothesis writes again."""
+"""A path of a file that each Hypothesis example writes again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of frames as they get damaged, and what is found in them."""
+"""Damaged files of frames, and the records found in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compressed(data: bytes, compression: str) -> bytes:
 
 @st.composite
 def damaged(draw, lies=(0, 1, 2**31, 2**60, 2**64 - 1)) -> bytes:
-    """Frames of records, many of one length, and what happens to files."""
+    """Frames of records, many of equal length, with the damage that files suffer."""
     records = draw(st.lists(st.binary(max_size=40), max_size=30))
     data = bytearray(b"".join(frame(one) * draw(st.sampled_from([1, 1, 40])) for one in records))
     for _ in range(draw(st.integers(0, 2))):
@@ -39,7 +39,7 @@ def damaged(draw, lies=(0, 1, 2**31, 2**60, 2**64 - 1)) -> bytes:
 
 
 def found(path: Path, size: int, stretch: RecordRange | None = None) -> list:
-    """What salvage hold, one by one."""
+    """The results of `salvage`, one record at a time."""
     each = []
     for one in salvage(path, stretch, size):
         if isinstance(one, Damage):
@@ -54,7 +54,7 @@ def found(path: Path, size: int, stretch: RecordRange | None = None) -> list:
 
 
 def peak(function) -> int:
-    """Bytes that a function had allocated at the most."""
+    """The peak of the memory that a function allocates, in bytes."""
     tracemalloc.start()
     function()
     size = tracemalloc.get_traced_memory()[1]

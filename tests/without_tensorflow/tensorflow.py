@@ -1,6 +1,7 @@
-"""Stands in for TensorFlow where tests run without it: importing it skips the test that does.
+"""Replaces TensorFlow when tests run without it: a test that imports this module is skipped.
 
-A process that a test starts cannot skip it: there the import fails, and the test needs the mark `tensorflow`.
+A child process cannot skip the test that started it: its import fails, and the test needs the mark
+`tensorflow`.
 """
 
 import sys

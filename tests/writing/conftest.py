@@ -1,4 +1,4 @@
-"""Parts of sources that are small enough for a few rows to fill several."""
+"""Makes the parts of sources so small that a few rows fill several parts."""
 
 from __future__ import annotations
 

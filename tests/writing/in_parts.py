@@ -1,4 +1,4 @@
-"""Sources in parts, as the tests of each look at them."""
+"""Reads sources in parts, for the tests of each source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def schema(features: str) -> rs.Schema:
 
 
 def parts_of(source, one: rs.Schema, extra=()) -> list:
-    """The parts as another process gets them."""
+    """The parts as another process receives them."""
     return [pickle.loads(pickle.dumps(part)) for part in source.parts(one, extra)]
 
 
@@ -34,12 +34,12 @@ def batches_of(source, one: rs.Schema) -> Iterator:
 
 
 def rows_in(batches) -> int:
-    """How many rows there are, invalid ones too."""
+    """The number of rows, including invalid rows."""
     return sum(1 if isinstance(batch, rs.RecordError) else batch.rows for batch in batches)
 
 
 def records(source, one: rs.Schema, step: int = 7) -> list[bytes]:
-    """All the rows, encoded a few at a time."""
+    """All rows, encoded a few at a time."""
     found = []
     for batch in batches_of(source, one):
         if isinstance(batch, rs.RecordError):
@@ -51,7 +51,7 @@ def records(source, one: rs.Schema, step: int = 7) -> list[bytes]:
 
 
 def rows_of(source, one: rs.Schema, step: int = 7) -> list[dict]:
-    """All the rows, decoded again."""
+    """All rows, decoded again."""
     decoded = [one.decode(record) for record in records(source, one, step)]
     return [{name: plain(value) for name, value in row.items()} for row in decoded]
 
@@ -62,7 +62,7 @@ def plain(value):
 
 
 def error_of(source, one: rs.Schema) -> list[str]:
-    """The problems of the first bad row, at its place."""
+    """The problems of the first invalid row, located at its place."""
     for part in parts_of(source, one):
         row = 0
         for batch in part.batches(one, ()):

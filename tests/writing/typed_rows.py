@@ -1,4 +1,4 @@
-"""Rows whose columns have types, as an Arrow table."""
+"""Rows with typed columns, as an Arrow table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to write, with their schema, and the files that are made of them."""
+"""Rows to write, with their schema, and the files written from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtype and shape of the values under one key, as described by other formats, converted to a feature."""
+"""Converts the dtype and shape of the values under one key, as described by another format, to a feature."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class StoredTensor:
     Attributes:
         name: the name of the feature.
         key: the key that stores the values.
-        dtype: float32, int64 or string; or a dtype that one of the lists represents exactly, such as bool.
-        shape: the sizes; None for dimensions of unknown size, which come first.
+        dtype: float32, int64 or string; or a dtype that a list represents exactly, like bool.
+        shape: the sizes of the dimensions; None for an unknown size. Unknown sizes come first.
         default: the value for a record without the key.
         max_length: the length of the longest list.
         sparse: whether a list is decoded to a SparseTensor.
-        row_lengths: the keys of the row lengths, one for each None except the first.
+        row_lengths: the keys of the row lengths, a key for each None except the first.
         per_step: whether the values belong to one step of a SequenceExample.
         description: a text for readers.
     """

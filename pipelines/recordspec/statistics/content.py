@@ -55,7 +55,7 @@ class ContentTypes:
         """Adds strings."""
         first, sizes = prefixes(strings, _PREFIX), sizes_of(strings)
         some = sizes > 0
-        if first is strings and _is_plain(buffer_of(first)):  # as of most text
+        if first is strings and _is_plain(buffer_of(first)):  # most text
             count = int(np.count_nonzero(some))
             self.counts.update({TEXT: count} if count else {})
             self.counts.update({EMPTY: len(sizes) - count} if count < len(sizes) else {})

@@ -30,7 +30,7 @@ class SmallestHashes:
         self._most, self._limit = most, _WORDS
         self._hashes, self._times = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         self._waiting: list[Words] = []
-        self._count = 0  # of waiting hashes: they are merged only once they exceed `most`, thus seldom
+        self._count = 0  # the number of waiting hashes: they are merged once they exceed `most`, thus seldom
 
     def add(self, hashes: Words) -> None:
         """Adds hashes, uint64 `[n]`."""

@@ -1,4 +1,4 @@
-"""Finds rows that several splits share, or that one split repeats: by content, by key, or by features."""
+"""Finds rows that are in several splits, or several times in one. Compares content, keys or features."""
 
 from __future__ import annotations
 

@@ -489,7 +489,7 @@ class _Profiler:
             column.choose(shares)
         some = {place: column for place, column in columns.items() if column.is_read_again}
         for chunk in self._chunks({key for (_, key), _ in some}) if some else ():
-            progress.advance(0)  # which may cancel the work
+            progress.advance(0)  # may cancel the work
             for place, flat in flat_values(chunk.records):
                 if place in some:
                     some[place].count_again(flat)

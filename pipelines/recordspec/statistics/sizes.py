@@ -35,7 +35,7 @@ class SizeCounts:
         if not len(sizes):
             return
         first = int(sizes[0])
-        if (sizes == first).all():  # which is quickly counted
+        if (sizes == first).all():  # equal sizes are counted quickly
             self._join(len(sizes), len(sizes) * first, first, first)
             self.times[_rounded(sizes[:1]).item()] += len(sizes)
             return

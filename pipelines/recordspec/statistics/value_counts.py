@@ -260,7 +260,7 @@ class Sample:
             some = self._random.binomial(len(values), 1 / self._step)
             values = _take(values, self._random.integers(0, len(values), some))
         else:
-            values = _copied(values)  # which keeps no other memory
+            values = _copied(values)  # a view would keep the whole buffer in memory
         self._parts.append(values)
         while sum(map(len, self._parts)) > 2 * self._size:
             whole = self.values
@@ -380,7 +380,7 @@ class NumberCounter:
         shares = np.array(list(self._quantiles))
         off = np.maximum(ranks[0] - shares, shares - ranks[1]).max()
         mean = self.sum / self.count
-        rest = 0.0 if self._is_float else self.sum % self.count / self.count  # which is exact
+        rest = 0.0 if self._is_float else self.sum % self.count / self.count  # exact
         return NumberValues(
             count=self.count,
             zeros=self.zeros,

@@ -1,4 +1,4 @@
-"""Keys of rows, and their hashes, `keys.bin`: little-endian uint64 `[rows, 2]`."""
+"""The keys of rows, and `keys.bin`, the file of their hashes: little-endian uint64 `[rows, 2]`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rows(path: Path | RemotePath) -> int:
 
 
 def whole(folder: Location, manifest: Manifest) -> Location | None:
-    """The file with the hashes of the keys of a dataset; None if it has not one for each row."""
+    """The file with the hashes of the keys of a dataset; None unless it has one hash for each row."""
     path = folder / manifest.name_of(KEYS_FILE)
     known = manifest.keys_sha256 is not None and path.exists()
     return path if known and rows(path) == sum(map(manifest.rows, manifest.splits)) else None
@@ -104,7 +104,7 @@ def read(path: Path | RemotePath, start: int, count: int) -> Words:
 
 
 def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
-    """The hashes whose first word lies in a range, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
+    """The hashes with a first word from `low` to `high`, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
     hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
     for start in range(0, rows(path), _AT_ONCE):
         known = read(path, start, min(_AT_ONCE, rows(path) - start))
@@ -115,14 +115,15 @@ def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Wo
 
 
 def ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
-    """Divides the hash values, which are uniform, into at least one range of first and last value."""
+    """Divides the hash values into `count` equal ranges, at least one, each a first and a last value. Hash
+    values are uniform."""
     edges = [(index << 64) // max(1, count) for index in range(max(1, count) + 1)]
     for low, high in pairwise(edges):
         yield np.uint64(low), np.uint64(high - 1)
 
 
 def write(path: Path, parts: Iterable[Words]) -> str:
-    """Writes hashes, uint64 `[n, 2]`, one part after another, durably. Returns the file's SHA-256."""
+    """Writes parts of hashes, each uint64 `[n, 2]`, in order and durably. Returns the SHA-256 of the file."""
     digest = hashlib.sha256()
     with path.open("wb") as file:
         for part in parts:

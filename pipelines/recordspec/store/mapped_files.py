@@ -41,8 +41,8 @@ def mapped_file(path: Path) -> Bytes:
     """The bytes of a file, mapped into memory, uint8 `[bytes]`. Raises OSError.
 
     A mapping by Python or NumPy holds a file descriptor, and most systems allow a process 1,024. This mapping
-    holds none. A file is mapped once, because TensorFlow keeps a dataset's functions, and all that they refer
-    to, for ever (2.16 to 2.21).
+    holds none. A file is mapped only once, because TensorFlow (2.16 to 2.21) never frees the functions of a
+    dataset, nor the objects they refer to.
     """
     with _MAPPING, open_file(path) as file:
         status = os.fstat(file.fileno())
@@ -134,7 +134,7 @@ class MappedFiles:
         return data
 
     def place(self, number: int) -> str:
-        """Names a record in messages."""
+        """The location of a record, for messages."""
         file = self._file_of(number)
         record = number - self._firsts[file]
         return f"{self.paths[file]}: {place(record, self._indices[file].frame(record)[0])}"

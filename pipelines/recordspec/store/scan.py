@@ -521,8 +521,8 @@ class Scanner:
         return {path: shard.rows if unpacked else shard.records for path, shard in shards.items()}
 
     def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
-        """Yields the rows with these ascending numbers, counted across all files, one by one. No row after
-        the last number is read.
+        """Yields the rows with these ascending numbers, counted across all files, one by one. Files are not
+        read beyond the last of these rows.
 
         Raises SpecError for a number that is too large.
         """

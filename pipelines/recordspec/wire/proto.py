@@ -1,6 +1,6 @@
 """Parses and writes Examples outside a graph, with protobuf's own parser and without TensorFlow.
 
-The messages are declared here, with `declare`: TensorFlow, which registers the same names, is not needed.
+The messages are declared here with `declare`, independently of TensorFlow, which registers the same names.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ _MESSAGES = {
 
 # Values of more bytes than this are not copied into protobuf's messages, nor out of them to be compared.
 _LONG = 1 << 20
-# The pieces of a message that are looked at for long values, three a field: 0.2 ms for all of them.
+# The most pieces of a message that are searched for long values, three a field: 0.2 ms for all of them.
 _MOST_PARTS = 300
-# The messages that have values of bytes at some depth.
+# The messages that contain bytes values at any depth.
 _AROUND_BYTES = set(_MESSAGES) - {"FloatList", "Int64List"}
 
 
 def parse_example(data: bytes | memoryview) -> dict[str, ListValues]:
-    """The values of an Example by key, None if a Feature has no kind.
+    """The values of an Example by key; None for a Feature without a kind.
 
-    Raises RecordError for other bytes, and where TensorFlow refuses the record or reads other values.
+    Raises RecordError if the bytes are not an Example, and if TensorFlow rejects the record or reads other
+    values.
     """
     parsed = entries(data, sequence=False)
     if parsed.conflicts:
@@ -66,7 +67,7 @@ def parse_example(data: bytes | memoryview) -> dict[str, ListValues]:
 def serialize(
     features: Iterable[tuple[str, Listed]], lists: Iterable[tuple[str, list[Listed]]] | None
 ) -> bytes:
-    """An Example, or with `lists`, feature lists, a SequenceExample; keys stay in their order."""
+    """Serializes an Example; with `lists` (feature lists), a SequenceExample. Keys keep their order."""
     record = _classes()["Example" if lists is None else "SequenceExample"]()
     context = record.features if lists is None else record.context
     context.SetInParent()
@@ -92,8 +93,8 @@ def _set(feature: Any, items: Listed) -> None:
 
 
 def _decode_error() -> type[Exception]:
-    """What protobuf raises for bytes that it does not parse. Its import takes 40 ms, and most records need it
-    not."""
+    """The error that protobuf raises for bytes it cannot parse. Its import takes 40 ms, and most records do
+    not need it."""
     from google.protobuf import message
 
     return message.DecodeError
@@ -118,8 +119,8 @@ class Conflict(NamedTuple):
     """A difference between TensorFlow's parser and protobuf on a record: see `fast_parser`.
 
     Attributes:
-        refused: whether TensorFlow refuses the record; if not, it reads other values.
-        problem: its path is section and key, or empty where the whole record is refused.
+        refused: whether TensorFlow rejects the record; otherwise it reads other values.
+        problem: the problem. Its path is the section and the key, or empty if the whole record is rejected.
     """
 
     refused: bool
@@ -128,12 +129,12 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Entries:
-    """The map entries of an Example or a SequenceExample, in their order: a key may come twice.
+    """The map entries of an Example or a SequenceExample, in their order. A key may occur twice.
 
     Attributes:
-        features: those of an Example, or of the context.
+        features: the features of an Example, or of the context.
         lists: the feature lists.
-        unknown_fields: whether the record has fields that neither message has, which are left out.
+        unknown_fields: whether the record has fields that neither message has. They are left out.
         conflicts: the differences from TensorFlow's parser.
     """
 
@@ -146,12 +147,13 @@ class Entries:
 def entries(data: bytes | memoryview, *, sequence: bool | None) -> Entries:
     """Parses a record with protobuf.
 
-    Takes little memory beyond the values: of long ones a copy each.
+    Uses little memory beyond the values: one copy of each long value.
 
     Args:
-        sequence: whether it is a SequenceExample; None if unknown: with feature lists it is one.
+        data: the bytes of the record.
+        sequence: whether the record is a SequenceExample; None if unknown: it is one if it has feature lists.
 
-    Raises RecordError if it is no such message.
+    Raises RecordError if the bytes are not such a message.
     """
     name, article = ("Example", "an") if sequence is False else ("SequenceExample", "a")
     short, long = _shortened(data)
@@ -174,10 +176,10 @@ def entries(data: bytes | memoryview, *, sequence: bool | None) -> Entries:
 
 
 def _shortened(data: bytes | memoryview) -> tuple[bytes, Mapping[bytes, memoryview]]:
-    """A record in which marks stand for long values of bytes, and these by their marks.
+    """Replaces the long bytes values of a record by marks. Returns the record, and the values by mark.
 
-    A record that is not written as usual around its long values, or that has very many values beside them, is
-    returned as it is.
+    A record is returned unchanged if it has an unusual encoding around its long values, or very many fields
+    beside them.
     """
     long: dict[bytes, memoryview] = {}
     if len(data) > _LONG:
@@ -187,9 +189,10 @@ def _shortened(data: bytes | memoryview) -> tuple[bytes, Mapping[bytes, memoryvi
 
 
 def _with_marks(data: memoryview, name: str, long: dict[bytes, memoryview]) -> bytes:
-    """A message with marks for its long values, which are added to `long`.
+    """A message with marks for its long values. Adds the values to `long`.
 
-    Raises ValueError or IndexError if it has unusual bytes, or more fields than are worth a loop in Python.
+    Raises ValueError or IndexError if the encoding is unusual, or if there are too many fields for a loop in
+    Python.
     """
     types = dict(re.findall(r"=(\d):(\w+)", _MESSAGES[name]))
     parts: list[bytes | memoryview] = []
@@ -205,7 +208,7 @@ def _with_marks(data: memoryview, name: str, long: dict[bytes, memoryview]) -> b
         kind = types.get(str(tag >> 3))
         part = data[start:stop]
         if size > _LONG and kind == "bytes":
-            mark = os.urandom(16)  # no value is equal by chance
+            mark = os.urandom(16)  # no value equals it by chance
             long[mark], part = part, memoryview(mark)
         elif size > _LONG and kind in _AROUND_BYTES:
             part = memoryview(_with_marks(part, kind, long))
@@ -223,11 +226,11 @@ def has_lists(data: bytes | memoryview) -> bool:
 
 
 class ListWithContext(NamedTuple):
-    """TF-Ranking's ExampleListWithContext.
+    """An ExampleListWithContext, as TF-Ranking writes it.
 
     Attributes:
-        context: an Example; None if it has none.
-        examples: those that share the context.
+        context: the context, a serialized Example; None if there is none.
+        examples: the serialized Examples that share the context.
     """
 
     context: bytes | None
@@ -235,7 +238,7 @@ class ListWithContext(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """The problem of such a message in place of an Example."""
+        """The problem of a record that is an ExampleListWithContext instead of an Example."""
         number = counted(len(self.examples), "Example")
         return Problem(
             expected="an Example or a SequenceExample",
@@ -245,13 +248,14 @@ class ListWithContext(NamedTuple):
         )
 
     def sequence_example(self, keys: Collection[str] = ()) -> bytes:
-        """A SequenceExample with the same context, whose steps are the Examples: a step without a key has a
-        Feature without a list there.
+        """Converts the message to a SequenceExample with the same context and a step for each Example.
+
+        If an Example lacks a key, its step has a Feature without a list.
 
         Args:
-            keys: of feature lists that it has even if no Example has the key.
+            keys: the keys of feature lists to write even if no Example has them.
 
-        Raises RecordError where TensorFlow refuses an Example or reads other values.
+        Raises RecordError if TensorFlow rejects an Example or reads other values.
         """
         context, *examples = (entries(part, sequence=False) for part in (self.context or b"", *self.examples))
         if problems := [one.problem for part in (context, *examples) for one in part.conflicts]:
@@ -267,10 +271,10 @@ class ListWithContext(NamedTuple):
 def list_with_context(data: bytes | memoryview) -> ListWithContext | None:
     """Parses an ExampleListWithContext; None for other bytes.
 
-    Bytes are one if they parse as one without unknown fields, and have map entries, all of them with a value.
-    No Example or SequenceExample with a feature is mistaken for one: where these have a map entry, it has
-    Features, whose only field is 1, and every map entry that protobuf writes has a value, which is field 2.
-    Without any feature the bytes of all three are the same: those are an Example.
+    Bytes are an ExampleListWithContext if they parse without unknown fields, and have map entries that all
+    have a value. No Example or SequenceExample with a feature is mistaken for one: at the place of a map
+    entry it has Features, and their only field is 1, while every map entry that protobuf writes has a value,
+    field 2. Without any feature, the bytes of all three messages are equal, and are taken for an Example.
     """
     try:
         parsed = _classes()["ExampleListWithContext"].FromString(data)
@@ -287,19 +291,20 @@ def list_with_context(data: bytes | memoryview) -> ListWithContext | None:
 
 
 def _are_usual(entries: Sequence[Any]) -> bool:
-    """Whether all entries of a map have distinct keys, and values."""
+    """Whether all entries of a map have a value and a distinct key that is not empty."""
     keys = {entry.key for entry in entries}
     return len(keys) == len(entries) and "" not in keys and all(entry.HasField("value") for entry in entries)
 
 
 def _conflicts(parsed: Any, data: bytes, *, sequence: bool | None) -> tuple[Conflict, ...]:
-    """The differences of TensorFlow's parser from what protobuf parsed. Discards unknown fields.
+    """The differences between TensorFlow's parser and the message parsed by protobuf. Discards unknown
+    fields.
 
     Raises RecordError for an ExampleListWithContext.
     """
     parsed.DiscardUnknownFields()
     features, lists = _maps(parsed)
-    # most records are, byte by byte, what protobuf writes
+    # most records equal, byte for byte, the output of protobuf
     if _are_usual(features) and _are_usual(lists) and parsed.SerializeToString() == data:
         return ()
     if (other := list_with_context(data)) is not None:
@@ -317,7 +322,7 @@ def _conflicts(parsed: Any, data: bytes, *, sequence: bool | None) -> tuple[Conf
 
 
 def _maps(parsed: Any) -> tuple[Any, Any]:
-    """The entries of an Example, or of a SequenceExample's two maps."""
+    """The map entries of an Example, or of both maps of a SequenceExample."""
     if parsed.DESCRIPTOR.name == "Example":
         return parsed.features.feature, ()
     return parsed.context.feature, parsed.feature_lists.feature_list

@@ -1,7 +1,7 @@
 """Decodes many Examples to columns, the inverse of `example.encode`, without TensorFlow.
 
-Records that are not written as usual are parsed by protobuf. Where TensorFlow reads them otherwise,
-`RecordBatch.conflicts` says so.
+Records with an unusual encoding are parsed by protobuf. If TensorFlow reads them differently,
+`RecordBatch.conflicts` has the differences.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from recordspec.wire.arrays import (
 from recordspec.wire.columns import LIST_KINDS, Kind, Section
 from recordspec.wire.proto import Conflict
 
-# As the library numbers them.
+# The kinds of lists, as numbered by the native library.
 _KINDS: tuple[Kind, ...] = ("none", *LIST_KINDS)
 
-# The most items of arrays that are kept; each may take 8 bytes.
+# The most items of the arrays that are kept; an item may take 8 bytes.
 _MOST_KEPT = 1 << 22
 
 T = TypeVar("T")
 
 
 class Decoded(Mapping[str, tuple[ArrowArray, ...]]):
-    """The arrays of keys, each made when it is asked for, since every record may have a key of its own, and
-    an array has an item for every record. Those of the first keys are kept."""
+    """The arrays by key, each built on access: every record may have a distinct key, and an array has an item
+    for every record. The arrays of the first keys are kept."""
 
     def __init__(self, rows: int, *, steps: bool) -> None:
         self._rows, self._steps = rows, steps
         self._made: dict[str, tuple[ArrowArray, ...]] = {}
-        # by key, in groups of rows
+        # the functions that build arrays, by key, group of rows and kind
         self._makers: dict[str, dict[int, dict[Kind, Callable[[], ArrowArray]]]] = {}
 
     def add(self, key: str, group: int, kind: Kind, make: Callable[[], ArrowArray]) -> None:
-        """Adds an array of a key. Those of other groups have other rows."""
+        """Adds an array of a key. The groups have disjoint rows."""
         self._makers.setdefault(key, {}).setdefault(group, {})[kind] = make
 
     def __getitem__(self, key: str) -> tuple[ArrowArray, ...]:
@@ -84,14 +84,14 @@ class RecordBatch:
 
     Attributes:
         rows: the number of records.
-        features: by key, an array for each kind of list that records have there (see `wire.arrays`); of a
-            SequenceExample, of the context. Null is a record without such a list.
-        sequence: the feature lists by key, likewise: a list of lists for each record. Where its steps have
-            lists of several kinds, each array has all steps, of which those of other kinds are null.
-        repeated: pairs of a row and a key that it has twice, the last of which counts.
-        broken: the problems of rows that are no such messages, and have no values.
-        unknown_fields: rows with fields that these messages do not have, which are left out.
-        conflicts: rows that TensorFlow refuses, or reads otherwise.
+        features: the features of Examples, or of the context of SequenceExamples: by key, an array for each
+            kind of list (see `wire.arrays`). A record without a list of the kind is null.
+        sequence: the feature lists: by key, an array for each kind, with a list of lists for each record. If
+            steps have lists of several kinds, each array has all steps, and steps of another kind are null.
+        repeated: pairs of a row and a duplicate key. The last value of the key counts.
+        broken: the problems of rows that are not such messages, by row. Their values are null.
+        unknown_fields: the rows with fields that these messages do not have. The fields are left out.
+        conflicts: the conflicts of rows that TensorFlow rejects, or reads differently, by row.
     """
 
     rows: int
@@ -108,8 +108,8 @@ class RecordBatch:
 
     @property
     def problems(self) -> Iterator[tuple[int, tuple[Problem, ...]]]:
-        """The problems of rows that TensorFlow does not read, or reads otherwise, by row in ascending
-        order."""
+        """The problems of rows that TensorFlow does not read, or reads differently, in ascending order of
+        rows."""
         for row in sorted({*self.broken, *self.conflicts}):
             conflicts = tuple(conflict.problem for conflict in self.conflicts.get(row, ()))
             yield row, conflicts or (self.broken[row],)
@@ -126,11 +126,12 @@ def decode(
     """Decodes the records in a buffer to columns.
 
     Args:
-        buffer: uint8 `[bytes]`.
-        starts, stops: where each begins and ends, int64 `[n]`.
-        sequence: whether they are SequenceExamples; None if unknown: those with feature lists are.
-        keys: the keys whose values are decoded; None for all. Records are read whole in any case, so that
-            broken ones are found.
+        buffer: the bytes, uint8 `[bytes]`.
+        starts, stops: the offsets at which each record begins and ends, int64 `[n]`.
+        sequence: whether the records are SequenceExamples; None if unknown: a record with feature lists is
+            one.
+        keys: the keys whose values are decoded; None for all. Each record is read whole in any case, so that
+            broken records are found.
     """
     library = native.library()
     features, lists = Decoded(len(starts), steps=False), Decoded(len(starts), steps=True)
@@ -155,7 +156,8 @@ def _decode(
     sequence: bool,
     keys: Collection[str] | None,
 ) -> Mask:
-    """Adds the records that are written as usual. Returns which are left out. Raises MemoryError."""
+    """Adds the records with the usual encoding. Returns a mask of the records left out. Raises
+    MemoryError."""
     rows, odd = len(starts), np.empty(len(starts), np.bool_)
     starts, stops = native.ints(starts), native.ints(stops)
     records = map(native.at, (buffer, starts, stops))
@@ -179,7 +181,8 @@ def _decode(
 
 
 class _Part:
-    """The lists of one kind under a key, or of the steps of `rows` records, in the library's memory."""
+    """The lists of one kind under a key, in the memory of the native library; for a feature list, the lists
+    of the steps of `rows` records."""
 
     NUMBERS = 11
 
@@ -216,7 +219,7 @@ class _Part:
         return pyarrow.Array.from_buffers(type_, count, [None, data])
 
     def _list_array(self, items: ArrowArray, rows: int, present: int, *, steps: bool) -> ArrowArray:
-        """Lists of items; `present` of the rows have one."""
+        """Lists of items, one for each row; `present` is the number of rows that are not null."""
         pyarrow, ends, valid = arrow(), np.empty(rows + 1, np.int64), np.empty((rows + 7) // 8, np.uint8)
         self._memory.library.rs_places(
             self._memory.address, self._number, steps, native.at(ends), native.at(valid)
@@ -261,7 +264,7 @@ def _wanted(by_key: Mapping[str, T], keys: Collection[str] | None) -> list[tuple
 
 
 def _sort(entries: list[tuple[str, T]], row: int, by_key: dict[str, dict[int, T]]) -> list[str]:
-    """Adds the entries of a row by key. Returns the keys that it has twice."""
+    """Adds the entries of a row by key. Returns the duplicate keys of the row."""
     twice = []
     for key, value in entries:
         rows = by_key.setdefault(key, {})
@@ -276,7 +279,7 @@ def _kinds_in(features: Iterable[proto.Listed]) -> list[Kind]:
 
 
 def _listed(features: Mapping[int, proto.Listed], kind: Kind, rows: int) -> ArrowArray:
-    """The lists of a kind among features by row."""
+    """The lists of a kind among `features`, the features by row, as an array of `rows` items."""
     present, counts, values = np.zeros(rows, np.bool_), np.zeros(rows, np.int64), []
     for row, feature in sorted(features.items()):
         if feature.kind == kind:
@@ -292,7 +295,7 @@ def _listed(features: Mapping[int, proto.Listed], kind: Kind, rows: int) -> Arro
 
 
 def _listed_steps(lists: Mapping[int, list[proto.Listed]], kind: Kind, rows: int) -> ArrowArray:
-    """The same of feature lists by row."""
+    """The lists of a kind among `lists`, the feature lists by row, as an array of `rows` items."""
     present, counts, steps = np.zeros(rows, np.bool_), np.zeros(rows, np.int64), []
     for row, many in sorted(lists.items()):
         present[row], counts[row] = True, len(many)
@@ -302,13 +305,13 @@ def _listed_steps(lists: Mapping[int, list[proto.Listed]], kind: Kind, rows: int
 
 
 def _merged(groups: list[dict[Kind, ArrowArray]], *, steps: bool) -> tuple[ArrowArray, ...]:
-    """The arrays of a key by kind, of rows that were decoded in two groups."""
+    """The arrays of a key, one for each kind, merged from the groups of rows."""
     if len(groups) == 1:
         return tuple(groups[0].values())
     pieces = []
     for kind in _KINDS:
         arrays = [group[kind] for group in groups if kind in group]
-        if arrays and steps:  # of which each has all steps
+        if arrays and steps:  # each array must have all steps
             arrays = [
                 group[kind] if kind in group else _without_values(next(iter(group.values())), kind)
                 for group in groups
@@ -320,7 +323,7 @@ def _merged(groups: list[dict[Kind, ArrowArray]], *, steps: bool) -> tuple[Arrow
 
 
 def _merged_rows(arrays: list[ArrowArray]) -> ArrowArray:
-    """The rows of one or two arrays, each of which is null where the other is not."""
+    """The merged rows of one or two arrays. At most one of them is not null in each row."""
     first, *others = arrays
     for other in others:
         places = np.arange(len(first)) + len(first) * present_in(other)
@@ -329,7 +332,7 @@ def _merged_rows(arrays: list[ArrowArray]) -> ArrowArray:
 
 
 def _without_values(steps: ArrowArray, kind: Kind) -> ArrowArray:
-    """As many steps, without a list of this kind."""
+    """An array with the same steps, all null for this kind of list."""
     pyarrow, counts = arrow(), counts_of(steps)
     types = {"none": pyarrow.null(), "bytes": pyarrow.large_binary(), "float32": pyarrow.float32()}
     items = pyarrow.nulls(int(counts.sum()), pyarrow.large_list(types.get(kind, pyarrow.int64())))

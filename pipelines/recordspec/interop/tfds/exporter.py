@@ -1,4 +1,4 @@
-"""Exports a schema as features.json of TFDS, and the names of its labels."""
+"""Exports a schema to features.json of TFDS, and the class names of its labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnsupportedFeatureError(Exception):
 
 
 def export_features(schema: Schema) -> tuple[Json, list[Note]]:
-    """The JSON of features.json, and notes on omitted features, whose keys TFDS ignores.
+    """The JSON of features.json, and notes on omitted features. TFDS ignores the keys of omitted features.
 
     Raises SpecError if no feature is left.
     """
@@ -62,7 +62,7 @@ def export_features(schema: Schema) -> tuple[Json, list[Note]]:
 def label_files(schema: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The stem of the file in which TFDS expects the class names of a label, and the names.
 
-    Labels whose names TFDS would change are omitted: it strips lines, and ignores empty ones.
+    A label is omitted if TFDS would change its names: TFDS strips lines, and ignores empty lines.
     """
     for _, feature in schema.placed:
         names = feature.traits.class_names
@@ -92,7 +92,8 @@ def _sequence(feature: Json, length: int | None = None) -> Json:
 
 
 def to_nodes(feature: Feature) -> Json:
-    """The nodes of a feature, by the key from which TFDS reads each. Raises UnsupportedFeatureError."""
+    """The nodes of a feature by key; TFDS reads a node from its key. Raises UnsupportedFeatureError if TFDS
+    cannot read the feature."""
     node = _meaning(feature)
     if node is not None:
         return {feature.columns()[0].key: node}
@@ -101,7 +102,7 @@ def to_nodes(feature: Feature) -> Json:
 
 
 def _stored(feature: Feature, column: Column) -> tuple[str, Json]:
-    """Describes a column of any kind: the key from which TFDS reads it, and its node."""
+    """Describes a column of any kind. Returns the key from which TFDS reads it, and its node."""
     dtype, layout = TF_DTYPES[column.storage], column.layout
     if (
         feature.traits.class_names
@@ -142,10 +143,10 @@ def _class_label(feature: Feature, layout: Fixed | VarLen | Ragged) -> Json:
 
 @singledispatch
 def _meaning(feature: Feature) -> Json | None:
-    """The node of a kind for which TFDS has a class or a dtype. None for any other kind, whose columns are
-    exported.
+    """The node of a kind for which TFDS has a class or a dtype. None for any other kind: its columns are
+    exported instead.
 
-    Raises UnsupportedFeatureError.
+    Raises UnsupportedFeatureError if TFDS cannot read the feature.
     """
     return None
 

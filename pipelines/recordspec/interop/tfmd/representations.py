@@ -1,4 +1,4 @@
-"""Tensor representations: which tensors TensorFlow Metadata creates from which features."""
+"""Tensor representations: the tensors that TensorFlow Metadata creates from features."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TensorRepresentation:
         values: the path of the feature that stores its values.
         parts: the keys of the features that store its row lengths or indices.
         kind: the type of the representation.
-        shape: the shape of a dense tensor, the dense shape of a sparse one, or the inner uniform shape of a
-            ragged one.
+        shape: the shape of a dense tensor, the dense shape of a sparse tensor, or the inner uniform shape of
+            a ragged tensor.
         default: the DefaultValue of a dense tensor, if any.
     """
 
