@@ -36,7 +36,7 @@ from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.copies import number_copies
 from recordspec.writing.failures import DiskError, SourceError, disk_errors, source_errors
 from recordspec.writing.publication import Publication
-from recordspec.writing.row_encoder import Encoder, Place
+from recordspec.writing.row_encoder import Encoder, PlaceOfRow
 from recordspec.writing.sharding import DirectShards, shard_ranges
 from recordspec.writing.sorter import Run, Sorter, find_duplicate_keys
 from recordspec.writing.sources import base
@@ -166,9 +166,9 @@ class RowEncoding:
             partial(rejects.check, plan.options.quarantine),
         )
         self._build, self._sink, self._expected = build, sink, expected
-        self._places: list[Place] = []
+        self._places: list[PlaceOfRow] = []
 
-    def begin(self, place: Place) -> Encoder:
+    def begin(self, place: PlaceOfRow) -> Encoder:
         """Begins another part of the rows. Returns the encoder of the part.
 
         Args:

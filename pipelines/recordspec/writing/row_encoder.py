@@ -38,7 +38,7 @@ PART_BITS = 40
 # M_MMAP_THRESHOLD). Otherwise each large array causes its page faults again.
 _KEPT_BLOCK = (32 << 20) - 8192
 
-Place = Callable[[int], str]
+PlaceOfRow = Callable[[int], str]
 # Receives the number of finished rows, and the bytes of their records.
 Advance = Callable[[int, int], None]
 
@@ -90,7 +90,7 @@ class Encoder:
         self._part = PartRows()
         np.empty(_KEPT_BLOCK, np.uint8)
 
-    def begin(self, part: int, place: Place) -> None:
+    def begin(self, part: int, place: PlaceOfRow) -> None:
         """Begins another part of the rows; `place` is the location for messages of a row, counted from 0."""
         self.flush()
         self._part = PartRows(part, place, self.seen)
@@ -206,7 +206,7 @@ class PartRows:
     """
 
     part: int = 0
-    place: Place = "row {}".format
+    place: PlaceOfRow = "row {}".format
     before: int = 0
 
     def number_of(self, row: int) -> int:
