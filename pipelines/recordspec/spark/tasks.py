@@ -56,12 +56,11 @@ from recordspec.writing.copies import ClassChanges, copy_hashes
 from recordspec.writing.division import order_of, split_of
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.failures import DiskError, source_errors
-from recordspec.writing.row_encoder import PART_BITS, Encoder
+from recordspec.writing.row_encoder import PART_BITS, EncodedPart, Encoder
 from recordspec.writing.sharding import ShardRange, ShardWriter
 from recordspec.writing.sorter import END, EXISTING, KEY_HASH, ORDER, index_of
 from recordspec.writing.sources.arrow import table_batches
 from recordspec.writing.sources.base import Batches, SourcePart
-from recordspec.writing.tasks import EncodedPart
 
 # Rows beside those of splits, none of which has such a name: the report of a task, and an invalid row's line.
 REPORT, REJECT = "/report", "/reject"
@@ -240,7 +239,9 @@ def _encoded(plan: BuildPlan, parts: Iterable[tuple[int, SourcePart]]) -> Iterat
                     order = [row.to_bytes(8, "big") for row in islice(rejected, len(lines))]
                     yield _lines(REJECT, order, [line.encode() for line in lines])
                     lines.clear()
-            report = EncodeReport(EncodedPart.of(encoder, (), ""), sink.sizes(encoder.splits))
+            report = EncodeReport(
+                EncodedPart.of(encoder, (), f"part-{number:05d}.rejects"), sink.sizes(encoder.splits)
+            )
         except RecordspecError as error:
             report = _with_host(error)
         yield _lines(REPORT, [pickle.dumps(report)], [b""])

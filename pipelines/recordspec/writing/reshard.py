@@ -33,11 +33,10 @@ from recordspec.writing.build_plan import BuildPlan, free_space
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.local import build_locally
-from recordspec.writing.row_encoder import PART_BITS, Advance, no_progress
+from recordspec.writing.row_encoder import PART_BITS, Advance, EncodedPart, no_progress
 from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
-from recordspec.writing.tasks import EncodedPart
 from recordspec.writing.write_options import Blocks, Execution, Key, ReshardOptions, Write
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def reshard(
     execution = Execution(
         jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress
     )
-    return build_locally(schema, source, directory, made, execution, encode=copy_part, revise=source.revised)
+    return build_locally(schema, source, directory, made, execution, task=copy_part, revise=source.revised)
 
 
 def _check_space(source: StoredRecords, made: Write, directory: str | os.PathLike[str] | RemotePath) -> None:
