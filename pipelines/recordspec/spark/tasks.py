@@ -54,7 +54,7 @@ from recordspec.wire.hashes import Words, sha256_of
 from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.copies import ClassChanges, copy_hashes
 from recordspec.writing.division import order_of, split_of
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import EncodedRows, RecordRows
 from recordspec.writing.failures import DiskError, source_errors
 from recordspec.writing.row_encoder import PART_BITS, EncodedPart, Encoder
 from recordspec.writing.sharding import ShardRange, ShardWriter
@@ -314,7 +314,7 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
         if options.spreads_copies and options.weights:
             old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)
             new = split_of(words[:, KEY_HASH], options.weights)
-            changes.add(EncodedRows(plan.schema, len(records), records=records), old, new)
+            changes.add(RecordRows(records), old, new)
             sized = np.column_stack([np.ones(len(records), np.int64), sizes_of(records)])
             np.subtract.at(sizes, old, sized)
             np.add.at(sizes, new, sized)
@@ -420,7 +420,7 @@ def _written(
             if start < stop:
                 part = batch.slice(start, stop - start)
                 records = to_binary(part.column(2))
-                writer.add(EncodedRows(plan.schema, len(records), records=records))
+                writer.add(RecordRows(records))
                 if plan.options.unique:
                     words = buffer_of(to_binary(part.column(1))).view(">u8").reshape(-1, END)
                     key_hashes.add(keys, words[:, KEY_HASH].T)

@@ -27,7 +27,7 @@ from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
 from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import Division
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.label_counts import ClassCounter
 from recordspec.writing.rejects import Rejects, add_line, lines
@@ -194,7 +194,7 @@ class Encoder:
         values = {
             name: one for name, one in batch.values.items() if name in schema.names or name not in extra
         }
-        rows = EncodedRows.encode(schema, values, batch.rows)
+        rows = ColumnRows.encode(schema, values, batch.rows)
         hashed, splits = self._division.of(batch.values, rows)
         first = self._part.number_of(self.seen)
         with disk_errors(self._plan.name):

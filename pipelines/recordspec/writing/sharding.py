@@ -21,7 +21,7 @@ from recordspec.store.shard_names import ShardName
 from recordspec.wire.arrays import Ints, buffer_of, sizes_of
 from recordspec.wire.hashes import Words
 from recordspec.writing.build_plan import BuildPlan
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, joined_columns
 from recordspec.writing.failures import disk_errors
 from recordspec.writing.sorter import KEY_HASH, RowRange, Run, SortedSplit, read_rows
 from recordspec.writing.write_options import ShardSize, Write
@@ -80,7 +80,7 @@ class ShardWriter:
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str, index: Path) -> None:
         self._file = ShardFile(path, options.compression, index)
         self._schema, self._block, self._name = schema, options.block, name
-        self._waiting: list[EncodedRows] = []  # rows not in a block yet
+        self._waiting: list[ColumnRows] = []  # rows not in a block yet
         self._written = 0  # the number of framed rows
 
     def add(self, rows: EncodedRows) -> None:
@@ -88,14 +88,15 @@ class ShardWriter:
         if self._block is None:
             self._file.write(buffer_of(rows.records).data, sizes_of(rows.records), len(rows))
             return
-        step = max(1, len(rows)) if rows.is_decoded else _DECODED_ROWS
+        assert self._schema is not None  # blocks need a schema
+        step = max(1, len(rows)) if isinstance(rows, ColumnRows) else _DECODED_ROWS
         for start in range(0, len(rows), step):
-            self._waiting.append(rows.part(start, min(start + step, len(rows))))
+            self._waiting.append(rows.part(start, min(start + step, len(rows))).as_columns(self._schema))
             self._write_whole_blocks(self._block)
 
     def close(self, name: str) -> Shard:
         """Finishes the file. Raises StoreError, OSError."""
-        if self._waiting and (rest := EncodedRows.joined(self._waiting)):
+        if self._waiting and (rest := joined_columns(self._waiting)):
             self._write_blocks(rest, len(rest))
         return self._file.close(name)
 
@@ -106,15 +107,14 @@ class ShardWriter:
     def _write_whole_blocks(self, size: int) -> None:
         if sum(map(len, self._waiting)) < size:
             return
-        rows = EncodedRows.joined(self._waiting)
+        rows = joined_columns(self._waiting)
         whole = len(rows) - len(rows) % size
         self._write_blocks(rows.part(0, whole), size)
         self._waiting = [rows.part(whole, len(rows))] if whole < len(rows) else []
 
-    def _write_blocks(self, rows: EncodedRows, size: int) -> None:
-        assert self._schema is not None  # blocks need a schema
+    def _write_blocks(self, rows: ColumnRows, size: int) -> None:
         try:
-            blocks = blocks_of(self._schema, rows.sections, size, len(rows) // size, framed=True)
+            blocks = blocks_of(rows.schema, rows.sections, size, len(rows) // size, framed=True)
         except RecordError as error:
             first = self._written + (error.row or 0) * size
             placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
@@ -216,7 +216,7 @@ def write_shards(
 ) -> list[tuple[str, Shard]]:
     """Writes shards. Returns each shard with the name of its file in the plan's folder. Raises StoreError."""
     with disk_errors(plan.name):
-        rows = RowStream(read_rows(plan.folder, plan.schema, runs, task.rows))
+        rows = RowStream(read_rows(plan.folder, runs, task.rows))
         return [_write_shard(plan, shard, rows, f"{shard.file}.{attempt}") for shard in task.shards]
 
 
