@@ -7,7 +7,7 @@ The other two belong to an engine: the processes of this machine (`local`), or a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -180,7 +180,8 @@ class Build:
 
         Raises RecordError if too many rows are invalid, or if no row is valid.
         """
-        keep = partial(keep_rejects, self.transaction.target, _rejected(plan, parts))
+        files = parts.reject_files(plan.folder)
+        keep = partial(keep_rejects, self.transaction.target, files)
         rejects.check(
             plan.options.quarantine,
             parts.rejected,
@@ -188,7 +189,7 @@ class Build:
             rows=parts.seen,
             keep=(lambda: None) if self.is_sample else keep,
         )
-        path = list_rejects(plan, _rejected(plan, parts))
+        path = list_rejects(plan, files)
         rejects.check_some(parts.rows, parts.rejected, path, source, allow_empty=self.allow_empty)
         return parts.rejected
 
@@ -271,14 +272,6 @@ def _duplicate(
     expected = "a key that no other row has"
     problem = Problem(path=plan.options.keys, expected=expected, got=f"that of {first}")
     return RecordError(problem.at(second))
-
-
-def _rejected(plan: BuildPlan, parts: EncodedParts) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Yields the lines of the invalid rows, in the order of the source, each with the number of rows before
-    its part."""
-    for part, before in zip(parts.all, parts.before, strict=False):
-        for line in rejects.lines(plan.folder / part.rejects):
-            yield line, before
 
 
 def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: LabelCounts) -> Manifest:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, WriteError, show_text
@@ -56,8 +55,7 @@ def build_locally(
     execution: Execution,
     *,
     task: Callable[..., EncodedPart] = encode_part,
-    revise: Callable[[Manifest, Path], Manifest] = lambda manifest, folder: manifest,
-    is_sample: bool = False,
+    **how: Any,
 ) -> Manifest:
     """Builds a dataset on this machine.
 
@@ -69,15 +67,13 @@ def build_locally(
         schema: the schema of the rows; None if `task` needs none.
         options: the options of sharding.
         task: encodes a part of the source.
-        revise, is_sample: as for `Build`.
+        how: other attributes of `Build`.
 
     Raises the errors of `write`.
     """
     limit = execution.limit
     identity = source.identity() if limit is None else None
-    build = planned_build(
-        schema, directory, options, execution, identity=identity, revise=revise, is_sample=is_sample
-    )
+    build = planned_build(schema, directory, options, execution, identity=identity, **how)
     with (
         build.begun() as plan,
         Progress(show=execution.progress) as bar,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from recordspec.errors import StoreError, show_text
 from recordspec.locations import sync_file
@@ -27,22 +26,22 @@ from recordspec.writing.label_counts import uneven_classes
 log = logging.getLogger("recordspec")
 
 
-# The rejects of all parts, each with the number of rows before its part.
-RejectLines = Iterable[tuple[Mapping[str, Any], int]]
+def list_rejects(plan: BuildPlan, files: Iterable[tuple[Path, int]]) -> Path:
+    """Lists the invalid rows, after the ones already listed by the existing dataset. Returns the file.
 
-
-def list_rejects(plan: BuildPlan, lines: RejectLines) -> Path:
-    """Lists the invalid rows, after the ones already listed by the existing dataset. Returns the file."""
+    Args:
+        files: as for `rejects.join`.
+    """
     path = plan.output / REJECTS_FILE
     with disk_errors(plan.name):
         path.unlink(missing_ok=True)  # the file of an interrupted build
         if plan.base is not None:
             plan.base.put_rejects_into(plan.output)
-        rejects.join(lines, path)
+        rejects.join(files, path)
     return path
 
 
-def keep_rejects(dataset: Path, lines: RejectLines) -> Path | None:
+def keep_rejects(dataset: Path, files: Iterable[tuple[Path, int]]) -> Path | None:
     """Lists the invalid rows of a build with too many, in a file beside the folder of the dataset.
 
     Returns the file; None if it cannot be written.
@@ -50,7 +49,7 @@ def keep_rejects(dataset: Path, lines: RejectLines) -> Path | None:
     path = _kept_rejects(dataset)
     try:
         path.unlink(missing_ok=True)
-        rejects.join(lines, path)
+        rejects.join(files, path)
     except OSError:
         return None
     return path

@@ -392,6 +392,10 @@ class EncodedParts:
         """The locations of the first invalid rows, each with its first problem."""
         return [reason for part in self.all for reason in part.reasons]
 
+    def reject_files(self, folder: Path) -> list[tuple[Path, int]]:
+        """The file of the invalid rows of each part, and the number of rows before the part."""
+        return [(folder / part.rejects, before) for part, before in zip(self.all, self.before, strict=False)]
+
     @property
     def runs(self) -> tuple[Run, ...]:
         """The runs of all valid rows."""
