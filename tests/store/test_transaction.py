@@ -25,7 +25,7 @@ from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.sidecars import add_sidecars
 from recordspec.store.transaction import Transaction, reserve
-from recordspec.writing import tasks
+from recordspec.writing import sharding
 from recordspec.writing.sources.csv import Csv
 
 NONE = Manifest(schema=None, fingerprint=None, record="example", compression="none", splits={})
@@ -390,7 +390,7 @@ def test_where_publishing_fails_what_is_finished_stays_for_resume(tmp_path, monk
         "published; 4 rows are safe: resume=True, or --resume, continues from there)"
     )
     assert sorted(os.listdir(tmp_path)) == [".data.partial", "a.csv", "b.csv", *(["data"] if how else [])]
-    monkeypatch.setattr(tasks, "ShardWriter", None)  # no shard is written again
+    monkeypatch.setattr(sharding, "ShardWriter", None)  # no shard is written again
     made = rs.write(SCHEMA, rows, tmp_path / "data", resume=True, **how)
     monkeypatch.undo()
     again = rs.write(SCHEMA, rows, tmp_path / "other")

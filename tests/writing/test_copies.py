@@ -17,7 +17,7 @@ from examples import file_of
 from recordspec import RecordError, StoreError
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import build_plan, copies, local, tasks
+from recordspec.writing import build_plan, copies, local, sharding
 from recordspec.writing.sources import base
 from recordspec.writing.sources.jsonl import Jsonl
 
@@ -149,7 +149,7 @@ def test_an_interrupted_build_moves_the_same_copies(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "PART_BYTES", 9000)
     how = {"split": SPLITS, "shuffle": 3, "shards": 2}
     made = rs.write(SCHEMA, source, tmp_path / "expected", **how)
-    monkeypatch.setattr(tasks, "_SHARDS_OF_TASK", 1)
+    monkeypatch.setattr(sharding, "_SHARDS_OF_TASK", 1)
     write_shards, written = local.write_shards, []
 
     def fails(*arguments):

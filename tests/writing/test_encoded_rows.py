@@ -9,16 +9,16 @@ from instances import CASES
 from recordspec.schema.encoder import columns_of
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, frames
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, RecordRows, joined_rows
 
 
-def as_records(case) -> EncodedRows:
-    return EncodedRows(case.schema, len(case.records), records=frames(case.records))
+def as_records(case) -> RecordRows:
+    return RecordRows(frames(case.records))
 
 
-def as_columns(case) -> EncodedRows:
+def as_columns(case) -> ColumnRows:
     given = [*case.rows, {}] if case.feature.traits.optional else case.rows
-    return EncodedRows.encode(case.schema, columns_of(case.schema, given), len(given))
+    return ColumnRows.encode(case.schema, columns_of(case.schema, given), len(given))
 
 
 def data(rows: EncodedRows) -> list[bytes]:
@@ -32,7 +32,7 @@ def test_rows_are_cut_joined_and_sorted_in_either_form(case, form):
     count = len(rows)
     assert expected[: len(case.records)] == case.records
     assert data(rows.part(1, count)) == expected[1:]
-    assert data(EncodedRows.joined([rows.part(0, 1), rows.part(1, count), rows])) == expected * 2
+    assert data(joined_rows([rows.part(0, 1), rows.part(1, count), rows])) == expected * 2
     order = np.array([count - 1, 0, *range(count)])
     assert data(rows.take(order)) == [expected[row] for row in order]
-    assert rows.is_decoded is (form is as_columns)
+    assert type(joined_rows([rows, rows])) is type(rows)

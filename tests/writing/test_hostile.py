@@ -11,7 +11,7 @@ from test_writing_build import SCHEMA, plain, rows
 import recordspec as rs
 from recordspec.store.expand import expand
 from recordspec.wire.tfrecord import scan
-from recordspec.writing.build import EncodedParts
+from recordspec.writing.row_encoder import EncodedParts
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl

@@ -1,4 +1,4 @@
-"""The same bytes for any number of processes, cut and memory: `writing.local`, `writing.build_plan`, `writing.tasks`."""
+"""The same bytes for any number of processes, cut and memory: `writing.local`, `writing.build_plan`."""
 
 from __future__ import annotations
 

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from recordspec._arrow import arrow
 from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package, see
+from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.schema.arrow_values import is_file, item_type
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import planned_build
+from recordspec.writing.build import place_of, planned_build
+from recordspec.writing.failures import DiskError
 from recordspec.writing.sources.arrow import check_table
+from recordspec.writing.sources.base import name_of
 from recordspec.writing.write import write_options
 from recordspec.writing.write_options import Execution, Write
 
@@ -34,8 +37,8 @@ try:
 except ImportError as missing:
     raise missing_package("pyspark", "builds on Spark", "recordspec[spark]", missing) from None
 
-from recordspec.spark.jobs import spark_errors
-from recordspec.spark.stages import spark_stages
+from recordspec.spark.jobs import SparkJobs, spark_errors
+from recordspec.spark.stages import EncodedFrame, duplicate_keys, encode, shard
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:
@@ -156,7 +159,19 @@ def _build(
         _check_frame(frame, schema, written)
     execution = Execution(**how)
     build = planned_build(schema, directory, written, execution)
-    return build.run(partial(spark_stages, session, frame, source), progress=execution.progress)
+    with build.begun() as plan, Progress(show=execution.progress) as bar:
+        jobs = SparkJobs(session, plan.name)
+        with spark_errors(DiskError, plan.name), jobs.running():
+            encoded = EncodedFrame(jobs)
+            return build.complete(
+                plan,
+                encode(encoded, plan, source, frame, bar),
+                source=name_of(source),
+                place=partial(place_of, source, plan),
+                duplicate_keys=partial(duplicate_keys, encoded),
+                shard=partial(shard, encoded, build.transaction, bar=bar),
+                bar=bar,
+            )
 
 
 # What makes a column that features take of one that they do not, by the name of its type.

@@ -54,14 +54,13 @@ from recordspec.wire.hashes import Words, sha256_of
 from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.copies import ClassChanges, copy_hashes
 from recordspec.writing.division import order_of, split_of
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import EncodedRows, RecordRows
 from recordspec.writing.failures import DiskError, source_errors
-from recordspec.writing.row_encoder import PART_BITS, Encoder
+from recordspec.writing.row_encoder import PART_BITS, EncodedPart, Encoder
 from recordspec.writing.sharding import ShardRange, ShardWriter
 from recordspec.writing.sorter import END, EXISTING, KEY_HASH, ORDER, index_of
 from recordspec.writing.sources.arrow import table_batches
 from recordspec.writing.sources.base import Batches, SourcePart
-from recordspec.writing.tasks import EncodedPart
 
 # Rows beside those of splits, none of which has such a name: the report of a task, and an invalid row's line.
 REPORT, REJECT = "/report", "/reject"
@@ -240,7 +239,9 @@ def _encoded(plan: BuildPlan, parts: Iterable[tuple[int, SourcePart]]) -> Iterat
                     order = [row.to_bytes(8, "big") for row in islice(rejected, len(lines))]
                     yield _lines(REJECT, order, [line.encode() for line in lines])
                     lines.clear()
-            report = EncodeReport(EncodedPart.of(encoder, (), ""), sink.sizes(encoder.splits))
+            report = EncodeReport(
+                EncodedPart.of(encoder, (), f"part-{number:05d}.rejects"), sink.sizes(encoder.splits)
+            )
         except RecordspecError as error:
             report = _with_host(error)
         yield _lines(REPORT, [pickle.dumps(report)], [b""])
@@ -313,7 +314,7 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
         if options.spreads_copies and options.weights:
             old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)
             new = split_of(words[:, KEY_HASH], options.weights)
-            changes.add(EncodedRows(plan.schema, len(records), records=records), old, new)
+            changes.add(RecordRows(records), old, new)
             sized = np.column_stack([np.ones(len(records), np.int64), sizes_of(records)])
             np.subtract.at(sizes, old, sized)
             np.add.at(sizes, new, sized)
@@ -419,7 +420,7 @@ def _written(
             if start < stop:
                 part = batch.slice(start, stop - start)
                 records = to_binary(part.column(2))
-                writer.add(EncodedRows(plan.schema, len(records), records=records))
+                writer.add(RecordRows(records))
                 if plan.options.unique:
                     words = buffer_of(to_binary(part.column(1))).view(">u8").reshape(-1, END)
                     key_hashes.add(keys, words[:, KEY_HASH].T)

@@ -1,22 +1,25 @@
 """A build: rows are encoded, put into shards, and published as a dataset.
 
-Encoding and sharding are protocols. `local` implements them with the processes of this machine, and
-`recordspec.spark` with a cluster. Both get the plan and the publication from the build.
+A build is a plan and three functions: `encode`, `shard` and `publish`. All builds have the same `publish`.
+The other two belong to an engine: the processes of this machine (`local`), or a cluster (`recordspec.spark`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
 from recordspec.errors import Problem, RecordError, SpecError, State
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.schema.schema import Schema
-from recordspec.store.manifest import LabelCounts, Manifest, Shard
+from recordspec.store.manifest import LabelCounts, Manifest
 from recordspec.store.remote_transaction import ConflictError, transaction
 from recordspec.store.transaction import Transaction
 from recordspec.writing import rejects
@@ -24,19 +27,25 @@ from recordspec.writing.build_plan import BuildPlan, budget
 from recordspec.writing.checkpoint import Checkpoint
 from recordspec.writing.failures import BuildStatus, SourceError, disk_errors, source_errors
 from recordspec.writing.label_counts import summed_counts
-from recordspec.writing.publication import Publication
-from recordspec.writing.row_encoder import PART_BITS
-from recordspec.writing.sorter import EXISTING, Run
-from recordspec.writing.tasks import EncodedPart
+from recordspec.writing.publication import keep_rejects, list_rejects, publish, warn
+from recordspec.writing.row_encoder import PART_BITS, EncodedPart, EncodedParts
+from recordspec.writing.sharding import Shards
+from recordspec.writing.sorter import EXISTING
 from recordspec.writing.write_options import Execution, Write
 
 # How often publishing is repeated if other writers change the dataset meanwhile.
 _CONFLICTS = 8
 
-# The shards of each split.
-Shards = dict[str, tuple[Shard, ...]]
-# The rejects of all parts, each with the number of rows before its part.
-RejectLines = Iterator[tuple[Mapping[str, Any], int]]
+# Returns the location of a row for messages by the number of its part, its number in the part, and the number
+# of rows before the part. All are counted from 0.
+PlaceInPart = Callable[[int, int, int], str]
+# Returns the numbers of two rows with the same key, the earlier first; None if there are none. For a row that
+# the dataset had before, `EXISTING` is added to its number.
+DuplicateKeys = Callable[[BuildPlan, EncodedParts], tuple[int, int] | None]
+# Orders encoded rows, and writes the shards of each split to the plan's `output`, and the hashes of keys and
+# the index of each shard to its `folder`. Returns the shards, and the changes of the label counts: copies may
+# move to another split.
+WriteShards = Callable[[BuildPlan, EncodedParts], tuple[Shards, LabelCounts]]
 
 
 class BuildSource(Protocol):
@@ -53,166 +62,135 @@ class BuildSource(Protocol):
         """The identity of the source, like `Source.identity`."""
 
 
-class Encoding(Protocol):
-    """The first stage of a build: the rows of a source are validated and encoded, part by part."""
-
-    @property
-    def name(self) -> str:
-        """The name of the source in messages."""
-
-    def encode(self, bar: Progress) -> Iterator[EncodedPart]:
-        """Encodes all rows; yields each part, in the order of the source.
-
-        Raises RecordError for an invalid row, with its number in its part, WriteError, StoreError.
-        """
-
-    def place(self, part: int, row: int) -> str:
-        """The location of a row of a part for messages; both are counted from 0."""
-
-    def rejected(self) -> RejectLines:
-        """Yields the lines of the invalid rows, in the order of the source."""
-
-
-class Sharding(Protocol):
-    """The second stage of a build: encoded rows are ordered and written as shards."""
-
-    def duplicate_keys(self) -> tuple[int, int] | None:
-        """The numbers of two rows with the same key, the earlier first; None if there are none.
-
-        For a row that the dataset had before, `EXISTING` is added to its number.
-        """
-
-    def move_copies(self, bar: Progress) -> LabelCounts:
-        """Gives each copy of a row its own place in the order, and its own split, as `copies` defines them.
-
-        Does nothing unless the options ask for it. Returns the changes of the label counts.
-        """
-
-    def write(self, bar: Progress) -> Shards:
-        """Writes the shards of each split; the publication takes them over."""
-
-
-# A context manager of the two stages of a build: encoding and sharding.
-Stages = Callable[["Build"], AbstractContextManager[tuple[Encoding, Sharding]]]
-
-
+@dataclass(frozen=True, kw_only=True)
 class Build:
-    """Runs the three stages: encoding, sharding, publication. Publishes nothing before the end of `complete`.
+    """What is common to the builds of all engines. Publishes nothing before the end of `complete`.
 
     Attributes:
-        plan: the common arguments of all tasks.
-        publication: publishes the shards.
+        plan: the plan, not completed yet.
+        transaction: has the partial folder, and publishes it.
         checkpoint: the parts and shards that survive a crash.
         status: the progress of the build, for messages.
-        parts: the encoded parts.
+        allow_empty: whether a source without rows makes a dataset without rows.
+        revise: completes the manifest; it may write files to its argument, the partial folder.
+        is_sample: whether the dataset is deleted at once, so that no message mentions it or its files.
     """
 
-    def __init__(
-        self, plan: BuildPlan, publication: Publication, checkpoint: Checkpoint, *, allow_empty: bool
-    ) -> None:
-        self.plan, self.publication, self.checkpoint = plan, publication, checkpoint
-        self.status = BuildStatus(name=plan.name, quarantines=plan.options.quarantine is not None)
-        self.parts = EncodedParts()
-        self._allow_empty = allow_empty
-
-    def run(self, stages: Stages, *, progress: bool | None = None) -> Manifest:
-        """Builds and publishes. Raises the errors of `write`."""
-        with self.begun(), Progress(show=progress) as bar, stages(self) as (encoding, sharding):
-            return self.complete(encoding, sharding, bar)
+    plan: BuildPlan
+    transaction: Transaction
+    checkpoint: Checkpoint
+    status: BuildStatus
+    allow_empty: bool
+    revise: Callable[[Manifest, Path], Manifest] = lambda manifest, folder: manifest
+    is_sample: bool = False
 
     @contextmanager
-    def begun(self) -> Iterator[Build]:
-        """Opens the partial folder of the build. Annotates errors in the block with the build's progress."""
-        with self.status.annotating(), self.publication:
+    def begun(self) -> Iterator[BuildPlan]:
+        """Opens the partial folder of the build: within the block, no other process writes to it. Yields the
+        complete plan. Annotates errors of the block with the build's progress."""
+        with self.status.annotating(), self.transaction:
             with disk_errors(self.plan.name):
-                self.plan = self.publication.planned(self.plan)
-                self.checkpoint.begin(self.plan, self.publication.transaction.partial)
+                plan = self.plan.within(self.transaction)
+                self.checkpoint.begin(plan)
             try:
-                yield self
+                yield plan
             except BaseException as error:
                 self._fail(error)
                 raise
 
     def _fail(self, error: BaseException) -> None:
         """Decides whether the partial folder is kept, so that a build can resume."""
-        status, transaction = self.status, self.publication.transaction
-        status.rows = max(status.rows, self.parts.seen)
         if isinstance(error, (RecordError, SpecError)):
-            transaction.keep = False  # the next build has other rows or other options
+            self.transaction.keep = False  # the next build has other rows or other options
             return
-        status.published = transaction.published
+        self.status.published = self.transaction.published
         # without a journal, finished parts cannot be told from unfinished ones
-        status.safe = self.checkpoint.safe if transaction.resumable else None
-        transaction.keep = bool(status.safe)
+        self.status.safe = self.checkpoint.safe if self.transaction.resumable else None
+        self.transaction.keep = bool(self.status.safe)
 
-    def complete(self, encoding: Encoding, sharding: Sharding, bar: Progress) -> Manifest:
-        """Runs the stages. Call it within `with build.begun()`."""
-        try:
-            for part in encoding.encode(bar):
-                self.parts.add(part)
-                if part.rejected:
-                    rejects.check(self.plan.options.quarantine, self.parts.rejected, self.parts.reasons)
-        except RecordError as error:
-            row = None if error.row is None else self.parts.seen + error.row
-            raise RecordError(error.problems, row) from None
-        self._check_unique(encoding, sharding)
-        rejected = self._list_rejects(encoding)
-        with disk_errors(self.plan.name):
-            moved = sharding.move_copies(bar)
-            shards = sharding.write(bar)
-        counts = summed_counts([*(part.label_counts for part in self.parts.all), moved])
-        manifest = new_manifest(self.plan, shards, rejected, counts)
-        with disk_errors(self.plan.name):
-            manifest = self.publication.revised(manifest)
-        for _ in range(_CONFLICTS):
+    def complete(
+        self,
+        plan: BuildPlan,
+        encoded: Iterable[EncodedPart],
+        *,
+        source: str,
+        place: PlaceInPart,
+        duplicate_keys: DuplicateKeys,
+        shard: WriteShards,
+        bar: Progress,
+    ) -> Manifest:
+        """Encodes rows, writes their shards and publishes them. Call it within `with build.begun()`.
+
+        Args:
+            plan: the complete plan.
+            encoded: encodes all rows; yields each part, in the order of the source. Raises RecordError for an
+                invalid row, with its number in its part, WriteError, StoreError.
+            source: the name of the source in messages.
+        """
+        parts = self._gathered(plan, encoded)
+
+        def check(plan: BuildPlan) -> int:
+            """Checks that keys are unique, and lists the invalid rows. Returns their number."""
+            if plan.options.unique:
+                with disk_errors(plan.name):
+                    pair = duplicate_keys(plan, parts)
+                if pair is not None:
+                    raise _duplicate(plan, parts, pair, place)
+            return self._list_rejects(plan, parts, source)
+
+        rejected = check(plan)
+        with disk_errors(plan.name):
+            shards, moved = shard(plan, parts)
+        counts = summed_counts([*(part.label_counts for part in parts.all), moved])
+        with disk_errors(plan.name):
+            written = self.revise(new_manifest(plan, shards, rejected, counts), plan.output)
+        for attempt in range(_CONFLICTS + 1):
             try:
-                return self.publication.publish(self.plan, manifest, bar)
+                manifest = publish(plan, self.transaction, written, bar)
+                break
             except ConflictError:
-                with disk_errors(self.plan.name):
-                    if not self.publication.transaction.appends:
+                if attempt == _CONFLICTS:
+                    raise
+                with disk_errors(plan.name):
+                    if not self.transaction.appends:
                         raise
-                    self.publication.transaction.check_target()
-                    self.plan = self.publication.planned(self.plan)
-                self._check_unique(encoding, sharding)
-                self._list_rejects(encoding)
-        return self.publication.publish(self.plan, manifest, bar)
+                    self.transaction.check_target()
+                    plan = plan.within(self.transaction)
+                check(plan)
+        if not self.is_sample:
+            warn(self.transaction.name, written, manifest)
+        return manifest
 
-    def _check_unique(self, encoding: Encoding, sharding: Sharding) -> None:
-        """Raises RecordError if keys must be unique and two rows have the same key; the error names both."""
-        if not self.plan.options.unique:
-            return
-        with disk_errors(self.plan.name):
-            pair = sharding.duplicate_keys()
-        if pair is None:
-            return
-        # an existing row is never reported as the wrong one
-        first, second = (self._place(row, encoding) for row in (pair if pair[1] < EXISTING else pair[::-1]))
-        expected = "a key that no other row has"
-        problem = Problem(path=self.plan.options.keys, expected=expected, got=f"that of {first}")
-        raise RecordError(problem.at(second))
+    def _gathered(self, plan: BuildPlan, encoded: Iterable[EncodedPart]) -> EncodedParts:
+        """Encodes all rows. Raises RecordError for an invalid row, or if too many rows are invalid."""
+        parts = EncodedParts()
+        try:
+            for part in encoded:
+                parts.add(part)
+                self.status.rows = parts.seen
+                if part.rejected:
+                    rejects.check(plan.options.quarantine, parts.rejected, parts.reasons)
+        except RecordError as error:
+            row = None if error.row is None else parts.seen + error.row
+            raise RecordError(error.problems, row) from None
+        return parts
 
-    def _place(self, number: int, encoding: Encoding) -> str:
-        """The location of a row by its number, for messages."""
-        if number >= EXISTING:
-            assert self.plan.base is not None
-            return self.plan.base.place(number - EXISTING)
-        return encoding.place(number >> PART_BITS, number & (1 << PART_BITS) - 1)
-
-    def _list_rejects(self, encoding: Encoding) -> int:
+    def _list_rejects(self, plan: BuildPlan, parts: EncodedParts, source: str) -> int:
         """Lists all invalid rows. Returns their number.
 
         Raises RecordError if too many rows are invalid, or if no row is valid.
         """
-        parts, publication = self.parts, self.publication
+        files = parts.reject_files(plan.folder)
+        keep = partial(keep_rejects, self.transaction.target, files)
         rejects.check(
-            self.plan.options.quarantine,
+            plan.options.quarantine,
             parts.rejected,
             parts.reasons,
             rows=parts.seen,
-            keep=lambda: publication.keep_rejects(encoding.rejected()),
+            keep=(lambda: None) if self.is_sample else keep,
         )
-        path = publication.list_rejects(self.plan, encoding.rejected())
-        rejects.check_some(parts.rows, parts.rejected, path, encoding.name, allow_empty=self._allow_empty)
+        path = list_rejects(plan, files)
+        rejects.check_some(parts.rows, parts.rejected, path, source, allow_empty=self.allow_empty)
         return parts.rejected
 
 
@@ -223,14 +201,14 @@ def planned_build(
     execution: Execution,
     *,
     identity: Any = None,
-    publication: Callable[[Transaction], Publication] = Publication,
+    **how: Any,
 ) -> Build:
     """Plans the build of a dataset, without beginning it.
 
     Args:
         schema: the schema of the rows; None if records are only copied.
         identity: as for `Checkpoint`.
-        publication: creates the publication of the dataset.
+        how: other attributes of `Build`.
 
     Raises SpecError, StoreError.
     """
@@ -242,10 +220,18 @@ def planned_build(
         options=options,
         name=str(directory),
         folder=committing.work,
+        output=committing.partial,
         budget=budget(execution.memory, execution.processes),
         durable=identity is not None,
     )
-    return Build(plan, publication(committing), Checkpoint(identity), allow_empty=execution.allow_empty)
+    return Build(
+        plan=plan,
+        transaction=committing,
+        checkpoint=Checkpoint(identity),
+        status=BuildStatus(name=plan.name, quarantines=options.quarantine is not None),
+        allow_empty=execution.allow_empty,
+        **how,
+    )
 
 
 def parts_of(source: BuildSource, plan: BuildPlan) -> Iterator[Any]:
@@ -253,8 +239,8 @@ def parts_of(source: BuildSource, plan: BuildPlan) -> Iterator[Any]:
     return source_errors(source.parts(plan.schema, plan.options.columns), plan.name)
 
 
-def place_of(source: BuildSource, plan: BuildPlan, part: int, row: int) -> str:
-    """The location of a row of a part for messages; both are counted from 0."""
+def place_of(source: BuildSource, plan: BuildPlan, part: int, row: int, before: int) -> str:
+    """The location of a row of a source, like `PlaceInPart`. Reads the parts of the source again."""
     return str(next(islice(parts_of(source, plan), part, None)).place(row))
 
 
@@ -269,46 +255,23 @@ def check_unchanged(source: BuildSource, identity: Any, name: str) -> None:
         raise SourceError(State(where=name, got="cannot be built: its source changed while it was read"))
 
 
-class EncodedParts:
-    """The encoded parts of a source, in its order.
+def _duplicate(
+    plan: BuildPlan, parts: EncodedParts, pair: tuple[int, int], place: PlaceInPart
+) -> RecordError:
+    """The error of two rows with the same key; it names both."""
 
-    Attributes:
-        all: the parts.
-        before: the number of rows, valid or not, before each part; and, last, in all parts.
-    """
+    def place_by_number(number: int) -> str:
+        if number >= EXISTING:
+            assert plan.base is not None
+            return plan.base.place(number - EXISTING)
+        part = number >> PART_BITS
+        return place(part, number & (1 << PART_BITS) - 1, parts.before[part])
 
-    def __init__(self) -> None:
-        self.all: list[EncodedPart] = []
-        self.before = [0]
-
-    def add(self, part: EncodedPart) -> None:
-        self.all.append(part)
-        self.before.append(self.seen + part.seen)
-
-    @property
-    def seen(self) -> int:
-        """The number of rows, valid or not."""
-        return self.before[-1]
-
-    @property
-    def rows(self) -> int:
-        """The number of valid rows."""
-        return sum(part.rows for part in self.all)
-
-    @property
-    def rejected(self) -> int:
-        """The number of invalid rows."""
-        return sum(part.rejected for part in self.all)
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """The locations of the first invalid rows, each with its first problem."""
-        return [reason for part in self.all for reason in part.reasons]
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """The runs of all valid rows."""
-        return tuple(run for part in self.all for run in part.runs)
+    # an existing row is never reported as the wrong one
+    first, second = map(place_by_number, pair if pair[1] < EXISTING else pair[::-1])
+    expected = "a key that no other row has"
+    problem = Problem(path=plan.options.keys, expected=expected, got=f"that of {first}")
+    return RecordError(problem.at(second))
 
 
 def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: LabelCounts) -> Manifest:

@@ -60,6 +60,7 @@ class BuildPlan:
         options: the options of sharding.
         name: the name of the dataset in messages.
         folder: the folder where tasks write their files.
+        output: the folder of the finished shards.
         budget: the bytes of rows that a task may hold in memory.
         durable: whether files must survive a power failure as soon as a task is done.
         base: the dataset to which rows are appended, if any.
@@ -70,13 +71,20 @@ class BuildPlan:
     options: Write
     name: str
     folder: Path
+    output: Path
     budget: int
     durable: bool
     base: ExistingDataset | None = None
     suffix: str = ""
 
-    def added_to(self, transaction: Transaction) -> BuildPlan:
-        """The plan for appending the rows to an existing dataset. The transaction keeps its shards."""
+    def within(self, transaction: Transaction) -> BuildPlan:
+        """Completes the plan with the facts about the existing dataset, in a transaction that has begun. If
+        rows are appended, the transaction keeps the existing shards.
+
+        Raises StoreError if the rows of the plan cannot be appended to the dataset.
+        """
+        if not transaction.appends:
+            return replace(self, suffix=transaction.shard_suffix)
         base = ExistingDataset.load(
             transaction.dataset, transaction.existing, self.checked_schema, self.options
         )

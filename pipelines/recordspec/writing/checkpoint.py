@@ -6,7 +6,6 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from recordspec import __version__
@@ -16,9 +15,9 @@ from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import PIECES, Shard
 from recordspec.writing.build_plan import BuildPlan
+from recordspec.writing.row_encoder import EncodedPart
 from recordspec.writing.sorter import SortedRun
 from recordspec.writing.sources import base
-from recordspec.writing.tasks import EncodedPart
 
 
 class Checkpoint:
@@ -38,7 +37,7 @@ class Checkpoint:
         self.shards: dict[str, Shard] = {}
         self._journal: Journal | None = None
 
-    def begin(self, plan: BuildPlan, partial: Path) -> None:
+    def begin(self, plan: BuildPlan) -> None:
         """Takes over the finished parts and shards of an interrupted build, and removes its other files.
 
         Raises StoreError if the interrupted build had another plan.
@@ -54,9 +53,7 @@ class Checkpoint:
             "dataset to replace": plan.suffix,
         }
         journal = Journal(plan.folder, json.loads(json.dumps(described)), plan.name)
-        journal.keep(
-            sum(1 for _ in takewhile(lambda entry: self._take_over(entry, plan, partial), journal.entries))
-        )
+        journal.keep(sum(1 for _ in takewhile(lambda entry: self._take_over(entry, plan), journal.entries)))
         known = {name for part in self.parts for name in part.files}
         known |= {JOURNAL, *(f"{file}{suffix}" for file in self.shards for suffix in PIECES)}
         for path in plan.folder.iterdir():
@@ -64,7 +61,7 @@ class Checkpoint:
                 path.unlink()
         self._journal = journal
 
-    def _take_over(self, entry: Mapping[str, Any], plan: BuildPlan, partial: Path) -> bool:
+    def _take_over(self, entry: Mapping[str, Any], plan: BuildPlan) -> bool:
         """Takes over a part or a shard if its files are whole. Returns False for an incomplete part."""
         if "part" in entry:
             runs = tuple(SortedRun(**run) for run in entry["part"]["runs"])
@@ -75,7 +72,7 @@ class Checkpoint:
                 self.parts.append(part)
             return whole
         shard = Shard(**entry["shard"])
-        path = partial / shard.file
+        path = plan.output / shard.file
         keys, index = (plan.folder / f"{shard.file}{suffix}" for suffix in PIECES)
         keyed = not plan.options.unique or key_hashes.rows(keys) == shard.rows
         indexed = plan.options.compression != "none" or index.exists()

@@ -181,7 +181,7 @@ def _moved(
         step = max(1, _MOVED_BYTES * numbers.rows // (int((index[END] - index[START]).sum()) + 1))
         for start in range(0, len(places), step):
             some = places[start : start + step]
-            rows = run.take(plan.folder, plan.schema, some)
+            rows = run.take(plan.folder, some)
             hashed = copy_hashes(np.array(index[KEY_HASH][:, some]).T, np.array(values[some]))
             old = of_names[np.searchsorted(ends, some, side="right")]
             new = old
@@ -204,7 +204,7 @@ class ClassChanges:
     def add(self, rows: EncodedRows, old: Ints, new: Ints) -> None:
         """Counts rows; `old` and `new` are the indices of their splits, int64 `[n]`."""
         if self._schema is not None and self._schema.classes:
-            sections = EncodedRows(self._schema, len(rows), records=rows.records).sections
+            sections = rows.as_columns(self._schema).sections
             self._old.add(sections, old)
             self._new.add(sections, new)
 

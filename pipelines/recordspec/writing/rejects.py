@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,10 @@ def lines(path: Path) -> Iterable[dict[str, Any]]:
             yield from map(json.loads, file)
 
 
-def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path) -> None:
-    """Writes the rejects of all parts to one file. Each comes with the number of rows before its part."""
+def join(files: Iterable[tuple[Path, int]], path: Path) -> None:
+    """Writes the lines of all parts to one file, from a file of each part and the number of rows before the
+    part."""
     joined = Rejects(partial(add_line, path), None)
-    for line, before in parts:
-        joined.add(before + line["row"], line["place"], line["problems"])
+    for file, before in files:
+        for line in lines(file):
+            joined.add(before + line["row"], line["place"], line["problems"])

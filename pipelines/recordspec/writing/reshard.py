@@ -30,14 +30,13 @@ from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.build_plan import BuildPlan, free_space
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import RecordRows
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.local import build_locally
-from recordspec.writing.row_encoder import PART_BITS, Advance, no_progress
+from recordspec.writing.row_encoder import PART_BITS, Advance, EncodedPart, no_progress
 from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
-from recordspec.writing.tasks import EncodedPart
 from recordspec.writing.write_options import Blocks, Execution, Key, ReshardOptions, Write
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def reshard(
     execution = Execution(
         jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress
     )
-    return build_locally(schema, source, directory, made, execution, encode=copy_part, revise=source.revised)
+    return build_locally(schema, source, directory, made, execution, task=copy_part, revise=source.revised)
 
 
 def _check_space(source: StoredRecords, made: Write, directory: str | os.PathLike[str] | RemotePath) -> None:
@@ -274,13 +273,12 @@ class StoredPart:
     def _taken(self, records: list[Record]) -> ArrowArray:
         """Frames records, and checks them against the schema while the place of each record is known."""
         framed = framing.frames([record.data for record in records])
-        rows = EncodedRows(self.check, len(records), records=framed)
         if self.check is not None:
             try:
-                _ = rows.sections
+                RecordRows(framed).as_columns(self.check)
             except RecordError as error:
                 raise RecordError(error.at(self._where(records[error.row or 0])).problems) from None
-        return rows.records
+        return framed
 
     def _where(self, record: Record) -> str:
         return f"{self.path}: {framing.place(record.number, record.offset)}"
@@ -309,7 +307,7 @@ def copy_part(
         first = (number << PART_BITS) + rows
         numbers = np.arange(first, first + len(records), dtype=np.uint64)
         with disk_errors(plan.name):
-            sink.add(EncodedRows(plan.schema, len(records), records=records), numbers, hashed, None)
+            sink.add(RecordRows(records), numbers, hashed, None)
         rows += len(records)
         advance(len(records), len(buffer_of(records)))
     with disk_errors(plan.name):

@@ -1,28 +1,38 @@
-"""Validates and encodes rows in batches; computes the key hash, the split and the class of each row."""
+"""Validates and encodes rows in batches; computes the key hash, the split and the class of each row.
+
+`encode_part` is a task: a function of values that can be pickled. It writes files with the attempt in their
+names, and returns a description of them. A task may run twice, or die half-way: only its caller takes the
+files over.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from recordspec.errors import RecordError
+from recordspec.locations import sync_file
 from recordspec.schema.features import Feature
 from recordspec.schema.media import images
 from recordspec.schema.schema import Schema
+from recordspec.store.manifest import LabelCounts
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
 from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import Division
-from recordspec.writing.encoded_rows import EncodedRows
-from recordspec.writing.failures import disk_errors
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows
+from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.label_counts import ClassCounter
-from recordspec.writing.rejects import Rejects
-from recordspec.writing.sources.base import Columns
+from recordspec.writing.rejects import Rejects, add_line, lines
+from recordspec.writing.sorter import Run, SortedRun, Sorter
+from recordspec.writing.sources.base import Columns, SourcePart
 from recordspec.writing.sources.rows import not_a_mapping, row_batches
 
 # The most rows encoded at once; fewer if rows are large. Forty narrow columns were encoded at 0.5, 1.1 and
@@ -184,7 +194,7 @@ class Encoder:
         values = {
             name: one for name, one in batch.values.items() if name in schema.names or name not in extra
         }
-        rows = EncodedRows.encode(schema, values, batch.rows)
+        rows = ColumnRows.encode(schema, values, batch.rows)
         hashed, splits = self._division.of(batch.values, rows)
         first = self._part.number_of(self.seen)
         with disk_errors(self._plan.name):
@@ -287,3 +297,124 @@ def _is_immutable(feature: Feature) -> bool:
     """Whether the value of a feature is one number or text, which the caller cannot change in place."""
     kind = feature.value_type
     return kind.shape == () and (kind.is_number or kind.item in ("text", "class"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedPart:
+    """An encoded part of a source.
+
+    Attributes:
+        rows: the number of valid rows.
+        rejected: the number of invalid rows.
+        runs: the runs of the valid rows.
+        rejects: the name of the file that lists the invalid rows.
+        label_counts: the classes of the valid rows; empty if they are not counted.
+        reasons: the locations of the first invalid rows, each with its first problem.
+    """
+
+    rows: int
+    rejected: int
+    runs: tuple[Run, ...]
+    rejects: str
+    label_counts: LabelCounts
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, encoder: Encoder, runs: tuple[Run, ...], rejects: str) -> EncodedPart:
+        """The part encoded by an encoder, with its files."""
+        return cls(
+            rows=encoder.rows,
+            rejected=encoder.rejected,
+            runs=runs,
+            rejects=rejects,
+            label_counts=encoder.classes.by_split(encoder.splits),
+            reasons=encoder.reasons,
+        )
+
+    @property
+    def seen(self) -> int:
+        """The number of rows, valid or not."""
+        return self.rows + self.rejected
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all files of the part."""
+        return (self.rejects, *(name for run in self._stored for name in (run.name, run.index_name)))
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the records on disk."""
+        return sum(run.bytes for run in self._stored)
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether all files of the part exist and are complete."""
+        listed = sum(1 for _ in lines(folder / self.rejects))
+        return listed == self.rejected and all(run.is_whole(folder) for run in self._stored)
+
+    @property
+    def _stored(self) -> list[SortedRun]:
+        return [run for run in self.runs if isinstance(run, SortedRun)]
+
+
+class EncodedParts:
+    """The encoded parts of a source, in its order.
+
+    Attributes:
+        all: the parts.
+        before: the number of rows, valid or not, before each part; and, last, in all parts.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[EncodedPart] = []
+        self.before = [0]
+
+    def add(self, part: EncodedPart) -> None:
+        self.all.append(part)
+        self.before.append(self.seen + part.seen)
+
+    @property
+    def seen(self) -> int:
+        """The number of rows, valid or not."""
+        return self.before[-1]
+
+    @property
+    def rows(self) -> int:
+        """The number of valid rows."""
+        return sum(part.rows for part in self.all)
+
+    @property
+    def rejected(self) -> int:
+        """The number of invalid rows."""
+        return sum(part.rejected for part in self.all)
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """The locations of the first invalid rows, each with its first problem."""
+        return [reason for part in self.all for reason in part.reasons]
+
+    def reject_files(self, folder: Path) -> list[tuple[Path, int]]:
+        """The file of the invalid rows of each part, and the number of rows before the part."""
+        return [(folder / part.rejects, before) for part, before in zip(self.all, self.before, strict=False)]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs of all valid rows."""
+        return tuple(run for part in self.all for run in part.runs)
+
+
+def encode_part(
+    plan: BuildPlan, number: int, part: SourcePart, attempt: str, advance: Advance = no_progress
+) -> EncodedPart:
+    """Encodes part `number` of a source. Raises RecordError, WriteError, StoreError."""
+    stem = f"part-{number:05d}.{attempt}"
+    rejects = f"{stem}.rejects"
+    sink = Sorter(plan, stem)
+    encoder = Encoder(plan, sink, partial(add_line, plan.folder / rejects))
+    encoder.begin(number, part.place)
+    for batch in source_errors(part.batches(plan.checked_schema, plan.options.columns), plan.name):
+        encoder.add(batch, advance)
+    with disk_errors(plan.name):
+        runs = sink.finish(encoder.splits)
+        if plan.durable:
+            sync_file(plan.folder / rejects)
+    return EncodedPart.of(encoder, runs, rejects)

@@ -1,23 +1,29 @@
-"""Shards: their number, the rows of each, and how they are written."""
+"""Shards: their number, the rows of each, and how they are written.
+
+`write_shards` is a task, as `encode_part` is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from recordspec.errors import RecordError
-from recordspec.progress import Progress
+from recordspec.locations import sync_file
 from recordspec.schema.row_blocks import blocks_of
 from recordspec.schema.schema import Schema
-from recordspec.store.manifest import INDEX, LabelCounts, Shard
+from recordspec.store import key_hashes
+from recordspec.store.manifest import INDEX, KEYS, PIECES, Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shard_names import ShardName
 from recordspec.wire.arrays import Ints, buffer_of, sizes_of
 from recordspec.wire.hashes import Words
 from recordspec.writing.build_plan import BuildPlan
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, joined_columns
+from recordspec.writing.failures import disk_errors
+from recordspec.writing.sorter import KEY_HASH, RowRange, Run, SortedSplit, read_rows
 from recordspec.writing.write_options import ShardSize, Write
 
 # The number of records decoded together to become blocks: the intermediate arrays of more leave the caches.
@@ -25,6 +31,12 @@ _DECODED_ROWS = 4096
 # TensorFlow's guide to input performance recommends files of 100 MB or more. A power of two can be divided
 # evenly among most numbers of workers.
 _SMALLEST_AUTO = 64 << 20
+# The most chunks of rows, and the most shards, of one task. Large tasks save work: the chunks at both ends of
+# a task are merged twice. Small tasks save it after a crash: a resumed build keeps only finished tasks.
+_CHUNKS_OF_TASK, _SHARDS_OF_TASK = 4, 256
+
+# The shards of each split.
+Shards = dict[str, tuple[Shard, ...]]
 
 
 def shard_count(options: Write, size: int, rows: int) -> int:
@@ -68,7 +80,7 @@ class ShardWriter:
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str, index: Path) -> None:
         self._file = ShardFile(path, options.compression, index)
         self._schema, self._block, self._name = schema, options.block, name
-        self._waiting: list[EncodedRows] = []  # rows not in a block yet
+        self._waiting: list[ColumnRows] = []  # rows not in a block yet
         self._written = 0  # the number of framed rows
 
     def add(self, rows: EncodedRows) -> None:
@@ -76,14 +88,15 @@ class ShardWriter:
         if self._block is None:
             self._file.write(buffer_of(rows.records).data, sizes_of(rows.records), len(rows))
             return
-        step = max(1, len(rows)) if rows.is_decoded else _DECODED_ROWS
+        assert self._schema is not None  # blocks need a schema
+        step = max(1, len(rows)) if isinstance(rows, ColumnRows) else _DECODED_ROWS
         for start in range(0, len(rows), step):
-            self._waiting.append(rows.part(start, min(start + step, len(rows))))
+            self._waiting.append(rows.part(start, min(start + step, len(rows))).as_columns(self._schema))
             self._write_whole_blocks(self._block)
 
     def close(self, name: str) -> Shard:
         """Finishes the file. Raises StoreError, OSError."""
-        if self._waiting and (rest := EncodedRows.joined(self._waiting)):
+        if self._waiting and (rest := joined_columns(self._waiting)):
             self._write_blocks(rest, len(rest))
         return self._file.close(name)
 
@@ -94,15 +107,14 @@ class ShardWriter:
     def _write_whole_blocks(self, size: int) -> None:
         if sum(map(len, self._waiting)) < size:
             return
-        rows = EncodedRows.joined(self._waiting)
+        rows = joined_columns(self._waiting)
         whole = len(rows) - len(rows) % size
         self._write_blocks(rows.part(0, whole), size)
         self._waiting = [rows.part(whole, len(rows))] if whole < len(rows) else []
 
-    def _write_blocks(self, rows: EncodedRows, size: int) -> None:
-        assert self._schema is not None  # blocks need a schema
+    def _write_blocks(self, rows: ColumnRows, size: int) -> None:
         try:
-            blocks = blocks_of(self._schema, rows.sections, size, len(rows) // size, framed=True)
+            blocks = blocks_of(rows.schema, rows.sections, size, len(rows) // size, framed=True)
         except RecordError as error:
             first = self._written + (error.row or 0) * size
             placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
@@ -112,16 +124,15 @@ class ShardWriter:
 
 
 class DirectShards:
-    """Writes rows that come in their final order directly to shards. Is both the sink and the sharding.
+    """A sink that writes rows directly to their shards: rows that come in their final order.
 
     Args:
-        folder: the folder of the shards.
         split: the only split.
         planned: the shards of the split.
     """
 
-    def __init__(self, plan: BuildPlan, folder: Path, split: str, planned: list[ShardRange]) -> None:
-        self._plan, self._folder, self._split = plan, folder, split
+    def __init__(self, plan: BuildPlan, split: str, planned: list[ShardRange]) -> None:
+        self._plan, self._split = plan, split
         # excess rows go to the last shard; the number of rows is checked at the end
         self._planned = [*planned[:-1], replace(planned[-1], stop=None)]
         self._done: list[Shard] = []
@@ -139,13 +150,8 @@ class DirectShards:
             if self._row == last:
                 self._next()
 
-    def duplicate_keys(self) -> None:
-        """Finds none: rows with unique keys are sorted, and do not come here."""
-
-    def move_copies(self, bar: Progress) -> LabelCounts:
-        return {}  # copies stay in place: rows keep their order, and there is one split
-
-    def write(self, bar: Progress) -> dict[str, tuple[Shard, ...]]:
+    def finish(self) -> Shards:
+        """Finishes the shards, also those without rows."""
         while len(self._done) < len(self._planned) - 1:
             self._next()
         self._close()
@@ -156,9 +162,10 @@ class DirectShards:
         self._writer.abandon()
 
     def _open(self) -> ShardWriter:
-        file = self._planned[len(self._done)].file
-        index = self._plan.folder / f"{file}{INDEX}"
-        return ShardWriter(self._folder / file, self._plan.schema, self._plan.options, file, index)
+        plan, file = self._plan, self._planned[len(self._done)].file
+        return ShardWriter(
+            plan.output / file, plan.schema, plan.options, file, plan.folder / f"{file}{INDEX}"
+        )
 
     def _close(self) -> None:
         self._done.append(self._writer.close(self._planned[len(self._done)].file))
@@ -166,3 +173,91 @@ class DirectShards:
     def _next(self) -> None:
         self._close()
         self._writer = self._open()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardTask:
+    """Consecutive shards to write: their ranges in the split, and the places of their rows in the runs."""
+
+    shards: tuple[ShardRange, ...]
+    rows: RowRange
+
+
+def shard_tasks(
+    plan: BuildPlan, runs: tuple[Run, ...], split: str, done: Collection[str], least: int
+) -> tuple[tuple[ShardRange, ...], list[ShardTask]]:
+    """The shards of a split, and the tasks that write the shards not done.
+
+    There are at least `least` tasks if there are enough shards.
+    """
+    rows = SortedSplit(plan, runs, split)
+    shards = tuple(shards_of_split(plan, split, rows.bytes, rows.rows))
+    of_size = max(1, _CHUNKS_OF_TASK * plan.chunk * len(shards) // max(1, rows.bytes))
+    most = min(of_size, _SHARDS_OF_TASK, -(-len(shards) // least))
+    tasks: list[ShardTask] = []
+    for is_done, some in groupby(shards, lambda shard: shard.file in done):
+        missing = () if is_done else tuple(some)
+        for first in range(0, len(missing), most):
+            together = missing[first : first + most]
+            wanted = rows.range(together[0].start, together[-1].stop or 0)
+            tasks.append(ShardTask(shards=together, rows=wanted))
+    return shards, tasks
+
+
+def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterator[ShardRange]:
+    """The shards of a split of `rows` rows; `size` is the bytes of their framed records."""
+    if plan.base is not None and not rows:
+        return
+    yield from shard_ranges(split + plan.suffix, shard_count(plan.options, size, rows), rows, plan.options)
+
+
+def write_shards(
+    plan: BuildPlan, runs: tuple[Run, ...], task: ShardTask, attempt: str
+) -> list[tuple[str, Shard]]:
+    """Writes shards. Returns each shard with the name of its file in the plan's folder. Raises StoreError."""
+    with disk_errors(plan.name):
+        rows = RowStream(read_rows(plan.folder, runs, task.rows))
+        return [_write_shard(plan, shard, rows, f"{shard.file}.{attempt}") for shard in task.shards]
+
+
+def _write_shard(plan: BuildPlan, wanted: ShardRange, rows: RowStream, file: str) -> tuple[str, Shard]:
+    keys, index_file = plan.folder / f"{file}{KEYS}", plan.folder / f"{file}{INDEX}"
+    writer = ShardWriter(plan.folder / file, plan.schema, plan.options, wanted.file, index_file)
+    try:
+        for some, index in rows.take((wanted.stop or 0) - wanted.start):
+            writer.add(some)
+            if plan.options.unique:
+                key_hashes.add(keys, index[KEY_HASH])
+        if plan.durable:
+            sync_file(keys)
+        return file, writer.close(wanted.file)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+class RowStream:
+    """Rows that are read once, in order, and divided among shards."""
+
+    def __init__(self, parts: Iterator[tuple[EncodedRows, Words]]) -> None:
+        self._parts = parts
+        self._rest: tuple[EncodedRows, Words] | None = None
+
+    def take(self, count: int) -> Iterator[tuple[EncodedRows, Words]]:
+        """Yields the next `count` rows, with their index."""
+        while count > 0:
+            rows, index = self._rest or next(self._parts)
+            stop = min(count, len(rows))
+            left = (rows.part(stop, len(rows)), index[:, stop:])
+            self._rest = left if stop < len(rows) else None
+            yield rows.part(0, stop), index[:, :stop]
+            count -= stop
+
+
+def take_over(plan: BuildPlan, file: str, shard: Shard) -> None:
+    """Takes over a shard, the hashes of its keys, and its index. A task has written them to the plan's folder
+    as `file`, `file.keys` and `file.index`."""
+    (plan.folder / file).rename(plan.output / shard.file)
+    for suffix in PIECES:
+        if (piece := plan.folder / f"{file}{suffix}").exists():
+            piece.rename(plan.folder / f"{shard.file}{suffix}")

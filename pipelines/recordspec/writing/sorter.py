@@ -20,7 +20,6 @@ from typing import IO
 import numpy as np
 
 from recordspec.locations import Location, open_file, sync
-from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.arrays import (
     Bytes,
@@ -34,7 +33,7 @@ from recordspec.wire.arrays import (
 from recordspec.wire.hashes import Words
 from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import order_of
-from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, RecordRows, joined_columns, joined_rows
 
 ORDER, KEY_HASH, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
 _LINES = 6
@@ -93,25 +92,25 @@ class SortedRun:
         # a string, not a path: NumPy resolves each folder of a path
         return np.memmap(str(folder / self.index_name), _WORD, "r", shape=(_LINES, self.rows))
 
-    def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
-        """Rows `start` to `stop`; `schema` is the schema of the rows."""
-        return self._read(folder, schema, self.index(folder)[END:, start:stop])
+    def read(self, folder: Path, start: int, stop: int) -> RecordRows:
+        """Rows `start` to `stop`."""
+        return self._read(folder, self.index(folder)[END:, start:stop])
 
-    def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
-        """The rows at these indices; `schema` is the schema of the rows."""
-        return self._read(folder, schema, self.index(folder)[END:, rows])
+    def take(self, folder: Path, rows: Ints) -> RecordRows:
+        """The rows at these indices."""
+        return self._read(folder, self.index(folder)[END:, rows])
 
     def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
         """Reads the records of rows, int64 `[n]`, into `data` at the offsets `places`, int64 `[n]`."""
         self._put(folder, np.array(self.index(folder)[END:, rows], np.int64), data, places)
 
-    def _read(self, folder: Path, schema: Schema | None, bounds: Words) -> EncodedRows:
+    def _read(self, folder: Path, bounds: Words) -> RecordRows:
         """The rows with these bounds: the ends and starts of their records, uint64 `[2, n]`."""
         signed = np.array(bounds, np.int64)
         places = offsets(signed[0] - signed[1])
         data = np.empty(int(places[-1]), np.uint8)
         self._put(folder, signed, data, places[:-1])
-        return EncodedRows(schema, len(places) - 1, records=binary_array(data, places))
+        return RecordRows(binary_array(data, places))
 
     def _put(self, folder: Path, bounds: Ints, data: Bytes, places: Ints) -> None:
         ends, starts = bounds
@@ -160,11 +159,11 @@ class MemoryRun:
         counts, index = _kept_counts(self.counts, kept), self.sorted_index[:, kept]
         return replace(self, counts=counts, order=order, sorted_index=index)
 
-    def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
+    def read(self, folder: Path, start: int, stop: int) -> EncodedRows:
         # gathered on demand: a sorted copy of all rows would take as much memory again
         return self.rows.part(start, stop) if self.order is None else self.rows.take(self.order[start:stop])
 
-    def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
+    def take(self, folder: Path, rows: Ints) -> EncodedRows:
         return self.rows.take(rows if self.order is None else self.order[rows])
 
     def point_to_records(self) -> None:
@@ -204,14 +203,15 @@ class Sorter:
 
     def __init__(self, plan: BuildPlan, stem: str, *, in_memory: bool = False) -> None:
         self._plan, self._stem, self._in_memory = plan, stem, in_memory
-        as_columns = in_memory and plan.options.block is not None
-        self._gathered = GatheredRows(plan.run, plan.seed, as_columns=as_columns)
+        self._as_columns = in_memory and plan.options.block is not None
+        self._gathered = GatheredRows(plan.run, plan.seed)
         self._spilled: list[tuple[str, Ints, int]] = []
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        if not self._gathered.has_room_for(rows):
+        some = rows.as_columns(self._plan.checked_schema) if self._as_columns else RecordRows(rows.records)
+        if not self._gathered.has_room_for(some):
             self._spill()
-        self._gathered.add(rows, numbers, hashed, splits)
+        self._gathered.add(some, numbers, hashed, splits)
 
     def finish(self, splits: Sequence[str]) -> tuple[Run, ...]:
         """The runs of all rows; `splits` are the names of the splits."""
@@ -237,12 +237,12 @@ class Sorter:
             ends = run.sorted_index[END]
             marks = np.arange(_WRITTEN_AT_ONCE, size, _WRITTEN_AT_ONCE, dtype=np.uint64)
             bounds = np.searchsorted(ends, marks)
-            if size >= _LARGE * rows and not run.rows.is_decoded:
+            if size >= _LARGE * rows and not isinstance(run.rows, ColumnRows):
                 file.write(buffer_of(run.rows.records).data)
                 run.point_to_records()
             else:
                 for start, stop in pairwise([0, *bounds.tolist(), rows]):
-                    file.write(buffer_of(run.read(self._plan.folder, None, start, stop).records).data)
+                    file.write(buffer_of(run.read(self._plan.folder, start, stop).records).data)
             self._close(file)
         with (self._plan.folder / f"{name}.index").open("xb") as file:
             file.write(np.ascontiguousarray(run.sorted_index).data)
@@ -261,15 +261,13 @@ class GatheredRows:
     Args:
         capacity: the bytes of memory that the rows may take.
         seed: the seed of the shuffle; None keeps the order of the rows.
-        as_columns: whether the rows are kept as columns; otherwise as records.
 
     Attributes:
         rows: the number of rows.
         bytes: the bytes of the records.
     """
 
-    def __init__(self, capacity: int, seed: int | None, *, as_columns: bool) -> None:
-        self._columns: list[EncodedRows] | None = [] if as_columns else None
+    def __init__(self, capacity: int, seed: int | None) -> None:
         self._seed = seed
         self._buffer = np.empty(capacity, np.uint8)  # uses no memory until it is written to
         self.clear()
@@ -278,25 +276,21 @@ class GatheredRows:
         """Removes all rows."""
         self._index: list[Words] = []
         self._splits: list[Ints] = []
+        self._columns: list[ColumnRows] = []
         self.bytes = self.rows = self._held = 0
-        if self._columns is not None:
-            self._columns = []
 
     def has_room_for(self, rows: EncodedRows) -> bool:
-        size = self._held + (len(buffer_of(rows.records)) if self._columns is None else rows.held)
-        return size + self.rows * _INDEX_BYTES <= len(self._buffer)
+        return self._held + rows.held + self.rows * _INDEX_BYTES <= len(self._buffer)
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        """Adds rows. The arguments are those of `Sink.add`."""
-        if self._columns is not None:
-            sizes, memory = rows.sizes, rows.held
+        """Adds rows, all as columns or all as records. The arguments are those of `Sink.add`."""
+        sizes, memory = rows.sizes, rows.held
+        if isinstance(rows, ColumnRows):
             self._columns.append(rows.without_records())
         else:
-            data, sizes = buffer_of(rows.records), sizes_of(rows.records)
-            memory = len(data)
             if memory > len(self._buffer):
                 self._buffer = np.empty(memory, np.uint8)
-            self._buffer[self._held : self._held + memory] = data
+            self._buffer[self._held : self._held + memory] = buffer_of(rows.records)
         self._index.append(index_of(sizes, numbers, hashed, self._seed))
         self._splits.append(np.zeros(len(rows), np.int64) if splits is None else splits)
         self._held += memory
@@ -306,13 +300,13 @@ class GatheredRows:
     def sorted(self) -> tuple[Ints, MemoryRun]:
         """The number of rows of each split, int64 `[splits]`, and the sorted rows."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
+        rows: EncodedRows
         if self._columns:
-            rows = EncodedRows.joined(self._columns)
+            rows = joined_columns(self._columns)
             self._columns = []
         else:
             places = offsets(index[END].astype(np.int64))
-            records = binary_array(self._buffer[: self.bytes], places)
-            rows = EncodedRows(None, self.rows, records=records)
+            rows = RecordRows(binary_array(self._buffer[: self.bytes], places))
         order = self._order(index, splits)
         index = index if order is None else index[:, order]
         ends = np.cumsum(index[END])
@@ -355,8 +349,8 @@ class RunReader:
         rows: the number of rows of the split.
     """
 
-    def __init__(self, folder: Path, run: Run, split: str, schema: Schema | None = None) -> None:
-        self._folder, self._run, self.schema = folder, run, schema
+    def __init__(self, folder: Path, run: Run, split: str) -> None:
+        self._folder, self._run = folder, run
         starts = dict(zip(run.counts, accumulate(run.counts.values(), initial=0), strict=False))
         self.first, self.rows = starts.get(split, 0), run.counts.get(split, 0)
 
@@ -375,12 +369,12 @@ class RunReader:
 
     def read(self, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop` of the split."""
-        return self._run.read(self._folder, self.schema, self.first + start, self.first + stop)
+        return self._run.read(self._folder, self.first + start, self.first + stop)
 
     @property
     def has_columns(self) -> bool:
         """Whether the rows are in memory as columns."""
-        return isinstance(self._run, MemoryRun) and self._run.rows.is_decoded
+        return isinstance(self._run, MemoryRun) and isinstance(self._run.rows, ColumnRows)
 
     def put(self, rows: Ints, data: Bytes, places: Ints) -> None:
         """Copies the records of rows of the split, int64 `[n]`, into `data` at the offsets `places`."""
@@ -456,11 +450,9 @@ def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
     return np.array(bounds, np.uint64)
 
 
-def read_rows(
-    folder: Path, schema: Schema | None, runs: tuple[Run, ...], wanted: RowRange
-) -> Iterator[tuple[EncodedRows, Words]]:
+def read_rows(folder: Path, runs: tuple[Run, ...], wanted: RowRange) -> Iterator[tuple[EncodedRows, Words]]:
     """Yields the rows of a range, in order, with their index."""
-    readers = [RunReader(folder, run, wanted.split, schema) for run in runs]
+    readers = [RunReader(folder, run, wanted.split) for run in runs]
     skip, left = wanted.skip, wanted.rows
     for chunk in range(wanted.places.shape[1] - 1):
         places = wanted.places[:, chunk : chunk + 2]
@@ -485,15 +477,14 @@ def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) ->
     ranks = _ranks(index)[skip:stop]
     places = offsets((index[END] - index[START])[ranks].astype(np.int64))
     if places[-1] < _LARGE * len(ranks) or any(reader.has_columns for reader, _, _ in some):
-        rows = EncodedRows.joined([reader.read(start, end) for reader, start, end in some])
+        rows = joined_rows([reader.read(start, end) for reader, start, end in some])
         return rows.take(ranks), index[:, ranks]
     data, before = np.empty(int(places[-1]), np.uint8), 0
     for reader, start, end in some:
         those = np.flatnonzero((ranks >= before) & (ranks < before + end - start))
         reader.put(start + ranks[those] - before, data, places[those])
         before += end - start
-    rows = EncodedRows(some[0][0].schema, len(ranks), records=binary_array(data, places))
-    return rows, index[:, ranks]
+    return RecordRows(binary_array(data, places)), index[:, ranks]
 
 
 def _ranks(index: Words) -> Ints:

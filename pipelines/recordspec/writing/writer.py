@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError
-from recordspec.executors import SerialExecutor
 from recordspec.locations import location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
@@ -18,7 +17,7 @@ from recordspec.schema.arrow_values import values_of
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, planned_build
-from recordspec.writing.local import row_stages
+from recordspec.writing.local import duplicate_keys, row_encoding
 from recordspec.writing.row_encoder import Encoder
 from recordspec.writing.sources.base import Columns, check_names
 from recordspec.writing.write import write_options
@@ -84,11 +83,19 @@ class ShardedWriter:
     @contextmanager
     def _building(self, planned: Callable[[], Build], expected: int | None) -> Iterator[Encoder]:
         build = planned()
-        with build.begun(), row_stages(build, SerialExecutor(), expected) as (encoding, sharding):
-            yield encoding.begin("row {}".format)
+        with build.begun() as plan, row_encoding(plan, build.status, expected) as rows:
+            yield rows.begin("row {}".format)
             self._usable()  # raises an earlier failure, if the block has ignored it
             with Progress(show=False) as bar:
-                self.manifest = build.complete(encoding, sharding, bar)
+                self.manifest = build.complete(
+                    plan,
+                    [rows.finish()],
+                    source=plan.name,
+                    place=rows.place,
+                    duplicate_keys=duplicate_keys,
+                    shard=partial(rows.shard, bar=bar),
+                    bar=bar,
+                )
 
     def __enter__(self) -> ShardedWriter:
         self._within = self._begin()
