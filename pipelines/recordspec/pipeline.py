@@ -29,7 +29,7 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.locations import Location, below, local, local_below, location
-from recordspec.order.global_order import Share, check_share, epoch_order, whole_numbers
+from recordspec.order.global_order import Share, check_share, permutation, whole_numbers
 from recordspec.order.position import Opening, Position, check_step, order_of
 from recordspec.order.read_options import Batch, DatasetOptions, Read, Staging
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -709,7 +709,7 @@ class Pipeline:
             expected = f"a number below {share.steps}, the batches of an epoch"
             raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
         seed = None if read.shuffle is None else read.shuffle.seed
-        order = epoch_order(len(rows), seed, epoch, rows.block_sizes)
+        order = permutation(len(rows), seed, epoch, rows.block_sizes)
         return rows, order.rows_at(share.positions(step, step + 1))
 
     def open(self, split: str | Sequence[str]) -> Rows:

@@ -15,7 +15,7 @@ import numpy as np
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
-from recordspec.order.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
+from recordspec.order.global_order import Permutation, Share, check_share, permutation, whole_numbers
 from recordspec.order.position import Position, no_batch
 from recordspec.order.read_options import MEASURED, Bucket, Read
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
@@ -179,8 +179,8 @@ class BatchReader:
         """Whether there are images or audio, which several threads decode faster than one."""
         return self._wanted.schema is not None and self._wanted.schema.may_grow
 
-    def _order(self, epoch: int) -> EpochOrder:
-        return epoch_order(len(self.rows), self.seed, epoch, self.rows.block_sizes)
+    def _order(self, epoch: int) -> Permutation:
+        return permutation(len(self.rows), self.seed, epoch, self.rows.block_sizes)
 
     def _kept(self, numbers: Ints) -> Ints:
         assert self.predicate is not None
