@@ -580,12 +580,8 @@ class Pipeline:
             if context is None:
                 return self._dataset(split, read, mapped, filter, start=begin)
             workers, number = context.num_input_pipelines, context.input_pipeline_id
-            if read.shuffle is not None and read.shuffle.global_:
-                worker = reading.global_worker(read, workers, number, context.num_replicas_in_sync)
-                return self._dataset(split, read, mapped, filter, start=begin, worker=worker)
-            share = WorkerShard(workers, number)
-            divided = reading.per_replica(read, context.num_replicas_in_sync)
-            return self._dataset(split, divided, mapped, filter, start=begin, share=share)
+            divided, worker = reading.of_worker(read, workers, number, context.num_replicas_in_sync)
+            return self._dataset(split, divided, mapped, filter, start=begin, worker=worker)
 
         return make
 
@@ -617,7 +613,7 @@ class Pipeline:
             4
         """
         read = self._read(options)
-        if read.shuffle is not None and read.shuffle.global_:
+        if read.is_global:
             workers = 1  # a step is the same global batch for any number of workers
         elif workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
@@ -980,11 +976,11 @@ class Pipeline:
         predicate: Callable[..., Any] | None,
         *,
         start: Position | None,
-        share: WorkerShard | None = None,
-        worker: reading.GlobalWorker | None = None,
+        worker: WorkerShard | None = None,
     ) -> Any:
         read = self._augmenting(split, read)
-        plan = self._plan(split, read, share)
+        # workers divide each batch of a global order, and the files of another
+        plan = self._plan(split, read, None if read.is_global else worker)
         return reading.build(
             read,
             self.schema,

@@ -329,6 +329,11 @@ class Read:
         return found
 
     @property
+    def is_global(self) -> bool:
+        """Whether all rows are permuted, without a buffer."""
+        return self.shuffle is not None and self.shuffle.global_
+
+    @property
     def passes(self) -> int | None:
         """The number of passes; None for `forever`."""
         return None if self.repeat == "forever" else self.repeat

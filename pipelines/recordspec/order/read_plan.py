@@ -71,10 +71,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class WorkerShard:
-    """A worker's part of the records: number `worker`, from 0, of `workers`."""
+    """A worker's part of the records: number `worker`, from 0, of `workers`.
 
-    workers: int
-    worker: int
+    Attributes:
+        replicas: the replicas of each worker, between which a worker's part of a global batch is divided.
+    """
+
+    workers: int = 1
+    worker: int = 0
+    replicas: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

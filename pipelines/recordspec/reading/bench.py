@@ -15,7 +15,7 @@ from recordspec.errors import Problem, SpecError, State, StoreError
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading import stages
-from recordspec.reading.dataset import BufferedOrder, EpochOrder, GlobalWorker, build, epoch_order
+from recordspec.reading.dataset import BufferedOrder, EpochOrder, build, epoch_order
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.schema import Schema
@@ -91,9 +91,7 @@ def bench(
     if not seconds > 0:
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
-    order = epoch_order(
-        options, schema, plan, predicate=predicate, worker=GlobalWorker(), measures=measures or {}
-    )
+    order = epoch_order(options, schema, plan, predicate=predicate, measures=measures or {})
     whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures)
     prefixes = [*_prefixes(order, map), ("whole", _counts(whole, options.batch))]
     _timed(prefixes[0][1], plan, seconds)

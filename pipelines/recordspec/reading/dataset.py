@@ -14,7 +14,7 @@ from recordspec.errors import Problem, SpecError, see
 from recordspec.order.global_order import Share
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read
-from recordspec.order.read_plan import Plan, plan_files
+from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading import filtering, global_shuffle, memory, staged_shards, stages
 from recordspec.reading.augmentation import Augmentation
 from recordspec.reading.corrupt_records import without_corrupt
@@ -117,13 +117,14 @@ def build(
     map: Callable[..., Any] | None = None,  # noqa: A002
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
-    worker: GlobalWorker | None = None,
+    worker: WorkerShard | None = None,
     measures: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
     Args:
         split: the name of the split, or the names of several; None for files without splits.
+        worker: the worker that reads, in a global order; in another order, `plan` has its files.
         measures: by feature, a function from decoded values to the lengths by which rows are bucketed; other
             features are measured by `filtering.lengths_of`.
     """
@@ -134,7 +135,7 @@ def build(
         split=split,
         predicate=predicate,
         start=start,
-        worker=worker or GlobalWorker(),
+        worker=worker,
         measures=measures or {},
     )
     elements = order.batches()
@@ -149,26 +150,19 @@ def build(
     return stages.untuned(elements)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlobalWorker:
-    """A worker of a global shuffle: its number, the number of workers, and the replicas of each worker."""
-
-    worker: int = 0
-    workers: int = 1
-    replicas: int = 1
-
-
 def epoch_order(
-    options: Read, schema: Schema, plan: Plan, *, worker: GlobalWorker, **others: Any
+    options: Read, schema: Schema, plan: Plan, *, worker: WorkerShard | None = None, **others: Any
 ) -> EpochOrder:
     """The order of rows that the options choose: the global order, or the order of a buffer and of files.
 
     Args:
-        worker: the worker of a global order that reads.
+        worker: the worker of a global order that reads; by default the only one.
         others: the other attributes of `EpochOrder`.
     """
-    if options.shuffle is not None and options.shuffle.global_:
-        return GlobalOrder(options=options, schema=schema, plan=plan, worker=worker, **others)
+    if options.is_global:
+        return GlobalOrder(
+            options=options, schema=schema, plan=plan, worker=worker or WorkerShard(), **others
+        )
     return BufferedOrder(options=options, schema=schema, plan=plan, **others)
 
 
@@ -473,7 +467,7 @@ class GlobalOrder(EpochOrder):
         worker: the worker that reads.
     """
 
-    worker: GlobalWorker
+    worker: WorkerShard
 
     def check(self) -> None:
         global_shuffle.check(self.options, self.plan)
@@ -565,10 +559,17 @@ def per_replica(options: Read, replicas: int) -> Read:
     return replace(options, batch=replace(options.batch, size=size // replicas))
 
 
-def global_worker(options: Read, workers: int, number: int, replicas: int) -> GlobalWorker:
-    """A worker of a global shuffle. Raises SpecError for a batch that the replicas cannot divide."""
+def of_worker(options: Read, workers: int, number: int, replicas: int) -> tuple[Read, WorkerShard]:
+    """The options and the part of a worker, if `replicas` replicas of all workers share a batch.
+
+    In a global order, the batch stays the batch of all replicas.
+
+    Raises SpecError for a batch that the replicas cannot divide.
+    """
+    if not options.is_global:
+        return per_replica(options, replicas), WorkerShard(workers, number)
     if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
     if replicas > workers:  # all replicas have batches of one size
         per_replica(options, replicas)
-    return GlobalWorker(worker=number, workers=workers, replicas=replicas // workers)
+    return options, WorkerShard(workers, number, replicas // workers)
