@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordspec import config as config_file
 from recordspec import html
-from recordspec._tf import Dataset, tf
-from recordspec.arrays.iterate import BatchReader, Passes, check_without_tensorflow
+from recordspec._tf import Dataset
+from recordspec.arrays.iterate import BatchReader, Passes, rows_of_step
 from recordspec.arrays.random_access import Rows
 from recordspec.config import Config
 from recordspec.errors import (
@@ -24,14 +22,12 @@ from recordspec.errors import (
     StoreError,
     missing_package,
     nearest,
-    one_of,
     see,
     show_text,
 )
-from recordspec.locations import Location, below, local, local_below, location
-from recordspec.order.global_order import Share, check_share, epoch_order, whole_numbers
-from recordspec.order.position import Opening, Position, check_step, order_of
-from recordspec.order.read_options import Batch, DatasetOptions, Read, Staging
+from recordspec.locations import Location, below, local, location
+from recordspec.order.position import Position, check_step, order_of
+from recordspec.order.read_options import DatasetOptions, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -43,17 +39,15 @@ from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import from_python, options_of, to_builtins
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import dense, without_autograph
 from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shard_names import notes_on_case
 from recordspec.store.shards import replaced, schema_mismatches
 from recordspec.training import encoding, encoding_arrays, encoding_tensors, serving
-from recordspec.training.fit import Fit, check_parts
-from recordspec.training.fit_batch import FinishArrays, FitTensors
+from recordspec.training.fit import Fit
+from recordspec.training.fit_batch import FinishArrays, check_functions, finish_tensors, shown
 from recordspec.training.predictions import ModelOutputs, TargetClasses
-from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -107,6 +101,7 @@ class Pipeline:
         self.folder = location(folder)
         self.ignore = tuple(ignore)
         self.notes: list[str] = []
+        self._manifest: Manifest | None = None
 
     @classmethod
     def load(
@@ -185,7 +180,7 @@ class Pipeline:
             5
         """
         rows, section = self._to_write(rows, source)
-        self.__dict__.pop("manifest", None)
+        self._manifest = None
         if write is None:
             from recordspec.writing import write as on_this_machine
 
@@ -238,18 +233,22 @@ class Pipeline:
         self.notes = rows.notes
         return rows, options
 
-    @cached_property
+    @property
     def manifest(self) -> Manifest:
-        """The manifest. Raises StoreError if the dataset is not built, or was built with another schema.
+        """The manifest; it is read once, and again after a build.
+
+        Raises StoreError if the dataset is not built, or was built with another schema.
 
         Example:
             >>> list(pipeline.manifest.splits)
             ['train', 'test']
         """
-        manifest = Manifest.load(self.data)
-        if problems := schema_mismatches(manifest, self.schema, self.data):
-            raise StoreError(problems)
-        return manifest
+        if self._manifest is None:
+            manifest = Manifest.load(self.data)
+            if problems := schema_mismatches(manifest, self.schema, self.data):
+                raise StoreError(problems)
+            self._manifest = manifest
+        return self._manifest
 
     def dataset(
         self,
@@ -329,7 +328,7 @@ class Pipeline:
             ((4,), dtype('int64'))
         """
         passes = self._passes(split, worker, workers, options)
-        self._check_start(passes)
+        passes.check_start(self.manifest.identity)
         return passes.begin(passes.start)
 
     def keras_dataset(self, split: str | Sequence[str], **options: Unpack[IterateOptions]) -> Any:
@@ -361,7 +360,7 @@ class Pipeline:
 
         passes = self._passes(split, 0, 1, options)
         made = KerasDataset(passes)
-        self._check_start(passes, made.restart)
+        passes.check_start(self.manifest.identity, made.restart)
         return made
 
     def torch_dataset(
@@ -402,7 +401,7 @@ class Pipeline:
         if workers is None and group.is_available() and group.is_initialized():
             worker, workers = group.get_rank(), group.get_world_size()
         passes = self._passes(split, worker or 0, workers or 1, options)
-        self._check_start(passes)
+        passes.check_start(self.manifest.identity)
         return TorchDataset(passes, self.manifest.identity)
 
     def jax_dataset(
@@ -431,7 +430,7 @@ class Pipeline:
         from recordspec.training.jax_data import JaxDataset
 
         passes = self._passes(split, jax.process_index(), jax.process_count(), options)
-        self._check_start(passes)
+        passes.check_start(self.manifest.identity)
         return JaxDataset(passes, sharding)
 
     def _passes(
@@ -444,71 +443,35 @@ class Pipeline:
         }
         read, begin = self._read(others), Position.of(functions["start"]) or Position()
         fit, mapped, map_fit = self.config.fit, functions["map"], functions["map_fit"]
-        self._check_functions(mapped, map_fit)
+        check_functions(fit, mapped, map_fit)
         encoders = {} if fit is None else self._encoders(fit, functions["encoders"])
         finish = FinishArrays(fit, self.schema, encoders, mapped, map_fit)
         if fit is not None and mapped is None and read.features is None and not fit.derived:
             read = replace(read, features=fit.features_of(self.schema))
-        reader = self._reader(split, read, functions["filter"], worker=worker, workers=workers)
+        reader = self._reader(split, read, functions["filter"], worker, workers)
         check_step(begin.step, reader.steps)
         ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
         order = order_of(read, split, functions["filter"])
         return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
 
-    def _check_start(self, passes: Passes, restart: Callable[[], None] | None = None) -> None:
-        # Keras asks for the number of steps, even if it depends on the values of rows
-        steps = passes.reader.steps if restart is None or passes.count is None else passes.steps
-        passes.start._begin(
-            Opening(passes=passes.count, steps=steps, restart=restart),
-            workers=1,
-            batch=passes.reader.share.batch,
-            manifest=self.manifest.identity,
-            order=passes.order,
-        )
-
     def _reader(
         self,
         split: str | Sequence[str],
         read: Read,
-        predicate: Callable[..., Any] | None = None,
-        *,
-        worker: int = 0,
-        workers: int = 1,
+        predicate: Callable[..., Any] | None,
+        worker: int,
+        workers: int,
     ) -> BatchReader:
-        """The reader of the batches of a split without TensorFlow.
-
-        Raises SpecError for options that need TensorFlow.
-        """
-        read = self._augmenting(split, read)
-        check_without_tensorflow(read)
-        assert read.batch is not None
-        if predicate is not None:
-            check_arguments("filter", predicate, 1, "(features), a bool for each row")
-        rows = self.open(split)
-        (workers,) = whole_numbers(workers=(workers, 1))
-        share = Share(
-            rows=len(rows),
-            batch=read.batch.size,
-            drop_remainder=read.batch.drop_remainder,
+        """The reader of the batches of a split without TensorFlow."""
+        read, bucket = self._augmenting(split, read), read.bucket
+        encode = None if self.config.fit is None or bucket is None else self.config.fit.encode.get(bucket.by)
+        return BatchReader.of(
+            read,
+            partial(self.open, split),
+            predicate=predicate,
             worker=worker,
             workers=workers,
-        )
-        check_share(share, ("workers",))
-        if workers > 1 and (predicate is not None or read.bucket is not None):
-            expected = "1, as values of rows decide what a batch is"
-            raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers)))
-        measure = None
-        encode = self.config.fit.encode if self.config.fit is not None else {}
-        if read.bucket is not None and read.bucket.by in encode:
-            measure = encoding_arrays.measure(encode[read.bucket.by])
-        return BatchReader(
-            rows=rows,
-            features=read.features,
-            share=share,
-            seed=None if read.shuffle is None else read.shuffle.seed,
-            predicate=predicate,
-            bucket=read.bucket,
-            measure=measure,
+            measure=None if encode is None else encoding_arrays.measure(encode),
         )
 
     def preview(
@@ -545,7 +508,7 @@ class Pipeline:
         mapped = self._mapped(map, map_fit)
         for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
             parts = () if self.config.fit is None else self.config.fit.parts
-            return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
+            return shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
         raise StoreError(State(where=str(self.data), got="has no rows to show"))
 
     def input_fn(
@@ -580,12 +543,8 @@ class Pipeline:
             if context is None:
                 return self._dataset(split, read, mapped, filter, start=begin)
             workers, number = context.num_input_pipelines, context.input_pipeline_id
-            if read.shuffle is not None and read.shuffle.global_:
-                worker = reading.global_worker(read, workers, number, context.num_replicas_in_sync)
-                return self._dataset(split, read, mapped, filter, start=begin, worker=worker)
-            share = WorkerShard(workers, number)
-            divided = reading.per_replica(read, context.num_replicas_in_sync)
-            return self._dataset(split, divided, mapped, filter, start=begin, share=share)
+            divided, worker = reading.of_worker(read, workers, number, context.num_replicas_in_sync)
+            return self._dataset(split, divided, mapped, filter, start=begin, worker=worker)
 
         return make
 
@@ -617,7 +576,7 @@ class Pipeline:
             4
         """
         read = self._read(options)
-        if read.shuffle is not None and read.shuffle.global_:
+        if read.is_global:
             workers = 1  # a step is the same global batch for any number of workers
         elif workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
@@ -661,7 +620,8 @@ class Pipeline:
             >>> pipeline.which(epoch=0, step=1)[0]["record"]
             4
         """
-        rows, numbers = self._rows_of_step(epoch, step, split, worker=worker, workers=workers, **options)
+        read = self._read(options)
+        rows, numbers = rows_of_step(read, partial(self.open, split), epoch, step, worker, workers)
         keys = [name for name in self.manifest.key if name in self.schema.names]
         values = rows.only(keys)[numbers] if keys else {}
         return [
@@ -669,48 +629,6 @@ class Pipeline:
             | {name: _plain(values[name][place]) for name in keys}
             for place, (path, record, row) in enumerate(rows.places(numbers))
         ]
-
-    def _rows_of_step(
-        self,
-        epoch: int,
-        step: int,
-        split: str | Sequence[str],
-        *,
-        worker: int = 0,
-        workers: int = 1,
-        **options: Unpack[DatasetOptions],
-    ) -> tuple[Rows, Ints]:
-        """The rows of a split, and the numbers of the rows of a step, int64 `[n]`: see `which`."""
-        read = self._read(options)
-        batch = read.batch or Batch(size=1)
-        if read.shuffle is not None and not read.shuffle.global_:
-            hint = "with a buffer, a row depends on all before it"
-            expected = "`global: true`, or the order of the files"
-            raise SpecError(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
-        epoch, step, workers = whole_numbers(epoch=(epoch, 0), step=(step, 0), workers=(workers, 1))
-        usual = Read()
-        for option in ("interleave", "bucket", "balance", "corrupt"):
-            if (value := getattr(read, option)) != getattr(usual, option):
-                hint = "with it, a step has other rows than those of its positions"
-                raise SpecError(Problem(path=("read", option), expected="none", got=str(value), hint=hint))
-        if read.shuffle is None and workers > 1:
-            expected, hint = "1 in the order of the files", "each worker reads files, or ranges, of its own"
-            raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
-        rows = self.open(split)
-        share = Share(
-            rows=len(rows),
-            batch=batch.size,
-            drop_remainder=batch.drop_remainder,
-            worker=worker,
-            workers=workers,
-        )
-        check_share(share, ("workers",))
-        if step >= share.steps:
-            expected = f"a number below {share.steps}, the batches of an epoch"
-            raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
-        seed = None if read.shuffle is None else read.shuffle.seed
-        order = epoch_order(len(rows), seed, epoch, rows.block_sizes)
-        return rows, order.rows_at(share.positions(step, step + 1))
 
     def open(self, split: str | Sequence[str]) -> Rows:
         """Opens a split for random access to its rows by number, without TensorFlow: see `recordspec.open`.
@@ -883,7 +801,7 @@ class Pipeline:
             >>> sorted(pipeline.class_weights("train"))
             [0, 1]
         """
-        splits = (split,) if isinstance(split, str) else tuple(split)
+        splits = _splits(split)
         label = self._target if feature is None else feature
         self._shards(splits)  # each must be there
         known = self.manifest.class_counts(splits)
@@ -927,23 +845,10 @@ class Pipeline:
 
     def _read(self, options: Mapping[str, Any]) -> Read:
         read: Read = from_python(Read, {**options_of(self.config.read), **options})
-        if read.cache not in ("none", "memory"):
-            read = replace(read, cache=self._local(read.cache, "cache"))
-        if isinstance(read.staging, Staging) and read.staging.folder is not None:
-            folder = self._local(read.staging.folder, "staging", "folder")
-            read = replace(read, staging=replace(read.staging, folder=folder))
-        return read
-
-    def _local(self, path: str, *option: str) -> str:
-        """The path on this machine that an option of `read` names."""
-        try:
-            return local_below(self.folder, path)
-        except SpecError as error:
-            raise SpecError(replace(problem, path=("read", *option)) for problem in error.problems) from None
+        return read.within(self.folder)
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
-        splits = (split,) if isinstance(split, str) else split
-        return [shard for one in splits for shard in self.manifest.shards(one)]
+        return [shard for one in _splits(split) for shard in self.manifest.shards(one)]
 
     def _paths(self, split: str | Sequence[str]) -> tuple[Location, ...]:
         return tuple(self.data / shard.file for shard in self._shards(split))
@@ -954,23 +859,8 @@ class Pipeline:
         return plan_files(dataset, share, intact)
 
     def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
-        """The options, without `augment` if it is for other splits.
-
-        Raises SpecError if `augment` names an unknown split, or some, but not all, of the splits to read.
-        """
-        if read.augment is None:
-            return read
-        named, path = read.augment.splits, ("read", "augment", "splits")
-        if unknown := [name for name in named if name not in self.manifest.splits]:
-            hint = nearest(unknown[0], self.manifest.splits)
-            expected = one_of(self.manifest.splits)
-            raise SpecError(Problem(path=path, expected=expected, got=f"`{unknown[0]}`", hint=hint))
-        splits = (split,) if isinstance(split, str) else tuple(split)
-        augmented = [name for name in splits if name in named]
-        if augmented and len(augmented) < len(splits):
-            expected = f"all of {', '.join(splits)}, which are read together, or none"
-            raise SpecError(Problem(path=path, expected=expected, got=", ".join(augmented)))
-        return read if augmented else replace(read, augment=None)
+        """The options, without `augment` if it is for other splits."""
+        return read if read.augment is None else read.of_splits(_splits(split), self.manifest.splits)
 
     def _dataset(
         self,
@@ -980,11 +870,11 @@ class Pipeline:
         predicate: Callable[..., Any] | None,
         *,
         start: Position | None,
-        share: WorkerShard | None = None,
-        worker: reading.GlobalWorker | None = None,
+        worker: WorkerShard | None = None,
     ) -> Any:
         read = self._augmenting(split, read)
-        plan = self._plan(split, read, share)
+        # workers divide each batch of a global order, and the files of another
+        plan = self._plan(split, read, None if read.is_global else worker)
         return reading.build(
             read,
             self.schema,
@@ -1044,18 +934,6 @@ class Pipeline:
         fit = self.config.fit
         if fit is None or not fit.encode:
             return {}
-        encodes, targets = fit.encode, fit.encoded_targets
-        known: dict[str, Any] = {
-            "schema": self.schema.fingerprint,
-            "shards": [shard.identity for shard in self._shards(split)],
-            "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
-            # the fingerprint of the schema excludes options of reading, such as `default` and `resize`
-            "features": {name: to_builtins(self.schema.names[name].shortest) for name in encodes},
-        }
-        if left_out := [name for name in encodes if self.schema.names[name].traits.indicator is not None]:
-            known["missing"] = left_out  # without this entry, statistics in a file include defaults
-        if targets:
-            known["targets"] = sorted(targets)
 
         def batches(names: Iterable[str]) -> Iterator[dict[str, Any]]:
             read = self._read({})
@@ -1063,21 +941,9 @@ class Pipeline:
             folder = staged_shards.folder_of(read.staging, plan.pieces)
             return decoded_files(self.schema.only(names), plan, folder)
 
-        fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+        encodes, targets = fit.encode, fit.encoded_targets
+        fingerprint = encoding.fingerprint(self.schema, encodes, targets, self._shards(split))
         return encoding.encoders(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
-
-    def _check_functions(self, mapped: Callable[..., Any] | None, map_fit: Callable[..., Any] | None) -> None:
-        """Raises SpecError for functions that do not accept their arguments."""
-        fit = self.config.fit
-        if mapped is not None:
-            check_arguments("map", mapped, 1, "(features), a dict")
-        if map_fit is not None and fit is None:
-            hint = "`map` takes all features"
-            problem = Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint)
-            raise SpecError(problem)
-        if map_fit is not None and fit is not None:
-            parts = ("inputs", "targets", "weights")[: len(fit.parts)]
-            check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
 
     def _mapped(
         self,
@@ -1087,30 +953,11 @@ class Pipeline:
         *,
         batched: bool = True,
     ) -> Callable[..., Any] | None:
-        """Composes a user's `map`, the selection of `fit`, and a user's `map_fit`; each may be missing."""
-        fit, schema = self.config.fit, self.schema
-        self._check_functions(mapped, map_fit)
-        if mapped is not None:
-            mapped = naming_features("map", mapped)
-        if fit is None:
-            return mapped
-        if map_fit is not None:
-            map_fit = naming_features("map_fit", map_fit)
-        chosen = self._layers(fit, layers)
-        change = mapped or without_autograph(lambda features: features)
-        pick = without_autograph(
-            lambda features, decoded: FitTensors(fit, features, decoded, schema, chosen, batched).picked()
-        )
-
-        # converted by autograph, with `map` and `map_fit`, as a user expects of functions for tf.data
-        def picked(features: Any) -> Any:
-            return pick(change({**features}), features)
-
-        if map_fit is None:
-            return picked
-        if len(fit.parts) == 1:
-            return lambda features: map_fit(picked(features))
-        return lambda features: check_parts(map_fit(*picked(features)))
+        """The function of decoded features that returns what a model takes; None to leave them unchanged."""
+        fit = self.config.fit
+        check_functions(fit, mapped, map_fit)
+        chosen = {} if fit is None else self._layers(fit, layers)
+        return finish_tensors(fit, self.schema, chosen, mapped, map_fit, batched=batched)
 
     def _layers(self, fit: Fit, layers: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if layers is None:
@@ -1137,23 +984,10 @@ class Pipeline:
         return self.encoders()
 
 
+def _splits(split: str | Sequence[str]) -> tuple[str, ...]:
+    return (split,) if isinstance(split, str) else tuple(split)
+
+
 def _plain(value: Any) -> Any:
     """A NumPy value as a Python value; bytes as text."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value.item()
-
-
-def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
-    """Converts tensors to NumPy arrays, ragged tensors to lists, and sparse tensors to dense arrays.
-
-    `names` are the features of the tensors: one name for a tensor, a tuple of names for a tuple.
-    """
-    if isinstance(value, dict):
-        return {name: _shown(one, name, padding) for name, one in value.items()}
-    if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
-        return tuple(_shown(one, name, padding) for one, name in zip(value, names, strict=True))
-    if tf.nest.is_nested(value):
-        return tf.nest.map_structure(lambda part: _shown(part, None, padding), value)
-    if isinstance(value, tf.sparse.SparseTensor):
-        pad = padding.get(names) if isinstance(names, str) else None
-        return dense(value, pad).numpy()
-    return value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordspec import SpecError
-from recordspec.order.global_order import Share, check_share, epoch_order
+from recordspec.order.global_order import Share, check_share, permutation
 from selection import scaled
 
 # A dataset and a training outlive a release: these must not change.
@@ -29,7 +29,7 @@ def blocks_of(rows: int, size: int | None) -> np.ndarray | None:
 
 @pytest.mark.parametrize(("rows", "size"), GOLDEN)
 def test_orders_are_those_of_all_releases(rows, size):
-    order = epoch_order(rows, 17, 2, blocks_of(rows, size))
+    order = permutation(rows, 17, 2, blocks_of(rows, size))
     assert order.rows_at(np.arange(10)).tolist() == GOLDEN[rows, size]
 
 
@@ -41,7 +41,7 @@ def test_orders_are_those_of_all_releases(rows, size):
 )
 @settings(max_examples=scaled(60), deadline=None)
 def test_every_row_comes_once_and_any_position_alone(rows, size, seed, epoch):
-    order = epoch_order(rows, seed, epoch, blocks_of(rows, size))
+    order = permutation(rows, seed, epoch, blocks_of(rows, size))
     every = order.rows_at(np.arange(rows))
     assert sorted(every.tolist()) == list(range(rows))
     some = np.random.default_rng(rows).integers(0, rows, 20)
@@ -49,12 +49,12 @@ def test_every_row_comes_once_and_any_position_alone(rows, size, seed, epoch):
 
 
 def test_without_a_seed_it_is_the_order_of_the_files():
-    assert epoch_order(5, None, 3, None).rows_at(np.array([4, 1])).tolist() == [4, 1]
+    assert permutation(5, None, 3, None).rows_at(np.array([4, 1])).tolist() == [4, 1]
 
 
 def test_blocks_mix_the_rows_of_a_window():
     rows, size = 200_000, 256
-    order = epoch_order(rows, 1, 0, blocks_of(rows, size)).rows_at(np.arange(rows))
+    order = permutation(rows, 1, 0, blocks_of(rows, size)).rows_at(np.arange(rows))
     blocks = order // size
     assert len(np.unique(blocks[:16_384])) <= 65  # those of one window
     neighbours = (blocks[1:] == blocks[:-1]).mean()

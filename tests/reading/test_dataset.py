@@ -18,7 +18,6 @@ import tensorflow as tf
 
 import recordspec as rs
 from frames_by_hand import frame, head
-from recordspec.order import read_plan as planning
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import WorkerShard, plan_files
 from recordspec.reading.dataset import build
@@ -198,7 +197,7 @@ def test_a_length_beyond_the_file_is_refused_before_tensorflow_allocates_it(tmp_
     expected = "1,152,921,504,606,846,976 bytes of data and its CRC"
     assert str(caught.value) == f"{where}: expected {expected}, got the end of the file"
     assert numbers(rs.read(SCHEMA, tmp_path / "data", corrupt="skip")) == list(range(ROWS - 1))
-    monkeypatch.setattr(planning, "_MOST_RECORDS", ROWS - 1)
+    monkeypatch.setattr("recordspec.store.dataset._MOST_RECORDS", ROWS - 1)
     if manifest:  # a larger dataset is believed
         rs.read(SCHEMA, tmp_path / "data")
     else:

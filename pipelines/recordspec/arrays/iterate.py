@@ -15,12 +15,12 @@ import numpy as np
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
-from recordspec.order.global_order import EpochOrder, Share, check_share, epoch_order, whole_numbers
-from recordspec.order.position import Position, no_batch
-from recordspec.order.read_options import MEASURED, Bucket, Read
+from recordspec.order.global_order import Permutation, Share, check_share, permutation, whole_numbers
+from recordspec.order.position import Opening, Position, no_batch
+from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.schema.user_functions import naming_features
+from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.expand import Files, expand_split, path_list
 from recordspec.wire.arrays import Ints
 
@@ -85,8 +85,7 @@ def iterate(
         hint = "give its files to `open`"
         raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
     rows = files if isinstance(files, Rows) else Rows(_of_split(files, split), schema)
-    share = Share(rows=len(rows), batch=batch, drop_remainder=drop_remainder, worker=worker, workers=workers)
-    check_share(share, ("workers",))
+    share = _share(len(rows), Batch(size=batch, drop_remainder=drop_remainder), worker, workers)
     reader = BatchReader(rows=rows, share=share, seed=seed)
     return (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
 
@@ -118,6 +117,43 @@ class BatchReader:
     predicate: Callable[..., Any] | None = None
     bucket: Bucket | None = None
     measure: Callable[[Any], Ints] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        read: Read,
+        opened: Callable[[], Rows],
+        *,
+        predicate: Callable[..., Any] | None,
+        worker: int,
+        workers: int,
+        measure: Callable[[Any], Ints] | None,
+    ) -> BatchReader:
+        """The reader of a worker by the options of `read`.
+
+        Args:
+            opened: opens the rows, after the options are checked.
+
+        Raises SpecError for options that need TensorFlow, and for an invalid worker.
+        """
+        check_without_tensorflow(read)
+        if predicate is not None:
+            check_arguments("filter", predicate, 1, "(features), a bool for each row")
+        rows = opened()
+        (workers,) = whole_numbers(workers=(workers, 1))
+        share = _share(len(rows), read.batch, worker, workers)
+        if workers > 1 and (predicate is not None or read.bucket is not None):
+            expected = "1, as values of rows decide what a batch is"
+            raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers)))
+        return cls(
+            rows=rows,
+            features=read.features,
+            share=share,
+            seed=None if read.shuffle is None else read.shuffle.seed,
+            predicate=predicate,
+            bucket=read.bucket,
+            measure=measure,
+        )
 
     @property
     def steps(self) -> int | None:
@@ -179,8 +215,8 @@ class BatchReader:
         """Whether there are images or audio, which several threads decode faster than one."""
         return self._wanted.schema is not None and self._wanted.schema.may_grow
 
-    def _order(self, epoch: int) -> EpochOrder:
-        return epoch_order(len(self.rows), self.seed, epoch, self.rows.block_sizes)
+    def _order(self, epoch: int) -> Permutation:
+        return permutation(len(self.rows), self.seed, epoch, self.rows.block_sizes)
 
     def _kept(self, numbers: Ints) -> Ints:
         assert self.predicate is not None
@@ -253,6 +289,25 @@ class Passes:
     def batches(self) -> int | None:
         """The number of batches of an iteration that begins with a pass; None if it is endless."""
         return None if self.count is None else self.steps * self.count
+
+    def check_start(self, manifest: str, restart: Callable[[], None] | None = None) -> None:
+        """Checks the position of the first iteration, and tells its watcher of the opening.
+
+        Args:
+            manifest: the identity of the dataset's manifest.
+            restart: as in `Opening`.
+
+        Raises SpecError if the position is of other options, or of another dataset.
+        """
+        # Keras asks for the number of steps, even if it depends on the values of rows
+        steps = self.reader.steps if restart is None or self.count is None else self.steps
+        self.start._begin(
+            Opening(passes=self.count, steps=steps, restart=restart),
+            workers=1,
+            batch=self.reader.share.batch,
+            manifest=manifest,
+            order=self.order,
+        )
 
     def after(self, position: Position) -> Position:
         """The position of the iteration after the one that begins at `position`."""
@@ -332,6 +387,51 @@ def lengths_of(value: Any, name: str) -> Ints:
         return lengths
     dtype = "string" if value.dtype == object else value.dtype.name
     raise SpecError(Problem(path=("read", "bucket", "by"), expected=MEASURED, got=f"`{name}`, {dtype}"))
+
+
+def _share(rows: int, batch: Batch | None, worker: int, workers: int) -> Share:
+    """The part of a worker. Raises SpecError for an invalid worker."""
+    size, drop_remainder = (1, False) if batch is None else (batch.size, batch.drop_remainder)
+    share = Share(rows=rows, batch=size, drop_remainder=drop_remainder, worker=worker, workers=workers)
+    check_share(share, ("workers",))
+    return share
+
+
+def rows_of_step(
+    read: Read, opened: Callable[[], Rows], epoch: int, step: int, worker: int = 0, workers: int = 1
+) -> tuple[Rows, Ints]:
+    """The rows, and the numbers of the rows of a step, int64 `[n]`.
+
+    Args:
+        read: the options of the training, with or without TensorFlow.
+        opened: opens the rows, after the options are checked.
+        epoch, step: the numbers of the pass, and of the global batch in the pass, both from 0.
+        worker, workers: the number of a worker, from 0, and the number of workers.
+
+    Raises SpecError for options with which a step has other rows than the rows of its positions, and for a
+    step beyond the pass.
+    """
+    if read.shuffle is not None and not read.shuffle.global_:
+        hint = "with a buffer, a row depends on all before it"
+        expected = "`global: true`, or the order of the files"
+        raise SpecError(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
+    epoch, step, workers = whole_numbers(epoch=(epoch, 0), step=(step, 0), workers=(workers, 1))
+    usual = Read()
+    for option in ("interleave", "bucket", "balance", "corrupt"):
+        if (value := getattr(read, option)) != getattr(usual, option):
+            hint = "with it, a step has other rows than those of its positions"
+            raise SpecError(Problem(path=("read", option), expected="none", got=str(value), hint=hint))
+    if read.shuffle is None and workers > 1:
+        expected, hint = "1 in the order of the files", "each worker reads files, or ranges, of its own"
+        raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
+    rows = opened()
+    share = _share(len(rows), read.batch, worker, workers)
+    if step >= share.steps:
+        expected = f"a number below {share.steps}, the batches of an epoch"
+        raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
+    seed = None if read.shuffle is None else read.shuffle.seed
+    order = permutation(len(rows), seed, epoch, rows.block_sizes)
+    return rows, order.rows_at(share.positions(step, step + 1))
 
 
 def check_without_tensorflow(read: Read) -> None:

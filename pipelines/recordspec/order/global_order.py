@@ -23,7 +23,7 @@ from recordspec.wire.permutation import mixed, permuted
 WINDOW_ROWS = 1 << 14
 
 
-class EpochOrder(Protocol):
+class Permutation(Protocol):
     """The order of the rows of an epoch."""
 
     def rows_at(self, positions: Ints) -> Ints:
@@ -85,7 +85,7 @@ class BlockOrder:
         return rows
 
 
-def epoch_order(rows: int, seed: int | None, epoch: int, blocks: Ints | None = None) -> EpochOrder:
+def permutation(rows: int, seed: int | None, epoch: int, blocks: Ints | None = None) -> Permutation:
     """The order of an epoch.
 
     Args:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, TypedDict
 from urllib.parse import urlsplit
 
-from recordspec.errors import Problem, SpecError, see
-from recordspec.locations import PathText
+from recordspec.errors import Problem, SpecError, nearest, one_of, see
+from recordspec.locations import Location, PathText, local_below
 from recordspec.schema.options import parse_bytes
 
 # With a larger factor of contrast, all pixels would be black or white.
@@ -299,6 +299,39 @@ class Read:
             expected = "none with a service and a shuffle"
             yield Problem(path=("bucket",), expected=expected, got=f"by `{self.bucket.by}`", hint=hint)
 
+    def within(self, folder: Location) -> Read:
+        """The options with paths relative to a folder.
+
+        Raises SpecError if the folder is in an object store, and a path is relative.
+        """
+        read = self
+        if read.cache not in ("none", "memory"):
+            read = replace(read, cache=_local(folder, read.cache, "cache"))
+        if isinstance(read.staging, Staging) and read.staging.folder is not None:
+            staged = _local(folder, read.staging.folder, "staging", "folder")
+            read = replace(read, staging=replace(read.staging, folder=staged))
+        return read
+
+    def of_splits(self, splits: Sequence[str], known: Iterable[str]) -> Read:
+        """The options for reading some splits: without `augment` if it is for other splits.
+
+        Args:
+            known: all splits of the dataset.
+
+        Raises SpecError if `augment` names an unknown split, or some, but not all, of the splits to read.
+        """
+        if self.augment is None:
+            return self
+        named, path = self.augment.splits, ("read", "augment", "splits")
+        if unknown := [name for name in named if name not in known]:
+            hint = nearest(unknown[0], known)
+            raise SpecError(Problem(path=path, expected=one_of(known), got=f"`{unknown[0]}`", hint=hint))
+        augmented = [name for name in splits if name in named]
+        if augmented and len(augmented) < len(splits):
+            expected = f"all of {', '.join(splits)}, which are read together, or none"
+            raise SpecError(Problem(path=path, expected=expected, got=", ".join(augmented)))
+        return self if augmented else replace(self, augment=None)
+
     @property
     def choice_seed(self) -> int | None:
         """The seed for dropping rows to balance classes."""
@@ -329,9 +362,22 @@ class Read:
         return found
 
     @property
+    def is_global(self) -> bool:
+        """Whether all rows are permuted, without a buffer."""
+        return self.shuffle is not None and self.shuffle.global_
+
+    @property
     def passes(self) -> int | None:
         """The number of passes; None for `forever`."""
         return None if self.repeat == "forever" else self.repeat
+
+
+def _local(folder: Location, path: str, *option: str) -> str:
+    """The path on this machine that an option names."""
+    try:
+        return local_below(folder, path)
+    except SpecError as error:
+        raise SpecError(replace(problem, path=("read", *option)) for problem in error.problems) from None
 
 
 class ReadOptions(TypedDict, total=False):

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
-from typing import NamedTuple
 
 from recordspec.errors import Problem, RecordError, State, StoreError
 from recordspec.locations import Location, disk_status
@@ -32,10 +31,6 @@ _CHUNK_BYTES = 4 << 20
 # Bytes of a record from which copying it costs more than passing it on alone: measured with `shuffle(10_000)`
 # on 2 cores, for records of 4 KiB, 8 KiB and 32 KiB.
 _LARGE = 8 << 10
-# Files, records and bytes of a dataset with a manifest up to which file types and record lengths are checked
-# before reading. On a core of 2.1 GHz, 1 GB of records took 0.3 s if all have one size, and 1.1 us per record
-# if sizes vary; opening a file takes 0.1 ms.
-_MOST_FILES, _MOST_RECORDS, _MOST_BYTES = 1_000, 2_000_000, 4 << 30
 # Whole files are divided among workers if the largest number of rows is at most this many times the smallest.
 _EVEN = 1.02
 
@@ -71,10 +66,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class WorkerShard:
-    """A worker's part of the records: number `worker`, from 0, of `workers`."""
+    """A worker's part of the records: number `worker`, from 0, of `workers`.
 
-    workers: int
-    worker: int
+    Attributes:
+        replicas: the replicas of each worker, between which a worker's part of a global batch is divided.
+    """
+
+    workers: int = 1
+    worker: int = 0
+    replicas: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,21 +165,8 @@ class Plan:
         return len(set(self.others)) > 1
 
 
-class IntactFile(NamedTuple):
-    """A file without corrupt records.
-
-    Attributes:
-        path: the file, or a copy of it without its corrupt records.
-        rows: the number of rows in it.
-        copy_sha256: the hash of a copy, since its path differs between processes; empty for the file itself.
-    """
-
-    path: Location
-    rows: int
-    copy_sha256: str = ""
-
-
-Intact = Callable[[File, Schema], IntactFile]
+# Returns the whole of a file, or of a copy without its corrupt records.
+Intact = Callable[[File, Schema], Piece]
 
 
 def plan_files(
@@ -188,17 +175,18 @@ def plan_files(
     """Plans the records of files with a schema, or a worker's part of them.
 
     Args:
-        intact: returns the file to read in place of a file with corrupt records; None reads each file as it
-            is.
+        intact: returns a file, or a copy without its corrupt records; None reads each file as it is.
 
     Raises StoreError if the files contradict their manifest, were written with another spec, or have too few
     records for the number of workers; RecordError if a file is no TFRecord file, or no record is left.
     """
     files, manifest, schema = dataset.checked_files(), dataset.manifest, dataset.schema
     assert schema is not None
-    is_believed = _is_believed(files)
-    declared = None if manifest is None else manifest.compression
-    pieces = tuple(_piece(file, schema, intact, declared, is_believed) for file in files)
+    if intact is None:
+        declared = None if manifest is None else manifest.compression
+        pieces = tuple(_piece(file, declared, is_believed=dataset.is_believed) for file in files)
+    else:
+        pieces = tuple(intact(file, schema) for file in files)
     names = [path.name for path in dataset.paths]
     counts = {} if manifest is None else manifest.class_counts(manifest.splits_of(names))
     block, identity = files[0].block, dataset.identity
@@ -207,7 +195,7 @@ def plan_files(
         expected = "records that can be read"
         raise RecordError(Problem(where=str(dataset.folder), expected=expected, got="none"))
     made = whole if share is None else _shared(whole, share)
-    if intact is not None or is_believed:  # skipping corrupt records has already read every byte
+    if intact is not None or dataset.is_believed:  # skipping corrupt records has already read every byte
         return made
     framed = {file.path for file in files if file.framed}
     for piece in made.pieces:
@@ -217,16 +205,6 @@ def plan_files(
         if piece.compression == "none" or piece.shard is None:
             check_file(piece.path, piece.compression)
     return made
-
-
-def _is_believed(files: tuple[File, ...]) -> bool:
-    """Whether files are not opened before they are read if their size matches the manifest: in a large
-    dataset, checking file types and record lengths takes seconds before the first batch.
-    """
-    shards = [file.shard for file in files if file.shard is not None]
-    records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
-    is_large = len(files) > _MOST_FILES or records > _MOST_RECORDS or size > _MOST_BYTES
-    return is_large and len(shards) == len(files)
 
 
 def check_file(path: Location, compression: Compression) -> None:
@@ -248,24 +226,18 @@ def _check_file(path: Location, compression: Compression, stamp: tuple[int, ...]
         tfrecord.check_joined(path, compression)
 
 
-def _piece(
-    file: File, schema: Schema, intact: Intact | None, declared: Compression | None, is_believed: bool
-) -> Piece:
-    """A whole file, or its copy. Raises StoreError if its size differs from the manifest.
+def _piece(file: File, declared: Compression | None, *, is_believed: bool) -> Piece:
+    """A whole file. Raises StoreError if its size differs from the manifest.
 
     Makes no request for a file in a store that its manifest names.
     """
-    path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
-    status = None if file.compression else disk_status(path)
-    if intact is not None:
-        path, positions, copied = intact(file, schema)
-        if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
-            rows = positions
-    elif file.shard is not None and status is not None:
-        check_size(path, file.shard, status.st_size)
-    if declared is None or copied or (status is not None and not is_believed):
-        declared = (None if copied else file.compression) or compression_of(path)
-    return Piece(path=path, compression=declared, rows=rows, shard=file.shard, copy_sha256=copied)
+    status = None if file.compression else disk_status(file.path)
+    if file.shard is not None and status is not None:
+        check_size(file.path, file.shard, status.st_size)
+    if declared is None or (status is not None and not is_believed):
+        declared = file.compression or compression_of(file.path)
+    rows = None if file.shard is None else file.shard.rows
+    return Piece(path=file.path, compression=declared, rows=rows, shard=file.shard)
 
 
 def _shared(whole: Plan, share: WorkerShard) -> Plan:

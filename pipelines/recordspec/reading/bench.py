@@ -15,7 +15,7 @@ from recordspec.errors import Problem, SpecError, State, StoreError
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading import stages
-from recordspec.reading.dataset import Recipe, build
+from recordspec.reading.dataset import BufferedOrder, EpochOrder, build, epoch_order
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.schema.schema import Schema
@@ -91,31 +91,32 @@ def bench(
     if not seconds > 0:
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
-    recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, measures=measures or {})
+    order = epoch_order(options, schema, plan, predicate=predicate, measures=measures or {})
     whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures)
-    prefixes = [*_prefixes(recipe, map), ("whole", _counts(whole, options.batch))]
+    prefixes = [*_prefixes(order, map), ("whole", _counts(whole, options.batch))]
     _timed(prefixes[0][1], plan, seconds)
     measured = tuple(_stage(name, counts, plan, seconds) for name, counts in prefixes)
     return Bench(stages=measured, limit=_limit(measured))
 
 
-def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:
+def _prefixes(order: EpochOrder, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:
     """The pipeline up to each stage, as a dataset of the numbers of rows that come out."""
-    options, plan, augmented = recipe.options, recipe.plan, recipe
-    recipe = replace(recipe, options=replace(options, augment=None))
+    options, plan, augmented = order.options, order.plan, order
+    order = replace(order, options=replace(options, augment=None))
     at_once = max(1, _BATCH // (plan.block or 1))
-    records = gathered(recipe.records(None), at_once)
+    files = BufferedOrder(options=order.options, schema=order.schema, plan=plan)
+    records = gathered(files.records(None), at_once)
     records = map_elements(records, lambda batch: _rows_of(batch, plan))
     yield "read", records.batch(_HANDED_OVER // _BATCH)
-    decoded = batches = recipe.batches()
-    parsed = plan.block is not None or recipe.decoded
-    early = ["parse"] * parsed + ["decode"] * recipe.decoded
+    decoded = batches = order.batches()
+    parsed = plan.block is not None or order.decoded
+    early = ["parse"] * parsed + ["decode"] * order.decoded
     yield ", ".join([*early, "shuffle" if options.shuffle else "batch"]), _counts(batches, options.batch)
     if not parsed:
-        parse = map_elements(batches, recipe.parse, CALLS, deterministic=options.deterministic)
+        parse = map_elements(batches, order.parse, CALLS, deterministic=options.deterministic)
         yield "parse", _counts(parse, options.batch)
-    if not recipe.decoded:
-        decoded = map_elements(batches, recipe.decode, CALLS, deterministic=options.deterministic)
+    if not order.decoded:
+        decoded = map_elements(batches, order.decode, CALLS, deterministic=options.deterministic)
         yield "decode", _counts(decoded, options.batch)
     if augmented.augmentation is not None:
         decoded = map_elements(

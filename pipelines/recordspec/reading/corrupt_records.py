@@ -17,7 +17,7 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import Location, absolute, resolved
-from recordspec.order.read_plan import IntactFile
+from recordspec.order.read_plan import Piece
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
@@ -25,6 +25,7 @@ from recordspec.store.expand import Files, path_list
 from recordspec.store.shards import File, replaced
 from recordspec.store.staging import failure_in
 from recordspec.wire import tfrecord
+from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import FileStart
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
@@ -160,8 +161,8 @@ class TrialDecode:
         return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
 
 
-def without_corrupt(file: File, schema: Schema) -> IntactFile:
-    """Returns the file to read in place of one that may have corrupt records.
+def without_corrupt(file: File, schema: Schema) -> Piece:
+    """Returns the whole of a file, or of a copy without its corrupt records.
 
     A file with corrupt records is replaced by a copy without them, so that counts, shuffles and sharding
     among workers stay exact. Skipped records are logged. A file is checked once, as long as it does not
@@ -169,19 +170,23 @@ def without_corrupt(file: File, schema: Schema) -> IntactFile:
 
     Raises RecordError for a file that is not a TFRecord file.
     """
-    problem = FileStart(file.path).problem
-    if problem is not None:
-        raise RecordError(problem)
+    start = FileStart(file.path)
+    if start.problem is not None:
+        raise RecordError(start.problem)
     stat = file.path.stat()
-    return _replacement(file, schema, (resolved(file.path), stat.st_size, stat.st_mtime_ns))
+    return _replacement(
+        file, schema, start.compression, (resolved(file.path), stat.st_size, stat.st_mtime_ns)
+    )
 
 
 @cache
-def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
+def _replacement(file: File, schema: Schema, compression: Compression, stamp: Any) -> Piece:
     """`stamp` changes with the file, so that a changed file is checked again."""
     checked = check_file(file, schema)
+    # without a manifest, the last block of a file may have fewer rows
+    rows = checked.rows if file.shard is not None or file.block is None else None
     if not checked.corrupt:
-        return IntactFile(file.path, checked.rows)
+        return Piece(path=file.path, compression=compression, rows=rows, shard=file.shard)
     log.warning("%s", _report(file, checked))
     _replaced.add(resolved(file.path))
     copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]
@@ -195,7 +200,8 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
                 copied.write(frame)
             elif last.ends and record.number == last.record:
                 break
-    return IntactFile(copy, checked.rows, sha256.hexdigest())
+    digest = sha256.hexdigest()
+    return Piece(path=copy, compression="none", rows=rows, shard=file.shard, copy_sha256=digest)
 
 
 def _report(file: File, checked: CheckedFile) -> str:

@@ -1,7 +1,8 @@
-"""The recipe of a dataset: from shards to decoded batches."""
+"""`recordspec.read`: from shards to decoded batches, in one of two orders."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -13,7 +14,7 @@ from recordspec.errors import Problem, SpecError, see
 from recordspec.order.global_order import Share
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read
-from recordspec.order.read_plan import Plan, plan_files
+from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading import filtering, global_shuffle, memory, staged_shards, stages
 from recordspec.reading.augmentation import Augmentation
 from recordspec.reading.corrupt_records import without_corrupt
@@ -116,29 +117,30 @@ def build(
     map: Callable[..., Any] | None = None,  # noqa: A002
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
-    worker: GlobalWorker | None = None,
+    worker: WorkerShard | None = None,
     measures: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
     Args:
         split: the name of the split, or the names of several; None for files without splits.
+        worker: the worker that reads, in a global order; in another order, `plan` has its files.
         measures: by feature, a function from decoded values to the lengths by which rows are bucketed; other
             features are measured by `filtering.lengths_of`.
     """
-    recipe = Recipe(
-        options=options,
-        schema=schema,
-        plan=plan,
+    order = epoch_order(
+        options,
+        schema,
+        plan,
         split=split,
         predicate=predicate,
         start=start,
-        worker=worker or GlobalWorker(),
+        worker=worker,
         measures=measures or {},
     )
-    elements = recipe.batches()
-    if not recipe.decoded:
-        elements = map_elements(elements, recipe.decode, CALLS, deterministic=options.deterministic)
+    elements = order.batches()
+    if not order.decoded:
+        elements = map_elements(elements, order.decode, CALLS, deterministic=options.deterministic)
     if map is not None:
         elements = stages.apply(elements, map, deterministic=options.deterministic)
     if options.service is not None:
@@ -148,18 +150,25 @@ def build(
     return stages.untuned(elements)
 
 
+def epoch_order(
+    options: Read, schema: Schema, plan: Plan, *, worker: WorkerShard | None = None, **others: Any
+) -> EpochOrder:
+    """The order of rows that the options choose: the global order, or the order of a buffer and of files.
+
+    Args:
+        worker: the worker of a global order that reads; by default the only one.
+        others: the other attributes of `EpochOrder`.
+    """
+    if options.is_global:
+        return GlobalOrder(
+            options=options, schema=schema, plan=plan, worker=worker or WorkerShard(), **others
+        )
+    return BufferedOrder(options=options, schema=schema, plan=plan, **others)
+
+
 @dataclass(frozen=True, kw_only=True)
-class GlobalWorker:
-    """A worker of a global shuffle: its number, the number of workers, and the replicas of each worker."""
-
-    worker: int = 0
-    workers: int = 1
-    replicas: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How the batches of one dataset are read.
+class EpochOrder(abc.ABC):
+    """Batches of rows in the order of each epoch.
 
     Attributes:
         options: the options of reading.
@@ -168,7 +177,6 @@ class Recipe:
         split: as for `build`.
         predicate: the filter, a function of a decoded batch; None for no filter.
         start: the first position to read; None for the first batch of the first pass.
-        worker: the worker of a global shuffle that reads.
         measures: as for `build`.
     """
 
@@ -178,95 +186,43 @@ class Recipe:
     split: str | Sequence[str] | None = None
     predicate: Callable[..., Any] | None = None
     start: Position | None = None
-    worker: GlobalWorker = field(default_factory=GlobalWorker)
     measures: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
-    def batches(self) -> Dataset:
-        """The rows of all passes, in batches, before decoding.
-
-        With an augmentation, elements are the triples of `stages.numbered`.
-        """
-        options = self.options
-        if options.shuffle is not None and options.shuffle.global_:
-            global_shuffle.check(options, self.plan)
-        else:
-            memory.check(options, self.plan)
-        self._check()
-        kept = None
-        if options.cache != "none":
-            kept = memory.cached(self.records(None), options, self.interleave, self.plan)
-        # whether all passes are equal
-        alike = options.shuffle is None and options.balance is None and self.augmentation is None
-        if options.service is not None or (alike and self.start is None):
-            rows = self._one_pass(kept, Seeds(), None)
-            rows = rows if options.passes == 1 else rows.repeat(options.passes)
-        else:
-            rows = self._numbered_passes(kept)
-        return self._counted(rows)
-
-    @cached_property
-    def share(self) -> Share | None:
-        """The part of this worker in each global batch; None without a global shuffle."""
-        shuffle, batch = self.options.shuffle, self.options.batch or Batch(size=1)
-        if shuffle is None or not shuffle.global_:
-            return None
-        return Share(
-            rows=len(self._rows),
-            batch=batch.size,
-            # if the values of rows decide batches, all rows are read
-            drop_remainder=batch.drop_remainder and not self._shapes,
-            **vars(self.worker),
-        )
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return Rows([piece.path for piece in self.plan.pieces], self.schema)
-
-    @cached_property
-    def order(self) -> GlobalShuffle:
-        """The rows in the order of a global shuffle."""
-        shuffle, share = self.options.shuffle, self.share
-        assert shuffle is not None
-        assert share is not None
-        chunk = self.plan.chunk if self.plan.block is None else self._rows.chunk
-        return GlobalShuffle(self._rows, self._layout.schema, shuffle.seed, share, chunk)
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raises SpecError for options and files that the order does not support."""
 
     @property
-    def interleave(self) -> Interleave | None:
-        """How files are interleaved; None if they are read one after the other."""
-        mixed = self.options.interleave or (Interleave() if self.options.shuffle else None)
-        if mixed is not None and self.plan.block is not None:
-            mixed = replace(mixed, block=1)
-        if mixed is not None and self.options.service is not None:
-            # A sequential interleave of shuffled files makes each worker read them all (TensorFlow 2.16 and
-            # 2.21). A parallel interleave opens three times its cycle ahead, and other workers then cannot
-            # read the open files.
-            cycle = max(1, len(self.plan.pieces) // _TURNS) if mixed.cycle == "auto" else mixed.cycle
-            mixed = replace(mixed, cycle=cycle, parallel=mixed.parallel or "auto")
-        return mixed
+    @abc.abstractmethod
+    def steps(self) -> int | None:
+        """The number of batches of a pass; None if it depends on values, or if rows were not counted."""
 
-    def _check(self) -> None:
-        """Raises SpecError for options that exclude each other, or if `start` belongs to other options.
+    @abc.abstractmethod
+    def positions(self, number: Tensor) -> tuple[Tensor, int]:
+        """The position in the pass of the first row of batch `number`, and the distance to the next row."""
 
-        Several workers need equal numbers of batches. A service takes no `start`, as its rows come in order
-        of arrival.
+    @abc.abstractmethod
+    def passes(self) -> Dataset:
+        """The rows of all passes, in batches, before decoding."""
+
+    @property
+    @abc.abstractmethod
+    def block(self) -> int | None:
+        """The largest number of rows in a record that is parsed; None if each record is one row."""
+
+    @property
+    def replicas(self) -> int:
+        """The number of batches of a step."""
+        return 1
+
+    def batches(self) -> Dataset:
+        """The rows of all passes, in batches, before decoding; the cardinality is stated if it is known.
+
+        With an augmentation, elements are the triples of `stages.numbered`.
+
+        Raises SpecError for options that exclude each other, or if `start` belongs to other options.
         """
-        service, several = self.options.service, len(self.plan.others) > 1
-        if service is not None and self.start is not None:
-            got = f"epoch {self.start.epoch}, step {self.start.step}"
-            raise SpecError(Problem(path=("start",), expected="none with a service", got=got))
-        if service is not None and several:
-            expected = "none for several workers, which must have equally many batches"
-            raise SpecError(Problem(path=("service",), expected=expected, got=f"`{service}`"))
-        if self._shapes and several and self.options.passes is not None:
-            expected = "`forever`, where a filter or buckets decide how many batches each worker has"
-            raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
-        share = self.share
-        if share is not None and self._shapes and share.parts > 1:
-            expected = "none for several workers, as they decide batches by the values of rows"
-            named = {"filter": self.predicate, "bucket": self.options.bucket, "balance": self.options.balance}
-            got = ", ".join(name for name, value in named.items() if value is not None)
-            raise SpecError(Problem(path=global_shuffle.PATH, expected=expected, got=got))
+        self.check()
         if self.start is not None:
             self.start._begin(
                 Opening(passes=self.options.passes, steps=self.steps),
@@ -275,27 +231,20 @@ class Recipe:
                 manifest=self.plan.manifest_identity,
                 order=order_of(self.options, self.split, self.predicate),
             )
+        return self._counted(self.passes())
 
     @property
-    def _shapes(self) -> bool:
+    def depends_on_values(self) -> bool:
         """Whether batches depend on the values of rows."""
         return any(one is not None for one in (self.predicate, self.options.bucket, self.options.balance))
-
-    @property
-    def steps(self) -> int | None:
-        """The number of batches of a pass; None if it depends on values, or if rows were not counted."""
-        if self._shapes:
-            return None
-        share = self.share
-        return self.plan.batches(self.options.batch) if share is None else share.steps * share.replicas
 
     @property
     def decoded(self) -> bool:
         """Whether batches are decoded already, and have only the requested features."""
         names = self.options.features
-        asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
+        asked = names is None or tuple(names) == tuple(self.layout.schema.outputs)
         unchanged = asked and self.augmentation is None
-        return self._layout.early and unchanged and self.options.batch is not None
+        return self.layout.early and unchanged and self.options.batch is not None
 
     def parse(self, records: Any) -> Any:
         """The parsed columns of serialized rows."""
@@ -307,7 +256,7 @@ class Recipe:
         decoded = self._wanted.decode(records)
         if self.augmentation is not None:
             seed, number, _ = element
-            decoded = self.augmentation.apply(decoded, seed, partial(self._positions, number))
+            decoded = self.augmentation.apply(decoded, seed, partial(self._positions_of_rows, number))
         if self.options.batch is None and self.plan.block is not None:
             decoded = decoder.alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}
@@ -323,24 +272,18 @@ class Recipe:
         made = Augmentation.of(self.options.augment, self.schema)
         return made.among(self._wanted.schema)
 
-    def _positions(self, number: Tensor, rows: Tensor) -> Tensor:
-        """The positions in the pass of the rows of batch `number`, int64 `[rows]`.
-
-        With a global shuffle, the positions are the same for any number of workers.
-        """
-        if self.share is not None:
-            first, apart = self.share.positions_in(number)
-        else:
-            first, apart = number * (1 if self.options.batch is None else self.options.batch.size), 1
+    def _positions_of_rows(self, number: Tensor, rows: Tensor) -> Tensor:
+        """The positions in the pass of the rows of batch `number`, int64 `[rows]`."""
+        first, apart = self.positions(number)
         return first + apart * tf.range(rows, dtype=tf.int64)
 
     @property
     def _wanted(self) -> DatasetLayout:
         """The layout with only the requested features."""
-        return self._layout if self.options.features is None else self._layout.only(self.options.features)
+        return self.layout if self.options.features is None else self.layout.only(self.options.features)
 
     @cached_property
-    def _layout(self) -> DatasetLayout:
+    def layout(self) -> DatasetLayout:
         """The layout with the features to parse: the requested features, and features that select rows."""
         schema, names = self.schema, self.options.features
         if names is not None:
@@ -348,20 +291,148 @@ class Recipe:
             by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
         early, batch = schema.keeps_in_any_batch, self.options.batch
-        if self.plan.block is not None:
-            # rows of a global shuffle come in blocks of the rows that are read together
-            size = self.plan.block if self.share is None else self._rows.chunk
-            return BlockLayout(schema, self.plan.chunk, early, size)
+        if self.block is not None:
+            return BlockLayout(schema, self.plan.chunk, early, self.block)
         # Decoding before batching does not pay for ragged rows, which are rebatched one by one, nor for large
         # rows, if a chunk of them is less than two batches.
         dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())
-        gains = dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
+        free = dense and not self.depends_on_values
+        gains = free and batch is not None and self.plan.chunk >= 2 * batch.size
         return RowLayout(schema, self.plan.chunk, early and gains)
+
+    def numbered_passes(self, one_pass: Callable[[Tensor, Seeds, Tensor | None], Dataset]) -> Dataset:
+        """All passes, each with its own seed.
+
+        Args:
+            one_pass: returns the batches of a pass, by the seed of the pass, the seeds of its shuffles, and
+                the number of steps to skip, None for none.
+        """
+        first = self.start or Position()
+        broken_off = pass_seed(first.epoch)
+
+        def numbered(of_pass: Any) -> Dataset:
+            skip = tf.where(tf.reduce_all(of_pass == broken_off), tf.constant(first.step, tf.int64), 0)
+            shuffle, choice = self.options.shuffle, self.options.choice_seed
+            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, of_pass)
+            if choice is not None:
+                seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
+            rows = one_pass(of_pass, seeds, skip if first.step else None)
+            if self.augmentation is None:
+                return rows
+            skip *= self.replicas
+            return stages.numbered(rows, skip, self.augmentation.seed_of(of_pass, self.plan.worker))
+
+        return flat_map(passes(first.epoch, self.options.passes), numbered)
+
+    def shaped(self, records: Dataset, shuffle: ShufflePlan | None, seeds: Seeds) -> Dataset:
+        """Batches of rows balanced, filtered and bucketed by length, as the options say."""
+        options, some = self.options, Batch(size=min(_SHAPED, self.plan.chunk))
+        rows = self.layout.rows(records, some, shuffle, None)
+        if options.balance is not None:
+            label, plan, path = options.balance.by, self.plan, ("read", "balance", "by")
+            counts = filtering.class_counts(label, self.schema, plan.class_counts, plan.folder, path)
+            rates = filtering.keep_rates(counts)
+            rows = filtering.balanced(rows, self.layout, label, rates, seeds.left_out)
+        if self.predicate is not None:
+            rows = filtering.filtered(rows, self.layout, self.schema, self.predicate)
+        if options.bucket is not None and options.batch is not None:
+            measure = self.measures.get(options.bucket.by)
+            rows = filtering.bucketed(rows, self.layout, options.bucket, options.batch, measure)
+        else:
+            rows = self.layout.rebatched(rows, options.batch)
+        if options.passes is not None or options.service is not None:  # a worker of it may have no batch
+            return rows
+        return at_least_one(rows, str(no_batch()))
+
+    def _counted(self, rows: Dataset) -> Dataset:
+        """Batches with their cardinality stated, if it is known."""
+        steps, repeated = self.steps, self.options.passes
+        missing = 0 if self.start is None else self.start.step * self.replicas
+        check_step(missing, steps)
+        if repeated is None and steps == 0:
+            raise SpecError(no_batch())
+        if repeated is None:
+            return stages.known_cardinality(rows, tf.data.INFINITE_CARDINALITY)
+        nothing_left = 0 < missing == steps and repeated == 1  # in the first iteration; the next has all
+        if steps is None or self.options.service is not None or nothing_left:
+            return rows
+        if missing:
+            return stages.cut_short(rows, steps * repeated, missing)
+        return stages.known_cardinality(rows, steps * repeated)
+
+
+class BufferedOrder(EpochOrder):
+    """The order of the files, or of shuffled files whose rows pass through a shuffle buffer.
+
+    Several workers read files, or ranges of files, of their own.
+    """
+
+    def check(self) -> None:
+        memory.check(self.options, self.plan)
+        service, several = self.options.service, len(self.plan.others) > 1
+        if service is not None and self.start is not None:  # rows come in order of arrival
+            got = f"epoch {self.start.epoch}, step {self.start.step}"
+            raise SpecError(Problem(path=("start",), expected="none with a service", got=got))
+        if service is not None and several:
+            expected = "none for several workers, which must have equally many batches"
+            raise SpecError(Problem(path=("service",), expected=expected, got=f"`{service}`"))
+        if self.depends_on_values and several and self.options.passes is not None:
+            expected = "`forever`, where a filter or buckets decide how many batches each worker has"
+            raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
+
+    @property
+    def steps(self) -> int | None:
+        return None if self.depends_on_values else self.plan.batches(self.options.batch)
+
+    def positions(self, number: Tensor) -> tuple[Tensor, int]:
+        return number * (1 if self.options.batch is None else self.options.batch.size), 1
+
+    @property
+    def block(self) -> int | None:
+        return self.plan.block
+
+    def passes(self) -> Dataset:
+        options, kept = self.options, None
+        if options.cache != "none":
+            kept = memory.cached(self.records(None), options, self.interleave, self.plan)
+        # whether all passes are equal
+        alike = options.shuffle is None and options.balance is None and self.augmentation is None
+        if options.service is not None or (alike and self.start is None):
+            rows = self._one_pass(kept, Seeds(), None)
+            return rows if options.passes == 1 else rows.repeat(options.passes)
+        return self.numbered_passes(lambda _, seeds, skip: self._one_pass(kept, seeds, skip))
+
+    def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Tensor | None) -> Dataset:
+        """A pass from batch `skip` on, of cached records or of files that each pass reads again."""
+        options = self.options
+        shuffle = None if options.shuffle is None else ShufflePlan.of(self.plan, options.shuffle, seeds)
+        records = self.records(None if shuffle is None else seeds) if kept is None else kept
+        if self.depends_on_values:
+            rows = self.shaped(records, shuffle, seeds)
+        elif self.plan.uneven:
+            rows = self.layout.rows(records, options.batch, shuffle, None).repeat().take(self.steps)
+        else:
+            return self.layout.rows(records, options.batch, shuffle, skip)
+        return rows if skip is None else rows.skip(skip)
 
     def records(self, seeds: Seeds | None) -> Dataset:
         """The serialized records of a pass, string `[]` or `[k]`."""
         folder, deterministic = self._staging, self.options.deterministic
         return stages.records(self.plan, self.interleave, seeds, deterministic=deterministic, staging=folder)
+
+    @property
+    def interleave(self) -> Interleave | None:
+        """How files are interleaved; None if they are read one after the other."""
+        mixed = self.options.interleave or (Interleave() if self.options.shuffle else None)
+        if mixed is not None and self.plan.block is not None:
+            mixed = replace(mixed, block=1)
+        if mixed is not None and self.options.service is not None:
+            # A sequential interleave of shuffled files makes each worker read them all (TensorFlow 2.16 and
+            # 2.21). A parallel interleave opens three times its cycle ahead, and other workers then cannot
+            # read the open files.
+            cycle = max(1, len(self.plan.pieces) // _TURNS) if mixed.cycle == "auto" else mixed.cycle
+            mixed = replace(mixed, cycle=cycle, parallel=mixed.parallel or "auto")
+        return mixed
 
     @cached_property
     def _staging(self) -> StagingFolder | None:
@@ -387,90 +458,77 @@ class Recipe:
         staged_shards.check_room(self.plan.pieces, cycle, options.size)
         return staged_shards.folder_of(options, self.plan.pieces)
 
-    def _numbered_passes(self, kept: Dataset | None) -> Dataset:
-        """All passes, each with its own seed, of cached records or of files that each pass reads again."""
-        first = self.start or Position()
-        broken_off = pass_seed(first.epoch)
 
-        def one_pass(of_pass: Any) -> Dataset:
-            skip = tf.where(tf.reduce_all(of_pass == broken_off), tf.constant(first.step, tf.int64), 0)
-            shuffle, choice = self.options.shuffle, self.options.choice_seed
-            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, of_pass)
-            if choice is not None:
-                seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
-            if self.share is not None:
-                rows = self._global_pass(of_pass, seeds, skip if first.step else 0)
-                skip *= self.share.replicas  # a step is a global batch
-            else:
-                rows = self._one_pass(kept, seeds, skip if first.step else None)
-            if self.augmentation is None:
-                return rows
-            return stages.numbered(rows, skip, self.augmentation.seed_of(of_pass, self.plan.worker))
+@dataclass(frozen=True, kw_only=True)
+class GlobalOrder(EpochOrder):
+    """A permutation of all rows, without a buffer. Worker w of W has rows `w, w + W, ...` of each batch.
 
-        return flat_map(passes(first.epoch, self.options.passes), one_pass)
+    Attributes:
+        worker: the worker that reads.
+    """
 
-    def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Any) -> Dataset:
-        options = self.options
-        shuffle = None if options.shuffle is None else ShufflePlan.of(self.plan, options.shuffle, seeds)
-        records = self.records(None if shuffle is None else seeds) if kept is None else kept
-        if self._shapes:
-            some = Batch(size=min(_SHAPED, self.plan.chunk))
-            rows = self._shaped(self._layout.rows(records, some, shuffle, None), seeds)
-        elif self.plan.uneven:
-            rows = self._layout.rows(records, options.batch, shuffle, None).repeat().take(self.steps)
-        else:
-            return self._layout.rows(records, options.batch, shuffle, skip)
-        return rows if skip is None else rows.skip(skip)
+    worker: WorkerShard
 
-    def _global_pass(self, of_pass: Any, seeds: Seeds, skip: Any) -> Dataset:
-        """A pass in the order of a global shuffle, from batch `skip` on."""
-        options, share = self.options, self.share
-        assert share is not None
-        if self._shapes:
-            some = Batch(size=min(_SHAPED, self.plan.chunk))
-            rows = self._layout.rows(self.order.records(of_pass, 0), some, None, None)
-            return self._shaped(rows, seeds).skip(skip)
+    def check(self) -> None:
+        global_shuffle.check(self.options, self.plan)
+        if self.depends_on_values and self.share.parts > 1:
+            expected = "none for several workers, as they decide batches by the values of rows"
+            named = {"filter": self.predicate, "bucket": self.options.bucket, "balance": self.options.balance}
+            got = ", ".join(name for name, value in named.items() if value is not None)
+            raise SpecError(Problem(path=global_shuffle.PATH, expected=expected, got=got))
+
+    @property
+    def steps(self) -> int | None:
+        return None if self.depends_on_values else self.share.steps * self.replicas
+
+    @property
+    def replicas(self) -> int:
+        return self.share.replicas
+
+    def positions(self, number: Tensor) -> tuple[Tensor, int]:
+        # the same for any number of workers
+        return self.share.positions_in(number)
+
+    @property
+    def block(self) -> int | None:
+        # rows come in blocks of the rows that are read together
+        return None if self.plan.block is None else self._rows.chunk
+
+    def passes(self) -> Dataset:
+        return self.numbered_passes(self._one_pass)
+
+    def _one_pass(self, of_pass: Tensor, seeds: Seeds, skip: Tensor | None) -> Dataset:
+        """A pass from global batch `skip` on."""
+        options, share, first = self.options, self.share, 0 if skip is None else skip
+        if self.depends_on_values:
+            return self.shaped(self._shuffle.records(of_pass, 0), None, seeds).skip(first)
         batch = None
         if options.batch is not None:
             batch = Batch(size=share.size, drop_remainder=share.drop_remainder)
-        return self._layout.rows(self.order.records(of_pass, skip), batch, None, None)
+        return self.layout.rows(self._shuffle.records(of_pass, first), batch, None, None)
 
-    def _shaped(self, rows: Dataset, seeds: Seeds) -> Dataset:
-        """Rows balanced, filtered and bucketed by length, as the options say."""
-        options = self.options
-        if options.balance is not None:
-            label, plan, path = options.balance.by, self.plan, ("read", "balance", "by")
-            counts = filtering.class_counts(label, self.schema, plan.class_counts, plan.folder, path)
-            rates = filtering.keep_rates(counts)
-            rows = filtering.balanced(rows, self._layout, label, rates, seeds.left_out)
-        if self.predicate is not None:
-            rows = filtering.filtered(rows, self._layout, self.schema, self.predicate)
-        if options.bucket is not None and options.batch is not None:
-            measure = self.measures.get(options.bucket.by)
-            rows = filtering.bucketed(rows, self._layout, options.bucket, options.batch, measure)
-        else:
-            rows = self._layout.rebatched(rows, options.batch)
-        if options.passes is not None or options.service is not None:  # a worker of it may have no batch
-            return rows
-        return at_least_one(rows, str(no_batch()))
+    @cached_property
+    def share(self) -> Share:
+        """The part of this worker in each global batch."""
+        batch = self.options.batch or Batch(size=1)
+        return Share(
+            rows=len(self._rows),
+            batch=batch.size,
+            # if the values of rows decide batches, all rows are read
+            drop_remainder=batch.drop_remainder and not self.depends_on_values,
+            **vars(self.worker),
+        )
 
-    def _counted(self, rows: Dataset) -> Dataset:
-        """Batches with their cardinality stated, if it is known."""
-        steps, repeated = self.steps, self.options.passes
-        missing = 0 if self.start is None else self.start.step
-        if self.share is not None:  # a step is a global batch
-            missing *= self.share.replicas
-        check_step(missing, steps)
-        if repeated is None and steps == 0:
-            raise SpecError(no_batch())
-        if repeated is None:
-            return stages.known_cardinality(rows, tf.data.INFINITE_CARDINALITY)
-        nothing_left = 0 < missing == steps and repeated == 1  # in the first iteration; the next has all
-        if steps is None or self.options.service is not None or nothing_left:
-            return rows
-        if missing:
-            return stages.cut_short(rows, steps * repeated, missing)
-        return stages.known_cardinality(rows, steps * repeated)
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows([piece.path for piece in self.plan.pieces], self.schema)
+
+    @cached_property
+    def _shuffle(self) -> GlobalShuffle:
+        shuffle = self.options.shuffle
+        assert shuffle is not None
+        chunk = self.plan.chunk if self.plan.block is None else self._rows.chunk
+        return GlobalShuffle(self._rows, self.layout.schema, shuffle.seed, self.share, chunk)
 
 
 def at_a_glance(options: Read, rows: int) -> Read:
@@ -501,10 +559,17 @@ def per_replica(options: Read, replicas: int) -> Read:
     return replace(options, batch=replace(options.batch, size=size // replicas))
 
 
-def global_worker(options: Read, workers: int, number: int, replicas: int) -> GlobalWorker:
-    """A worker of a global shuffle. Raises SpecError for a batch that the replicas cannot divide."""
+def of_worker(options: Read, workers: int, number: int, replicas: int) -> tuple[Read, WorkerShard]:
+    """The options and the part of a worker, if `replicas` replicas of all workers share a batch.
+
+    In a global order, the batch stays the batch of all replicas.
+
+    Raises SpecError for a batch that the replicas cannot divide.
+    """
+    if not options.is_global:
+        return per_replica(options, replicas), WorkerShard(workers, number)
     if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
     if replicas > workers:  # all replicas have batches of one size
         per_replica(options, replicas)
-    return GlobalWorker(worker=number, workers=workers, replicas=replicas // workers)
+    return options, WorkerShard(workers, number, replicas // workers)

@@ -12,7 +12,7 @@ from typing import Any
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
-from recordspec.order.global_order import EpochOrder, Share, check_share, epoch_order
+from recordspec.order.global_order import Permutation, Share, check_share, permutation
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading.seeds import passes
@@ -69,7 +69,7 @@ class GlobalShuffle:
         self._rows, self._schema, self._seed, self._share = rows, schema, seed, share
         self._together = max(1, chunk * share.workers // share.batch)
         self._epochs = _EpochNumbers()
-        self._last: tuple[int, EpochOrder] | None = None
+        self._last: tuple[int, Permutation] | None = None
 
     def records(self, of_pass: Tensor, skip: Tensor | int) -> Dataset:
         """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them.
@@ -97,10 +97,10 @@ class GlobalShuffle:
         """The numbers of the rows at positions of an epoch, int64 `[n]`."""
         return self._order(epoch).rows_at(positions)
 
-    def _order(self, epoch: int) -> EpochOrder:
+    def _order(self, epoch: int) -> Permutation:
         last = self._last
         if last is None or last[0] != epoch:
-            order = epoch_order(len(self._rows), self._seed, epoch, self._rows.block_sizes)
+            order = permutation(len(self._rows), self._seed, epoch, self._rows.block_sizes)
             last = self._last = epoch, order
         return last[1]
 

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
 
 
+# Files, records and bytes of a dataset with a manifest up to which file types and record lengths are checked
+# before reading. On a core of 2.1 GHz, 1 GB of records took 0.3 s if all have one size, and 1.1 us per record
+# if sizes vary; opening a file takes 0.1 ms.
+_MOST_FILES, _MOST_RECORDS, _MOST_BYTES = 1_000, 2_000_000, 4 << 30
+
+
 class StoredDataset:
     """Files of records, with their manifest, splits, schema, layout, compression and index.
 
@@ -133,6 +139,16 @@ class StoredDataset:
         if self.mismatches:
             raise StoreError(self.mismatches)
         return files
+
+    @cached_property
+    def is_believed(self) -> bool:
+        """Whether files are not opened before they are read if their sizes match the manifest: in a large
+        dataset, checking file types and record lengths takes seconds before the first batch.
+        """
+        shards = [file.shard for file in self.files if file.shard is not None]
+        records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
+        is_large = len(shards) > _MOST_FILES or records > _MOST_RECORDS or size > _MOST_BYTES
+        return is_large and len(shards) == len(self.files)
 
     @cached_property
     def identity(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -14,7 +15,9 @@ from recordspec.errors import Problem, SpecError, StoreError, one_of, show_text
 from recordspec.locations import Location, output_file, read_text
 from recordspec.schema.decoder import batch_spec, types_of
 from recordspec.schema.features import Feature
+from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
+from recordspec.store.manifest import Shard
 from recordspec.training.encoding_statistics import (
     UNKNOWN_INTEGER,
     UNKNOWN_TEXT,
@@ -256,6 +259,24 @@ def _learner(encoder: FitEncoder) -> Learner:
 def _problem(feature: Feature, expected: str, got: str, hint: str = "") -> SpecError:
     path = ("fit", "encode", feature.name)
     return SpecError(Problem(path=path, expected=expected, got=got, hint=hint))
+
+
+def fingerprint(
+    schema: Schema, encodes: Mapping[str, Encode], targets: Set[str], shards: Iterable[Shard]
+) -> str:
+    """The fingerprint of the rows and options from which statistics are computed."""
+    known: dict[str, Any] = {
+        "schema": schema.fingerprint,
+        "shards": [shard.identity for shard in shards],
+        "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
+        # the fingerprint of the schema excludes options of reading, such as `default` and `resize`
+        "features": {name: to_builtins(schema.names[name].shortest) for name in encodes},
+    }
+    if left_out := [name for name in encodes if schema.names[name].traits.indicator is not None]:
+        known["missing"] = left_out  # without this entry, statistics in a file include defaults
+    if targets:
+        known["targets"] = sorted(targets)
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 def encoders(

@@ -15,8 +15,8 @@ from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
 from recordspec.schema.lists import cells
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor, dense, mask_of
-from recordspec.schema.user_functions import naming_features
+from recordspec.schema.tensors import Tensor, dense, mask_of, without_autograph
+from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.schema.values import DTYPES, Array, BadValue
 from recordspec.training import encoding_arrays
 from recordspec.training import encoding_tensors as tensors
@@ -372,3 +372,71 @@ class FinishArrays:
             return picked
         function = naming_features("map_fit", self.map_fit)
         return function(picked) if len(self.fit.parts) == 1 else check_parts(function(*picked))
+
+
+def finish_tensors(
+    fit: Fit | None,
+    schema: Schema,
+    layers: Mapping[str, Any],
+    mapped: Callable[..., Any] | None,
+    map_fit: Callable[..., Any] | None,
+    *,
+    batched: bool,
+) -> Callable[..., Any] | None:
+    """A function for `tf.data.Dataset.map` that does to tensors what `FinishArrays` does to arrays.
+
+    Returns None if decoded features are left unchanged.
+    """
+    if mapped is not None:
+        mapped = naming_features("map", mapped)
+    if fit is None:
+        return mapped
+    if map_fit is not None:
+        map_fit = naming_features("map_fit", map_fit)
+    change = mapped or without_autograph(lambda features: features)
+    pick = without_autograph(
+        lambda features, decoded: FitTensors(fit, features, decoded, schema, layers, batched).picked()
+    )
+
+    # converted by autograph, with `map` and `map_fit`, as a user expects of functions for tf.data
+    def picked(features: Any) -> Any:
+        return pick(change({**features}), features)
+
+    if map_fit is None:
+        return picked
+    if len(fit.parts) == 1:
+        return lambda features: map_fit(picked(features))
+    return lambda features: check_parts(map_fit(*picked(features)))
+
+
+def check_functions(
+    fit: Fit | None, mapped: Callable[..., Any] | None, map_fit: Callable[..., Any] | None
+) -> None:
+    """Raises SpecError for functions that do not accept their arguments."""
+    if mapped is not None:
+        check_arguments("map", mapped, 1, "(features), a dict")
+    if map_fit is not None and fit is None:
+        hint = "`map` takes all features"
+        raise SpecError(Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint))
+    if map_fit is not None and fit is not None:
+        parts = ("inputs", "targets", "weights")[: len(fit.parts)]
+        check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
+
+
+def shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
+    """Converts tensors to NumPy arrays, ragged tensors to lists, and sparse tensors to dense arrays.
+
+    Args:
+        names: the features of the tensors: one name for a tensor, a tuple of names for a tuple.
+        padding: the values that fill sparse features.
+    """
+    if isinstance(value, dict):
+        return {name: shown(one, name, padding) for name, one in value.items()}
+    if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
+        return tuple(shown(one, name, padding) for one, name in zip(value, names, strict=True))
+    if tf.nest.is_nested(value):
+        return tf.nest.map_structure(lambda part: shown(part, None, padding), value)
+    if isinstance(value, tf.sparse.SparseTensor):
+        pad = padding.get(names) if isinstance(names, str) else None
+        return dense(value, pad).numpy()
+    return value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy()

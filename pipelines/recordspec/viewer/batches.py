@@ -7,12 +7,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec._tf import tf
+from recordspec.arrays.iterate import rows_of_step
 from recordspec.errors import Problem, RecordspecError, SpecError, show_shape
 from recordspec.order.global_order import whole_numbers
 from recordspec.pipeline import Pipeline
@@ -345,7 +347,7 @@ def _places(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Which stored row each of the first rows of a batch is; or none, and why that is not known."""
     try:
-        rows, numbers = pipeline._rows_of_step(epoch, step, split)
+        rows, numbers = rows_of_step(pipeline.config.read, partial(pipeline.open, split), epoch, step)
     except RecordspecError as error:  # of options with which it is not known, or files that have no numbers
         note = f"which stored rows these are is not known: {error.problems[0]}"
         if step and pipeline.config.read.shuffle is not None:
