@@ -208,10 +208,10 @@ class Sorter:
         self._spilled: list[tuple[str, Ints, int]] = []
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        some = rows.as_columns(self._plan.checked_schema) if self._as_columns else RecordRows(rows.records)
-        if not self._gathered.has_room_for(some):
+        rows = rows.as_columns(self._plan.checked_schema) if self._as_columns else RecordRows(rows.records)
+        if not self._gathered.has_room_for(rows):
             self._spill()
-        self._gathered.add(some, numbers, hashed, splits)
+        self._gathered.add(rows, numbers, hashed, splits)
 
     def finish(self, splits: Sequence[str]) -> tuple[Run, ...]:
         """The runs of all rows; `splits` are the names of the splits."""
