@@ -46,8 +46,8 @@ features:
 """
 # Types and turn-backs. The record only falls: a lower figure is recorded by the commit that reaches it.
 RECORDED = {
-    "write dicts": (57, 9),
-    "write a table": (58, 8),
+    "write dicts": (56, 4),
+    "write a table": (57, 3),
     "infer a CSV": (32, 0),
     "stats": (68, 2),
     "check": (43, 2),
