@@ -98,7 +98,7 @@ def cell_of(value: Any, *, is_picture: bool = False) -> Cell:
         return Cell(kind="number", value=value.as_py())
     if types.is_integer(type_) or types.is_floating(type_):
         number = value.as_py()
-        return Cell(kind="number", value=_plain(np.float32(number)) if types.is_float32(type_) else number)
+        return Cell(kind="number", value=_shortest(number) if types.is_float32(type_) else number)
     if types.is_temporal(type_):  # Python has no nanoseconds, and no year 10000
         return cell_of_text(value.cast("string").as_py())
     return cell_of_text(str(value.as_py()))
@@ -154,7 +154,7 @@ def cell_of_listed(listed: Listed, names: Sequence[str] = ()) -> Cell:
         return cell_of_bytes(values[0])
     if kind == "int64":
         return cell_of_labels(values[0], names)
-    return Cell(kind="number", value=_plain(np.float32(values[0])))
+    return Cell(kind="number", value=_shortest(values[0]))
 
 
 def cell_of_values(listed: Listed, names: Sequence[str] = ()) -> Cell:
@@ -185,13 +185,13 @@ def image_of(pixels: Any) -> Any:
 
 def plain_numbers(numbers: Any) -> Any:
     """NumPy numbers as Python's, in nested lists; a float32 is the shortest number that reads back equal."""
-    if numbers.dtype == np.float32:  # Arrow's cast takes 170 us for one number
+    if numbers.dtype == np.float32:
         return np.array(shortest(numbers.reshape(-1)), float).reshape(numbers.shape).tolist()
     return numbers.tolist()
 
 
-def _plain(number: Any) -> Any:
-    return plain_numbers(np.asarray(number))
+def _shortest(number: float) -> float:
+    return shortest(np.array([number], np.float32))[0]
 
 
 def _cell_of_buffer(data: Any) -> Cell:

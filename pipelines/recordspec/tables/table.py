@@ -321,7 +321,7 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return html.in_notebook(self._html)
 
     def _html(self) -> Iterator[html.Markup]:
-        from recordspec.tables import table_html  # imports the kinds of media
+        from recordspec.tables import table_html  # a notebook alone needs it
 
         names = list(self._columns)[: table_html.MOST_COLUMNS]
         rows = table_html.FirstRows(
