@@ -513,7 +513,6 @@ CALLS = {
     "inferring.record_schemas:infer_records:files": lambda call, data, url: call(url, "name"),
     "statistics.info:info:files": lambda call, data, url: call(url),
     "tables.show:RecordViewer.__init__:files": lambda call, data, url: call(url),
-    "store.scan:Scanner.__init__:files": lambda call, data, url: call(url),
     "store.dataset:StoredDataset.of:files": lambda call, data, url: call(url),
     "integrity.repair:repair:directory": lambda call, data, url: call(data, url),
     "integrity.repair:repair:files": lambda call, data, url: call(url, "out"),
@@ -609,7 +608,7 @@ IDLE_CALLS = {
     *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:planned_build:directory"),
     *("store.expand:path_list:files", "writing.estimate:estimate:directory"),
     "writing.build_plan:free_space:directory",
-    *("tables.show:RecordViewer.__init__:files", "store.scan:Scanner.__init__:files"),
+    "tables.show:RecordViewer.__init__:files",
     *("store.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
 }
 
