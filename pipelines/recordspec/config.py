@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, nearest, one_of
-from recordspec.locations import Location, LocationText, absolute, below, location_problem
+from recordspec.locations import AnyPath, Location, LocationText, absolute, below, location_problem
 from recordspec.order.read_options import Read
 from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
-from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import INVALID, Imported, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
@@ -66,7 +64,7 @@ class From:
         forms = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: form for name, form in forms.items() if form is not None}
 
-    def open(self, folder: Location, path: str | os.PathLike[str] | RemotePath | None = None) -> Source:
+    def open(self, folder: Location, path: AnyPath | None = None) -> Source:
         """Opens the source of rows; its paths are relative to `folder`. A `path` given here replaces the
         config's and is relative to the current folder.
         """
@@ -103,7 +101,7 @@ class WriteFrom(Write):
                 yield Problem(path=(option,), expected=f"no `{option}`", got="some", hint=hint)
 
     def open(
-        self, folder: Location, schema: Schema, path: str | os.PathLike[str] | RemotePath | None = None
+        self, folder: Location, schema: Schema, path: AnyPath | None = None
     ) -> tuple[Source, dict[str, Any]]:
         """The source of rows, and the options of `recordspec.write` for them; `folder` and `path` as in
         `From.open`. Raises SpecError if there is no source.

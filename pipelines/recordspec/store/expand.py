@@ -60,7 +60,7 @@ log = logging.getLogger("recordspec")
 
 # The split of files that do not name a split.
 ALL = "all"
-Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | RemotePath]
+Files = AnyPath | Iterable[AnyPath]
 # How deep, and in how many folders, TFRecords are searched below a folder without any, for the message.
 _DEEPEST, _MOST_FOLDERS = 3, 100
 _REQUESTS = 16  # requests to a store at a time

@@ -13,7 +13,6 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.locations import Location, open_file, sync
-from recordspec.remote import RemotePath
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.wire.arrays import bytes_in, is_arrow, is_text, numbers_array, to_binary
 from recordspec.wire.hashes import Words
@@ -80,7 +79,7 @@ def add(path: Path, hashed: Words) -> None:
         file.write(np.ascontiguousarray(hashed.T, _WORD).data)
 
 
-def rows(path: Path | RemotePath) -> int:
+def rows(path: Location) -> int:
     """The number of hashes in a file; 0 if it does not exist."""
     return path.stat().st_size // _ROW if path.exists() else 0
 
@@ -92,7 +91,7 @@ def whole(folder: Location, manifest: Manifest) -> Location | None:
     return path if known and rows(path) == sum(map(manifest.rows, manifest.splits)) else None
 
 
-def read(path: Path | RemotePath, start: int, count: int) -> Words:
+def read(path: Location, start: int, count: int) -> Words:
     """Reads the hashes of `count` rows from `start` on, uint64 `[count, 2]`. For no rows, the file need not
     exist.
     """

@@ -19,7 +19,7 @@ from pathlib import Path
 from recordspec import remote
 from recordspec.errors import Problem, State, StoreError, exists, system_errors
 from recordspec.executors import ThreadPool
-from recordspec.locations import atomic_write, location
+from recordspec.locations import AnyPath, atomic_write, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
@@ -211,7 +211,7 @@ class RemoteTransaction(Transaction):
                 raise StoreError(Problem(where=str(self.remote / name), expected=expected, got=got))
 
 
-def transaction(target: str | os.PathLike[str] | RemotePath, **how: bool) -> Transaction:
+def transaction(target: AnyPath, **how: bool) -> Transaction:
     """Returns the transaction that publishes a dataset at `target`; takes the arguments of `Transaction`."""
     place = location(target)
     return RemoteTransaction(place, **how) if isinstance(place, RemotePath) else Transaction(place, **how)

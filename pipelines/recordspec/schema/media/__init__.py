@@ -5,12 +5,10 @@ This module reads the bytes of image and audio files.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from recordspec.errors import SpecError, StoreError, system_reason
-from recordspec.locations import Location, location, read_bytes
-from recordspec.remote import RemotePath
+from recordspec.locations import AnyPath, Location, location, read_bytes
 from recordspec.schema import values
 from recordspec.schema.values import BadValue
 
@@ -24,7 +22,7 @@ def file_of(value: Any) -> Any:
     return value
 
 
-def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
+def path_of(row: int, value: AnyPath) -> Location:
     """The location of an image or audio file given in a row. Raises BadValue for a URL of an unsupported
     scheme.
     """
