@@ -271,7 +271,7 @@ class _KeyValues(ValueProfile):
         if self.is_text:
             texts = some.cast(arrow().large_string())
             self.add_values(texts)
-            self.texts.add(texts)
+            self.add_texts(texts)
 
     def evidence(self, kind: Kind, missing: int) -> dict[str, Any]:
         """The evidence on single values; `missing` rows have none."""

@@ -548,7 +548,7 @@ class _Table:
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
         schema = Schema(name=name, features=features)
         first_texts = {
-            feature.name: self.columns[feature.name].texts.first
+            feature.name: self.columns[feature.name].first_texts
             for feature in features
             if feature.kind == "text"
         }
