@@ -106,7 +106,7 @@ def _profiled(
     ) -> tuple[Sequence[RowBatch], RecordBatch, int | None]:
         records = rows.decode(None)
         lists = _decoded_lists(batches) if records.rows == len(records.broken) > 0 else None
-        return batches, *(lists or (records, None))
+        return (batches, records, None) if lists is None else (batches, *lists)
 
     tally = _RecordProfile()
     items = chain.from_iterable(map(scan, scanner.files)) if sample is None else scanner.first(sample)
