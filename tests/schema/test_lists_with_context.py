@@ -172,6 +172,20 @@ def test_what_is_inferred_is_built_and_trained_on(folder):
     assert sorted(row["price"] for row in rows) == [[], [7.5, 9.0], [8.0]]
 
 
+def test_a_key_that_all_documents_of_one_record_lack_is_inferred_as_lists_that_vary(folder):
+    lacking = list_of({"query": b"x"}, [{"relevance": 1, "size": [1, 2]}] * 2)
+    (folder / "queries.tfrecord").write_bytes(frame(RECORDS[0]) + frame(RECORDS[1]) + frame(lacking))
+    done = run("infer", "theirs", "--out", "inferred.yaml", "--config", "inferred-config.yaml")
+    assert done.returncode == 0, done.stderr
+    price = rs.Schema.load("inferred.yaml").names["price"]
+    assert (price.kind, price.missing, price.description) == ("var_len", "error", "missing in 2 of 4")
+    assert "price: missing in 2 of 4 steps" in done.stderr
+    done = run("build", "inferred-config.yaml")
+    assert done.returncode == 0, done.stderr
+    rows = rs.scan("queries-data").to_table().to_pylist()
+    assert sorted(row["price"] for row in rows) == [[], [[], []], [[7.5], [9.0]]]
+
+
 def test_nothing_else_reads_them(folder):
     said = (
         "expected an Example or a SequenceExample, got an ExampleListWithContext of 2 Examples "

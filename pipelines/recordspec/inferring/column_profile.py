@@ -95,34 +95,6 @@ class NumberProfile:
 
 
 @dataclass
-class TextProfile:
-    """Properties of a column of texts that distinguish words from names and identifiers.
-
-    Attributes:
-        first: the first texts, at most 1,024.
-        repeat: whether two rows of a batch have the same text.
-        words: whether a text has several words, or is long.
-    """
-
-    first: tuple[str, ...] = ()
-    repeat: bool = False
-    words: bool = False
-
-    def add(self, some: Any) -> None:
-        import pyarrow.compute as compute
-
-        if not self.first:
-            self.first = tuple(filter(None, some[:_FIRST_TEXTS].to_pylist()))
-        self.repeat = self.repeat or len(some.unique()) < len(some)
-        if not self.words:
-            # in NumPy: a number next to an Arrow array becomes a scalar, which imports pandas, in 0.2 s
-            longest = to_numpy(compute.binary_length(some)).max(initial=0)
-            if longest > LONGEST_NAME:
-                longest = to_numpy(compute.utf8_length(some)).max(initial=0)
-            self.words = bool(longest > LONGEST_NAME) or text.have(some, " \t\n\f\r")
-
-
-@dataclass
 class CellProfile:
     """The dtypes and notations as which the text cells of a CSV column can be read.
 
@@ -259,12 +231,17 @@ class ValueProfile:
 
     Attributes:
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
-        numbers, texts: the profiles of the numbers and of the texts.
+        numbers: the profile of the numbers.
+        first_texts: the first texts, at most 1,024.
+        repeat: whether two rows of a batch have the same text.
+        words: whether a text has several words, or is long; if not, texts may be names or identifiers.
     """
 
     values: set[Any] | None = field(default_factory=set)
     numbers: NumberProfile = field(default_factory=NumberProfile)
-    texts: TextProfile = field(default_factory=TextProfile)
+    first_texts: tuple[str, ...] = ()
+    repeat: bool = False
+    words: bool = False
 
     def add_values(self, some: Any) -> None:
         """Adds the distinct values of an Arrow array of integers or texts."""
@@ -275,16 +252,30 @@ class ValueProfile:
             if len(distinct) > MAX_CLASSES or len(self.values) > MAX_CLASSES:
                 self.values = None
 
+    def add_texts(self, some: Any) -> None:
+        """Adds an Arrow array of texts, none of them missing."""
+        import pyarrow.compute as compute
+
+        if not self.first_texts:
+            self.first_texts = tuple(filter(None, some[:_FIRST_TEXTS].to_pylist()))
+        self.repeat = self.repeat or len(some.unique()) < len(some)
+        if not self.words:
+            # in NumPy: a number next to an Arrow array becomes a scalar, which imports pandas, in 0.2 s
+            longest = to_numpy(compute.binary_length(some)).max(initial=0)
+            if longest > LONGEST_NAME:
+                longest = to_numpy(compute.utf8_length(some)).max(initial=0)
+            self.words = bool(longest > LONGEST_NAME) or text.have(some, " \t\n\f\r")
+
     def are_words(self, rows: int, missing: int) -> bool:
         """Whether the values are texts, and each row has a different word; `missing` is the number of
         rows without a text.
         """
-        return not (self.texts.repeat or self.texts.words or missing) and rows >= LEAST_ROWS
+        return not (self.repeat or self.words or missing) and rows >= LEAST_ROWS
 
     def notes_of_words(self, rows: int, missing: int) -> tuple[str, ...]:
         """Notes on texts of several words, if they are mostly different; otherwise empty."""
         distinct = None if self.values is None else len(self.values)
-        return notes_of_free_text(rows, rows - missing, distinct) if self.texts.words else ()
+        return notes_of_free_text(rows, rows - missing, distinct) if self.words else ()
 
 
 @dataclass(kw_only=True)
@@ -401,7 +392,7 @@ class ColumnProfile(ValueProfile):
         if types.is_string(some.type) or types.is_large_string(some.type):
             some = some.cast(arrow().large_string())
             self.add_values(some)
-            self._add_texts(some)
+            self.add_texts(some)
         elif types.is_date(some.type) or types.is_timestamp(some.type):
             self._add_dates(to_dates(some))
         elif types.is_integer(some.type):
@@ -451,8 +442,8 @@ class ColumnProfile(ValueProfile):
             self.odd = self.odd or ("" if common else f"{self.type} and {kind}")
             self.type = common or self.type
 
-    def _add_texts(self, some: Any) -> None:
-        self.texts.add(some)
+    def add_texts(self, some: Any) -> None:
+        super().add_texts(some)
         if self.cells is not None:
             self.cells.add(some, self.rows - self.nulls)
         if self._may_be_dates:

@@ -86,10 +86,8 @@ def infer_records(
     notes += [
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
-    lists = _are_lists(scanner)
-    if lists:  # a build gives each record every list of steps
-        features[True] = [replace(step, missing="error") for step in features[True]]
-        notes = [note for note in notes if "no list of steps" not in note]
+    lists = tally.documents is not None
+    if lists:
         notes.append(
             "records of TF-Ranking: `recordspec build` with the source `tfrecord` writes them as "
             "SequenceExamples, which this schema reads"
@@ -105,9 +103,10 @@ def _profiled(
 
     def decoded(
         batches: Sequence[RowBatch], rows: RecordSpans | UnpackedRows
-    ) -> tuple[Sequence[RowBatch], RecordBatch]:
+    ) -> tuple[Sequence[RowBatch], RecordBatch, int | None]:
         records = rows.decode(None)
-        return batches, records if len(records.broken) < records.rows else _decoded_lists(batches) or records
+        lists = _decoded_lists(batches) if records.rows == len(records.broken) > 0 else None
+        return (batches, records, None) if lists is None else (batches, *lists)
 
     tally = _RecordProfile()
     items = chain.from_iterable(map(scan, scanner.files)) if sample is None else scanner.first(sample)
@@ -115,8 +114,10 @@ def _profiled(
         if isinstance(made, UnreadableRecord):
             tally.add_unreadable(made)
             continue
-        batches, records = made
+        batches, records, documents = made
         tally.add(batches, records)
+        if documents is not None:
+            tally.documents = (tally.documents or 0) + documents
         progress.advance(records.rows, sum(batch.bytes for batch in batches))
     tally.features = tally.used_features
     return tally
@@ -163,31 +164,24 @@ def _box_format(
     return "rel_yxyx" if max(one.high for one in numbers) <= 1 else "yxyx"
 
 
-def _are_lists(scanner: Scanner) -> bool:
-    """Whether the first record is an ExampleListWithContext."""
-    batch = next(scanner.first(1), None)
-    if batch is None or not batch.rows.decode(None).broken:  # other messages need no protobuf
-        return False
-    return list_with_context(batch.data(0)) is not None
-
-
-def _decoded_lists(batches: Sequence[RowBatch]) -> RecordBatch | None:
-    """Decodes ExampleListWithContexts as the SequenceExamples that a build makes of them; None if a record is
-    none.
+def _decoded_lists(batches: Sequence[RowBatch]) -> tuple[RecordBatch, int] | None:
+    """Decodes ExampleListWithContexts as the SequenceExamples that a build makes of them. Returns them and
+    the number of their documents; None if a record is another message.
 
     Raises RecordError for an Example that TensorFlow refuses or reads differently.
     """
-    records = []
+    records, documents = [], 0
     for batch, row in ((one, row) for one in batches for row in range(len(one))):
         listed = list_with_context(batch.data(row))
         if listed is None:
             return None
+        documents += len(listed.examples)
         try:
             records.append(listed.sequence_example())
         except RecordError as error:
             raise RecordError(problem.at(batch.place(row)) for problem in error.problems) from error
     data, places = data_of(records)
-    return decode(data, places[:-1], places[1:], sequence=True)
+    return decode(data, places[:-1], places[1:], sequence=True), documents
 
 
 def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...], *, lists: bool) -> Schema:
@@ -208,9 +202,10 @@ def _evidence(tally: _RecordProfile) -> Iterator[Evidence]:
             name += "_steps"
         names.add(name)
         lists = sum(tallied.kinds.values())
-        rows = lists if sequence else tally.rows
+        # A build gives each list of documents a step for every document, also under keys that all lack.
+        rows = max(lists, tally.documents or 0) if sequence else tally.rows
         missing = rows - (lists - tallied.kinds["none"] - tallied.empty)
-        absent = tally.rows - tallied.present if sequence else 0
+        absent = tally.rows - tallied.present if sequence and tally.documents is None else 0
         inferred = _evidence_of_values(tallied, tally.values[sequence, key], missing, sequence)
         if absent:
             lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
@@ -276,7 +271,7 @@ class _KeyValues(ValueProfile):
         if self.is_text:
             texts = some.cast(arrow().large_string())
             self.add_values(texts)
-            self.texts.add(texts)
+            self.add_texts(texts)
 
     def evidence(self, kind: Kind, missing: int) -> dict[str, Any]:
         """The evidence on single values; `missing` rows have none."""
@@ -307,10 +302,12 @@ class _RecordProfile(Profile):
 
     Attributes:
         values: the values of each key, by kind.
+        documents: the number of documents in ExampleListWithContexts; None if no record is one.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.documents: int | None = None
         self.values = defaultdict[FeatureKey, dict[Kind, _KeyValues]](lambda: defaultdict(_KeyValues))
 
     def add(self, batches: Sequence[RowBatch], records: RecordBatch) -> None:

@@ -17,10 +17,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inferring.column_profile import CellProfile, ColumnProfile, item_type
 from recordspec.inferring.notations import CellForms, have_words, propose
-from recordspec.inferring.rules import (
-    infer_features,
-    inferred_schema,
-)
+from recordspec.inferring.rules import infer_features, inferred_schema
 from recordspec.locations import Location, read_start
 from recordspec.progress import Progress
 from recordspec.schema.inferred import Inferred, ProposedOption
@@ -68,7 +65,7 @@ def infer_table(
     for path in paths:
         if suffix == ".parquet":
             table.add_class_names(class_names_of(path))
-    _add_files(table, paths, _batches, sample, progress)
+    table.add_all(_first_rows(paths, _batches, sample, progress))
     return table.inferred(name)
 
 
@@ -135,10 +132,10 @@ def _infer_encoded(
             yield columns, rows
 
     table = _Table(where=str(paths[0]), in_text=True)
-    _add_files(table, paths, read_first, sample, progress)
+    table.add_all(_first_rows(paths, read_first, sample, progress))
     forms = {column: cells.forms for column, cells in table.cells.items()}
     if have_words(forms):
-        _add_files(_TextWords(forms), paths, read, sample, progress)
+        _count_words(forms, _first_rows(paths, read, sample, progress))
     proposed = propose(forms)
     if proposed.options:
 
@@ -147,7 +144,7 @@ def _infer_encoded(
                 yield {column: proposed.plain(column, values) for column, values in columns.items()}, rows
 
         table = _Table(where=str(paths[0]), in_text=True)
-        _add_files(table, paths, read_plain, sample, progress)
+        table.add_all(_first_rows(paths, read_plain, sample, progress))
     for column in proposed.explained:
         table.cells[column].notations.clear()
     inferred = table.inferred(name)
@@ -206,29 +203,23 @@ def _yaml(option: ProposedOption) -> str:
     return f"`{option.name}: {json.dumps(option.value, ensure_ascii=False)}`"
 
 
-class _TextWords:
+def _count_words(forms: Mapping[str, CellForms], batches: ColumnBatches) -> None:
     """Counts words for missing values in columns of text, which matter only if other columns have them."""
-
-    def __init__(self, forms: Mapping[str, CellForms]) -> None:
-        self._texts = {name: one for name, one in forms.items() if one.are_texts}
-        for one in self._texts.values():
-            one.words.clear()
-
-    def add(self, columns: Mapping[str, Any], rows: int) -> None:
-        """Adds the first `rows` rows of a batch."""
-        for name, one in self._texts.items():
-            if name in columns:
-                one.add_words(columns[name][:rows])
+    texts = {name: form for name, form in forms.items() if form.are_texts}
+    for form in texts.values():
+        form.words.clear()
+    for columns, rows in batches:
+        for name in texts.keys() & columns.keys():
+            texts[name].add_words(columns[name][:rows])
 
 
-def _add_files(
-    table: _Table | _TextWords,
+def _first_rows(
     paths: Sequence[Location],
     read: Callable[[Location], ColumnBatches],
     sample: int | None,
     progress: Progress,
-) -> None:
-    """Adds the first `sample` rows of each file, or all rows, to a table."""
+) -> ColumnBatches:
+    """The first `sample` rows of each file, or all rows: batches, with the number of their rows to take."""
     progress.begin("reading", None)
     first: Mapping[str, Any] = {}
     for path in paths:
@@ -238,7 +229,7 @@ def _add_files(
                 first = first or columns
                 _check_columns(columns, first, str(path), paths[0].name)
             taken = count if sample is None else min(count, sample - rows)
-            table.add(columns, taken)
+            yield columns, taken
             rows += taken
             progress.advance(taken)
             if rows == sample:
@@ -540,6 +531,11 @@ class _Table:
             profile.nulls += self.rows - profile.rows
             profile.rows = self.rows
 
+    def add_all(self, batches: ColumnBatches) -> None:
+        """Adds batches, each with the number of its rows to add."""
+        for columns, rows in batches:
+            self.add(columns, rows)
+
     def inferred(self, name: str) -> Inferred:
         inferred, notes = infer_features(profile.evidence() for profile in self.columns.values())
         features = tuple(feature for _, feature in inferred if feature is not None)
@@ -548,7 +544,7 @@ class _Table:
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
         schema = Schema(name=name, features=features)
         first_texts = {
-            feature.name: self.columns[feature.name].texts.first
+            feature.name: self.columns[feature.name].first_texts
             for feature in features
             if feature.kind == "text"
         }
