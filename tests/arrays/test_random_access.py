@@ -162,6 +162,17 @@ def test_a_row_is_found_by_its_key(data):
         rows.by_key((1, 2))
 
 
+@pytest.mark.parametrize("size", [None, 16])
+def test_lost_keys_are_an_error_and_not_a_row_that_does_not_exist(tmp_path, size):
+    rs.write(SCHEMA, ROWS[:3], tmp_path / "data", key="id", progress=False)
+    path = tmp_path / "data/keys.bin"
+    path.unlink() if size is None else os.truncate(path, size)
+    with pytest.raises(
+        StoreError, match=r"keys\.bin` does not have the key of each row: `recordspec verify`"
+    ):
+        rs.open(tmp_path / "data").by_key(1)
+
+
 def test_keys_of_several_names_are_given_together(tmp_path):
     rs.write(SCHEMA, ROWS, tmp_path / "data", key=["id", "note"], progress=False)
     assert int(rs.open(tmp_path / "data").by_key((7, "é7"))["id"]) == 7

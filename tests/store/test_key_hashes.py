@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from recordspec.errors import StoreError
 from recordspec.store import key_hashes
 
 
@@ -32,6 +33,15 @@ def test_the_ends_of_a_range_of_known_keys_belong_to_it(tmp_path, monkeypatch):
     found, places = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(2), np.uint64(7))
     assert found.tolist() == [[5, 15], [5, 15], [7, 17], [2, 12]]
     assert places.tolist() == [0, 3, 4, 5]
+
+
+def test_a_file_that_is_gone_or_cut_is_an_error(tmp_path):
+    path = tmp_path / "keys.bin"
+    with pytest.raises(StoreError, match=r"keys\.bin: cannot read: no such file or directory"):
+        key_hashes.in_range(path, np.uint64(0), np.uint64(7))
+    key_hashes.write(path, [np.zeros((3, 2), np.uint64)])
+    with pytest.raises(StoreError, match=r"keys\.bin: expected the keys of 4 rows, got 3"):
+        key_hashes.read(path, 1, 3)
 
 
 def test_hashes_are_those_of_all_releases():

@@ -193,7 +193,7 @@ class Rows:
         Args:
             key: the value of the key, or a tuple with a value for each of its columns, as they were written.
 
-        Raises KeyError if no row has it, StoreError if the dataset has no unique keys.
+        Raises KeyError if no row has it, StoreError if the dataset has no unique keys, or has lost some.
 
         Example:
             >>> rs.write(schema, [{"x": 0.5, "inside": "yes"}], "data/one", key="inside").rows("train")
@@ -214,7 +214,10 @@ class Rows:
             raise StoreError(State(where=str(folder), got=got, hint=hint))
         columns = dict(zip(manifest.key, ([value] for value in keys), strict=True))
         wanted = key_hashes.hashes(key_hashes.key_bytes(columns, manifest.key))[0]
-        path = folder / manifest.name_of(KEYS_FILE)
+        path = key_hashes.whole(folder, manifest)
+        if path is None:  # a row without a hash would be told as a row that does not exist
+            got, hint = "does not have the key of each row", "`recordspec verify` tells what changed"
+            raise StoreError(State(where=str(folder / manifest.name_of(KEYS_FILE)), got=got, hint=hint))
         hashed, places = key_hashes.in_range(path, wanted[0], wanted[0])
         starts = manifest.starts()
         for place in places[hashed[:, 1] == wanted[1]].tolist():

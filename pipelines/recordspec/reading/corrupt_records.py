@@ -25,8 +25,7 @@ from recordspec.store.expand import Files, path_list
 from recordspec.store.shards import File, replaced
 from recordspec.store.staging import failure_in
 from recordspec.wire import tfrecord
-from recordspec.wire.compression import Compression
-from recordspec.wire.file_types import FileStart
+from recordspec.wire.file_types import FileStart, compression_of
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
 
@@ -170,23 +169,21 @@ def without_corrupt(file: File, schema: Schema) -> Piece:
 
     Raises RecordError for a file that is not a TFRecord file.
     """
-    start = FileStart(file.path)
-    if start.problem is not None:
-        raise RecordError(start.problem)
+    problem = FileStart(file.path).problem
+    if problem is not None:
+        raise RecordError(problem)
     stat = file.path.stat()
-    return _replacement(
-        file, schema, start.compression, (resolved(file.path), stat.st_size, stat.st_mtime_ns)
-    )
+    return _replacement(file, schema, (resolved(file.path), stat.st_size, stat.st_mtime_ns))
 
 
 @cache
-def _replacement(file: File, schema: Schema, compression: Compression, stamp: Any) -> Piece:
+def _replacement(file: File, schema: Schema, stamp: Any) -> Piece:
     """`stamp` changes with the file, so that a changed file is checked again."""
     checked = check_file(file, schema)
     # without a manifest, the last block of a file may have fewer rows
     rows = checked.rows if file.shard is not None or file.block is None else None
     if not checked.corrupt:
-        return Piece(path=file.path, compression=compression, rows=rows, shard=file.shard)
+        return Piece(path=file.path, compression=compression_of(file.path), rows=rows, shard=file.shard)
     log.warning("%s", _report(file, checked))
     _replaced.add(resolved(file.path))
     copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, system_errors
 from recordspec.locations import Location, open_file, sync
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.wire.arrays import bytes_in, is_arrow, is_text, numbers_array, to_binary
@@ -80,8 +80,10 @@ def add(path: Path, hashed: Words) -> None:
 
 
 def rows(path: Location) -> int:
-    """The number of hashes in a file; 0 if it does not exist."""
-    return path.stat().st_size // _ROW if path.exists() else 0
+    """The number of hashes in a file. Raises StoreError, also if the file does not exist: as a file without
+    hashes, it would say that no row has a key."""
+    with system_errors("read", path):
+        return path.stat().st_size // _ROW
 
 
 def whole(folder: Location, manifest: Manifest) -> Location | None:
@@ -93,20 +95,28 @@ def whole(folder: Location, manifest: Manifest) -> Location | None:
 
 def read(path: Location, start: int, count: int) -> Words:
     """Reads the hashes of `count` rows from `start` on, uint64 `[count, 2]`. For no rows, the file need not
-    exist.
+    exist. Raises StoreError if there are fewer.
     """
     if not count:
         return np.zeros((0, 2), np.uint64)
     with open_file(path) as file:
         file.seek(start * _ROW)
-        return np.frombuffer(file.read(count * _ROW), _WORD).reshape(count, 2)
+        data = file.read(count * _ROW)
+    if len(data) < count * _ROW:
+        expected, got = f"the keys of {start + count:,} rows", f"{start + len(data) // _ROW:,}"
+        raise StoreError(Problem(where=str(path), expected=expected, got=got))
+    return np.frombuffer(data, _WORD).reshape(count, 2)
 
 
 def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
-    """The hashes with a first word from `low` to `high`, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
+    """The hashes with a first word from `low` to `high`, uint64 `[n, 2]`, and their rows, uint64 `[n]`.
+
+    Raises StoreError if the file cannot be read.
+    """
     hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
-    for start in range(0, rows(path), _AT_ONCE):
-        known = read(path, start, min(_AT_ONCE, rows(path) - start))
+    total = rows(path)
+    for start in range(0, total, _AT_ONCE):
+        known = read(path, start, min(_AT_ONCE, total - start))
         within = np.flatnonzero((known[:, 0] >= low) & (known[:, 0] <= high))
         hashed.append(known[within])
         places.append((within + start).astype(np.uint64))

@@ -70,11 +70,13 @@ class ExistingDataset:
                 together = name == "splits" and division.get("copies") == "together"
                 hint = "`key: {unique: false}` keeps copies together" if together else ""
                 yield Problem(path=(name,), expected=expected, got=json.dumps(new), hint=hint)
-        rows, keyed = sum(map(manifest.rows, manifest.splits)), key_hashes.rows(self.keys)
-        if options.unique and not self.keys.exists():
+        if not options.unique:
+            return
+        rows = sum(map(manifest.rows, manifest.splits))
+        if not self.keys.exists():
             hint = "a repair leaves it out if rows were lost; a new build writes it"
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none", hint=hint)
-        elif options.unique and keyed != rows:
+        elif (keyed := key_hashes.rows(self.keys)) != rows:
             expected = f"the keys of {rows:,} rows in `{KEYS_FILE}`"
             yield Problem(path=("key",), expected=expected, got=f"{keyed:,}")
 

@@ -74,7 +74,7 @@ class Checkpoint:
         shard = Shard(**entry["shard"])
         path = plan.output / shard.file
         keys, index = (plan.folder / f"{shard.file}{suffix}" for suffix in PIECES)
-        keyed = not plan.options.unique or key_hashes.rows(keys) == shard.rows
+        keyed = not plan.options.unique or (keys.exists() and key_hashes.rows(keys) == shard.rows)
         indexed = plan.options.compression != "none" or index.exists()
         if keyed and indexed and path.exists() and path.stat().st_size == shard.bytes:
             self.shards[shard.file] = shard
