@@ -49,10 +49,10 @@ RECORDED = {
     "write dicts": (56, 4),
     "write a table": (57, 3),
     "infer a CSV": (32, 0),
-    "stats": (68, 2),
-    "check": (43, 2),
+    "stats": (69, 2),
+    "check": (44, 2),
     "read a batch": (34, 1),
-    "read by a config": (50, 3),
+    "read by a config": (51, 3),
 }
 AIM = (15, 0)
 ROWS = [{"id": i, "fare": i / 2, "company": "abc"[i % 3], "tags": ["x"] * (i % 3)} for i in range(1000)]
