@@ -202,7 +202,9 @@ class _Records:
         first = [*islice(rows, 1)]
         if not first:  # the first records of the files name the columns
             self.columns = self._ordered(self._first | self.columns)
-        columns = columns if final and first else self.columns
+        if not (final and first):
+            columns = self.columns
+            _check(columns, self._suffix)
         batches = self._batches(columns, chain(first, rows), final=final)
         return arrow().RecordBatchReader.from_batches(schema_of(columns.values()), batches)
 
@@ -215,6 +217,8 @@ class _Records:
             elif final:
                 expected, got = "files that do not change", "other records when they were read again"
                 raise StoreError(Problem(where=str(rows.batch.path), expected=expected, got=got))
+            else:
+                _check(self.columns, self._suffix)
         self.are_written = self.columns == columns
 
     def _rows(self, progress: Progress) -> Iterator[DecodedRows]:
@@ -268,7 +272,6 @@ class _Records:
             expected = f"at most {_MOST_COLUMNS:,} features to export"
             raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
         self.columns = self._ordered(columns)
-        _check(self.columns, self._suffix)
 
 
 def _feature_columns(query: Query) -> ExportColumns:
