@@ -353,9 +353,8 @@ def read_at_most(path: RemotePath, most: int) -> bytes | None:
 
     Raises FileNotFoundError, or StoreError.
     """
-    with _store_errors("read", path):
-        answer = _obstore().get(_store(path.root), path.key)
-        return bytes(answer.bytes()) if answer.meta["size"] <= most else None
+    data, metadata = _get(path, most)
+    return None if metadata["size"] > most else data
 
 
 def read_start(path: RemotePath, most: int) -> tuple[bytes, int]:
@@ -369,14 +368,16 @@ def read_start(path: RemotePath, most: int) -> tuple[bytes, int]:
         return b"", 0
 
 
-def _get(path: RemotePath, **options: Any) -> tuple[bytes, Any]:
-    """Returns the bytes of an object and its metadata. Repeats the request once if a whole object does not
-    match its sha256.
+def _get(path: RemotePath, most: int | None = None, **options: Any) -> tuple[bytes, Any]:
+    """Returns the bytes of an object and its metadata. The bytes of an object of more than `most` bytes are
+    not transferred. Repeats the request once if a whole object does not match its sha256.
     """
     data, sha256 = b"", None
     for _ in range(_ATTEMPTS):
         with _store_errors("read", path):
             answer = _obstore().get(_store(path.root), path.key, options=options)
+            if most is not None and answer.meta["size"] > most:
+                return b"", answer.meta
             data, sha256 = bytes(answer.bytes()), answer.attributes.get(_SHA256)
         if sha256 is None or len(data) != answer.meta["size"] or hashlib.sha256(data).hexdigest() == sha256:
             return data, answer.meta

@@ -76,7 +76,7 @@ def start(scheme: str, folder: Path) -> Server:
 
 @contextmanager
 def fresh_stores() -> Iterator[None]:
-    """A context in which stores are created anew, from the current environment and settings."""
+    """A context that creates the clients of stores again, with the current environment and settings."""
     forget_stores()
     try:
         yield

@@ -401,7 +401,14 @@ def test_a_list_that_fails_is_repeated_once_more_by_nobody(bucket, server, one_r
     assert len(server.proxy.log) == 2
 
 
-@pytest.mark.parametrize("read", [RemotePath.read_bytes, lambda place: remote.open_object(place).read()])
+@pytest.mark.parametrize(
+    "read",
+    [
+        RemotePath.read_bytes,
+        lambda place: remote.open_object(place).read(),
+        lambda place: remote.read_at_most(place, 500),
+    ],
+)
 def test_a_wrong_byte_of_a_whole_object_is_seen(bucket, server, read):
     place = bucket / "m.json"
     remote.create(place, b"right" * 100)
