@@ -497,6 +497,10 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     with pytest.raises(StoreError) as error:
         export(data, out)
     assert str(error.value) == f"`{out}` exists: force=True, or --force, replaces it"
+    (tmp_path / "broken.jsonl").symlink_to("nowhere")
+    with pytest.raises(StoreError, match=r"broken\.jsonl` exists"):
+        export(data, tmp_path / "broken.jsonl")
+    (tmp_path / "broken.jsonl").unlink()
     (file,) = data.glob("*.tfrecord")
     spoilt = bytearray(file.read_bytes())
     spoilt[-1] ^= 1

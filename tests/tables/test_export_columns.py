@@ -49,6 +49,14 @@ def test_files_that_change_while_they_are_read_are_no_export(tmp_path, suffix, l
     assert os.listdir(tmp_path) == ["f"]
 
 
+@pytest.mark.usefixtures("small_chunks")
+def test_a_late_record_that_the_format_lacks_is_told_as_an_early_one(tmp_path):
+    path = write(tmp_path / "f", *[example(a=[1])] * 30, example(a=[1, 2]))
+    with pytest.raises(SpecError, match=r"^a: expected one value per record for csv, got a list"):
+        export(path, tmp_path / "out.csv", progress=Meanwhile(lambda: pytest.fail("read again in vain")))
+    assert os.listdir(tmp_path) == ["f"]
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_records_without_features_are_rows_of_nothing(tmp_path, suffix):
     path = write(tmp_path / "f", *[example()] * 7)
