@@ -56,7 +56,7 @@ URL = "s3://bucket/data"
 LOCAL_ONLY = f"expected a local path, got the URL `{URL}`"
 PLACE = "expected a path or a URL of s3, gs, az, http or https, got"
 CREDENTIALS = "(credentials come from the environment)"
-QUERY = "(credentials come from the environment, and `?` is no wildcard here)"
+QUERY = "(credentials come from the environment, and `?` is not a wildcard here)"
 COLLAPSED = "(a URL has two slashes; pathlib drops one)"
 # What is refused everywhere, and how.
 REFUSED = {
@@ -100,7 +100,10 @@ def local_refusal(url: str | Path) -> str:
         (Path("https://me:SECRET@x.org/y?sig=SECRET"), f"{PLACE} the URL `https:/x.org/y` {COLLAPSED}"),
         ("s3://", "expected s3://BUCKET/PATH, got no bucket in `s3://`"),
         ("http:///y", "expected http://HOST/PATH, got no host in `http:///y`"),
-        ("s3://my bucket/x", "expected s3://BUCKET/PATH, got a name of another form in `s3://my bucket/x`"),
+        (
+            "s3://my bucket/x",
+            "expected s3://BUCKET/PATH, got a name with other characters in `s3://my bucket/x`",
+        ),
         ("s3://bucket/a\nb", r"expected s3://BUCKET/PATH, got a control character in `s3://bucket/a\nb`"),
         ("gs://bucket/a#b", "expected gs://BUCKET/PATH, got a fragment in `gs://bucket/a`"),
         (
@@ -943,7 +946,7 @@ REFUSAL = "{path}: expected a regular file, got {got} " + HINT
         ("data/schema.yaml", "stats data", 3, REFUSAL),
         ("data/features.json", "describe data", 3, "{path}: expected no file, or a sidecar of this dataset, got another file (move it elsewhere first)"),
         ("data/rejects.jsonl", "reshard data other", 3, REFUSAL),
-        ("repaired/repair.json", "repair data --out repaired --force", 3, "`repaired` is no dataset: it has no manifest"),
+        ("repaired/repair.json", "repair data --out repaired --force", 3, "`repaired` is not a dataset: it has no manifest"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_regular_is_refused_at_once(

@@ -41,7 +41,7 @@ _CANDIDATES = re.compile(r'"((?:[^"]|"")+)"')
 # What had another form before conditions were SQL.
 _OTHER_FORMS = {
     "missing": "`x IS NULL` is true of what is missing",
-    "feature": 'a name that is no word of SQL takes double quotes, as in "image/encoded"',
+    "feature": 'a name such as "image/encoded" takes double quotes',
 }
 _SETTINGS = (
     "SET python_enable_replacements = false",
@@ -228,7 +228,7 @@ def _translated(
             Problem(where=where, expected=expected, got=_first_line(message).partition(" - ")[0])
         )
     if kind == "Out of Memory":
-        more = "; --memory gives it more, and what it keeps on disk needs a place there" * (where == "SQL")
+        more = "; --memory allows more, and temporary files need free space on disk" * (where == "SQL")
         return StoreError(State(where=where, got="needs more memory", hint=f"{_first_line(message)}{more}"))
     return SpecError(Problem(where=where, expected="", got=_first_line(message)))
 

@@ -183,11 +183,11 @@ class RemotePath:
         form = f"{scheme}://{'HOST' if http else 'BUCKET'}/PATH"
         got = hint = ""
         if not (_SERVER if http else _BUCKET).fullmatch(host):
-            got = "a name of another form" if host else f"no {'host' if http else 'bucket'}"
+            got = "a name with other characters" if host else f"no {'host' if http else 'bucket'}"
             if _has_user(scheme, host):
                 got, hint = "a user or a password", "credentials come from the environment"
         elif match["rest"]:
-            got, hint = "a query", "credentials come from the environment, and `?` is no wildcard here"
+            got, hint = "a query", "credentials come from the environment, and `?` is not a wildcard here"
             if match["rest"].startswith("#"):
                 got, hint = "a fragment", ""
         key = unquote(key) if http else key

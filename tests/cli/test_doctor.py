@@ -16,8 +16,8 @@ import tensorflow as tf
 from recordspec.cli.probes import Finding, examine, find
 from recordspec.wire import native
 
-SOUNDS = "flac, mp3 and ogg sounds when TensorFlow reads"
-IMAGES_WRITTEN, SOUNDS_WRITTEN = "images when writing", "sounds when writing"
+SOUNDS = "decoding of flac, mp3 and ogg by TensorFlow"
+IMAGES_WRITTEN, SOUNDS_WRITTEN = "encoding of images", "encoding of audio"
 FRAMEWORKS = ("training on jax", "training on pytorch")
 CAPABILITIES = [
     *("python", "codec", "checksums", "tensorflow", SOUNDS, IMAGES_WRITTEN, SOUNDS_WRITTEN),

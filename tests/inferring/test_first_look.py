@@ -129,7 +129,7 @@ def test_a_split_of_tfds_without_labels_is_left_out(tmp_path):
     info = {"name": "sst", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
     (tmp_path / "dataset_info.json").write_text(json.dumps(info))
     found = rs.infer(tmp_path)
-    assert found.notes == ("splits: the config leaves out `test`, whose labels are -1, that is, missing",)
+    assert found.notes == ("splits: the config leaves out `test`: their labels are -1, which means missing",)
     found.save(tmp_path / "c.yaml", schema=tmp_path / "s.yaml")
     built = rs.Pipeline.load(tmp_path / "c.yaml").build()
     assert {split: built.rows(split) for split in built.splits} == {"train": 3}

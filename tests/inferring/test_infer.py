@@ -253,7 +253,7 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
         (("coco.json",), "coco.json: categories: expected a list, got none"),
         (("other.json",), "other.json: expected a feature of TFDS, got dict {'a': 1} (rows are lines of a .jsonl file, "
          "and annotations of COCO have `images`)"),
-        (("empty",), "`empty` has no TFRecords, no tables, and no images or sounds by class: empty is empty"),
+        (("empty",), "`empty` has no TFRecords, no tables, and no images or audio files by class: empty is empty"),
     ]:  # fmt: skip
         done = run("infer", *files, cwd=tmp_path)
         assert (done.stdout, done.stderr.splitlines()[0]) == ("", said)
@@ -267,8 +267,8 @@ def test_sounds_of_several_rates_are_converted(tmp_path):
     (tmp_path / "words/no/8.mp3").write_bytes(sound_bytes(np.zeros((8, 1), np.int16), 8000))
     done = run("infer", "words", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
     assert done.stderr.splitlines() == [
-        "audio: files named as of another format, which `convert` takes: words/no/8.mp3",
-        "audio: sounds of 16,000 Hz, 2 channels, 8,000 Hz, 1 channel, converted to 8,000 Hz, 1 channel, those of most of them",
+        "audio: files with the suffix of another format, which `convert` accepts: words/no/8.mp3",
+        "audio: 16,000 Hz, 2 channels, 8,000 Hz, 1 channel, converted to 8,000 Hz, 1 channel, the most frequent form",
     ]
     audio = rs.Schema.load(tmp_path / "s.yaml").names["audio"]
     assert (audio.sample_rate, audio.channels, audio.encoding, audio.convert) == (8000, 1, "wav", True)
@@ -301,7 +301,7 @@ def test_a_folder_of_images_of_all_modes_is_built_as_inferred(tmp_path):
     done = run("infer", "pets", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
     deep = PIL.Image.open(tmp_path / "pets/dog/7.png").mode  # before Pillow 11, `I`
     assert done.stderr.splitlines() == [
-        "image: files named as of another format, which `convert` takes: pets/dog/8.jpg",
+        "image: files with the suffix of another format, which `convert` accepts: pets/dog/8.jpg",
         f"image: JPEG and PNG images of modes CMYK, {deep}, L, P, RGB, RGBA, stored as JPEG, converted to 3 channels of "
         "8 bits, transparent ones drawn on white, which changes the others a little (`encoding: png` does not)",
         "image: of different sizes, which `fit` pads to the largest of a batch (with `resize: [h, w]` all have one)",
@@ -443,7 +443,7 @@ def test_images_of_several_encodings_become_one(tmp_path):
          "without id: it identifies rows"),
         ("note: text, photo: image", ["note"], "photo", "the last", ""),
         ("key: text, note: text, more: {kind: var_len, dtype: string}", ["note", "more"], None, "",
-         "without key: it identifies rows; no targets: all features are text; `kind: label` makes classes of one"),
+         "without key: it identifies rows; no targets: all features are text; `kind: label` makes classes of a text"),
     ],
 )  # fmt: skip
 def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without):
@@ -460,7 +460,7 @@ def test_a_comment_says_how_lists_of_texts_become_numbers(tmp_path):
     done = run("infer", "rows.jsonl", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     way = "{as: multi_hot, max_tokens: 1000}"
-    comment = f"without id: it identifies rows; tags, said: lists of texts, which `encode` makes vectors of, by {way}"
+    comment = f"without id: it identifies rows; tags, said: lists of text, which `encode` converts to vectors by {way}"
     text = (tmp_path / "c.yaml").read_text()
     assert f"  inputs:  # {comment}\n  - tags\n  - said\n" in text
     (tmp_path / "c.yaml").write_text(f"{text}  encode: {{tags: {way}, said: {way}}}\n")
@@ -574,7 +574,7 @@ def test_what_is_no_class_beside_the_folders_of_splits_is_noted(tmp_path):
     assert found.schema.names["label"].names == ("cat", "dog")
     assert found.notes == (
         "images beside `train` and `val`, left out: 2, such as other.PNG",
-        "folders without images or sounds beside `train` and `val`, left out: `annotations`, `empty`",
+        "folders without images or audio files beside `train` and `val`, left out: `annotations`, `empty`",
     )
     assert rs.infer([tmp_path / "train", tmp_path / "val"]).notes == ()
 
@@ -695,10 +695,10 @@ def test_notes_of_images_name_the_column(tmp_path):
 def test_columns_with_nan_or_infinity_are_no_inputs(tmp_path):
     (tmp_path / "a.csv").write_text("x,ratio,late,y\n" + "1,0.5,2020-01-01,3\n2,nan,2020-01-02,4\n" * 40)
     done = run("infer", "a.csv", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
-    note = "ratio: some numbers are NaN or infinite, of which a model cannot learn"
+    note = "ratio: some numbers are NaN or infinite: a model cannot learn from them"
     assert (done.returncode, note in done.stderr) == (0, True)
     assert (
-        "  inputs:  # without ratio: of NaN or infinity no model learns\n"
+        "  inputs:  # without ratio: no model learns from NaN or infinity\n"
         in (tmp_path / "c.yaml").read_text()
     )
     pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
@@ -706,7 +706,7 @@ def test_columns_with_nan_or_infinity_are_no_inputs(tmp_path):
     assert sorted(pipeline.preview("train")[0]) == ["late", "x"]
     records = [example({"x": ("float32", [x])}) for x in (1.0, np.inf)]
     assert rs.infer(file_of(tmp_path / "a.tfrecord", records)).no_inputs == {
-        "x": "of NaN or infinity no model learns"
+        "x": "no model learns from NaN or infinity"
     }
 
 

@@ -368,7 +368,7 @@ def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):
         repair(path, saved)
     repair(path, saved, force=True)
     (saved / "notes.txt").touch()
-    with pytest.raises(StoreError, match="which is no file of a dataset: move it elsewhere first"):
+    with pytest.raises(StoreError, match="which does not belong to a dataset: move it elsewhere first"):
         repair(path, saved, force=True)
 
 

@@ -141,7 +141,7 @@ def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(folders, 
     with pytest.raises(rs.SpecError) as caught:
         build(from_python(Read, {"batch": 4}), SCHEMA, what, predicate=some)
     assert str(caught.value) == (
-        "read.repeat: expected `forever`, where a filter or buckets decide how many batches each worker has, got 1"
+        "read.repeat: expected `forever`, since a filter or buckets decide how many batches each worker has, got 1"
     )
     endless = build(from_python(Read, {"batch": 4, "repeat": "forever"}), SCHEMA, what, predicate=some)
     assert min(numbers(endless.take(5))) > 3
@@ -176,7 +176,7 @@ def test_training_resumes_with_the_same_workers_only(pipeline):
     saved["order"] = order
     position = rs.Position(**saved)
     assert of_workers(pipeline, 2, position) == [batches[20:] for batches in whole]
-    hint = "(other workers would read some rows twice, and others never)"
+    hint = "(with another number of workers, some rows would be read twice and some never)"
     for start, workers, count in ((position, 3, 2), ((0, 20), 3, 1), (position, 1, 2)):
         with pytest.raises(rs.SpecError) as error:
             of_workers(pipeline, workers, start)
@@ -249,7 +249,7 @@ def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_pa
     start = pipeline.position(1, 2)
     with pytest.raises(rs.SpecError) as error:
         pipeline.dataset("train", start=start, batch=8)
-    hint = "(a step of another size is another row)"
+    hint = "(with another batch size, a step begins at another row)"
     assert str(error.value) == f"start.batch: expected 8, the rows per batch that are read, got 12 {hint}"
     assert pipeline.position(1, 2, batch=8).batch == 8
     assert pipeline.position(1, 2, batch=None).batch == 1
@@ -257,7 +257,7 @@ def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_pa
     for rows, how in (([{"n": 5000}], {"append": True}), ([{"n": 1}, {"n": 2}], {"force": True})):
         pipeline.build(rows, **how)
         now = pipeline.manifest.identity
-        hint = "(the dataset was replaced or added to since, or is another one)"
+        hint = "(the dataset was replaced, rows were added, or it is another dataset)"
         for read in (pipeline.dataset, partial(rs.read, pipeline.schema, batch=12)):
             with pytest.raises(rs.SpecError) as error:
                 read("train" if read == pipeline.dataset else pipeline.data, start=start)

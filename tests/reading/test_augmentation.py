@@ -657,7 +657,9 @@ def test_only_the_splits_that_are_named_are_augmented(pipeline):
         assert str(caught.value) == f"read.augment.splits: {expected}"
     with pytest.raises(rs.SpecError) as caught:
         rs.read(pipeline.schema, pipeline.data, augment=augment)
-    assert str(caught.value) == "augment.splits: expected none, as all files are augmented, got train, test"
+    assert (
+        str(caught.value) == "augment.splits: expected none, since all files are augmented, got train, test"
+    )
 
 
 @pytest.mark.slow
@@ -732,7 +734,7 @@ def test_options_that_are_wrong_are_refused_when_a_config_is_loaded(refused):
         ),
     ]:
         assert refused(augment) == expected
-    service = "none with a service, got one (its batches have no positions, of which the draws are a function: augment with `map_fit`)"
+    service = "none with a service, got one (random draws depend on positions, which its batches do not have: augment with `map_fit`)"
     with pytest.raises(rs.SpecError) as caught:
         rs.read(
             rs.Schema.loads(PHOTOS), "x", augment={"seed": 1, "flip": "both"}, service="grpc://localhost:1"

@@ -148,7 +148,7 @@ def test_files_that_nobody_counted_are_named(tmp_path):
         read(tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/data: read.balance.by: expected the rows of every class of `mood` in the manifest, "
-        "got none (build the dataset again; of adopted files `recordspec adopt --check` counts them)"
+        "got none (build the dataset again, or count them in adopted files: `recordspec adopt --check`)"
     )
 
 
@@ -223,7 +223,7 @@ def test_weights_that_cannot_be_had_are_named(tmp_path):
         made.class_weights(["train", "test"])
     assert str(caught.value) == (
         f"{tmp_path}/data: feature: expected the rows of every class of `mood` in the manifest, "
-        "got none (build the dataset again; of adopted files `recordspec adopt --check` counts them)"
+        "got none (build the dataset again, or count them in adopted files: `recordspec adopt --check`)"
     )
     several = pipeline(tmp_path, CONFIG.replace("targets: mood", "targets: [mood, words]"))
     with pytest.raises(rs.SpecError) as caught:

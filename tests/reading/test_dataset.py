@@ -158,7 +158,7 @@ def test_shards_that_are_missing_or_foreign_are_named(data):
     )
     with pytest.raises(rs.StoreError) as caught:
         rs.read(SCHEMA, strange)
-    assert str(caught.value) == f"`{strange}` is no shard that the manifest beside it lists"
+    assert str(caught.value) == f"`{strange}` is not listed by the manifest beside it"
     strange.unlink()
     shards[1].unlink()
     with pytest.raises(rs.StoreError) as caught:

@@ -171,7 +171,7 @@ def test_what_decides_batches_by_values_is_for_one_worker(pipeline):
 def test_what_it_does_not_go_with_is_named(pipeline, tmp_path):
     for options, message in {
         ("service", "grpc://localhost:5050"): "(its workers run no Python: shuffle with a buffer)",
-        ("interleave", 2): "(the order says which row comes next)",
+        ("interleave", 2): "(the global order determines the next row)",
         ("cache", "memory"): "(files are mapped into memory)",
         ("corrupt", "skip"): "(`recordspec repair` writes the intact records)",
     }.items():
@@ -183,7 +183,7 @@ def test_what_it_does_not_go_with_is_named(pipeline, tmp_path):
     rs.write(SCHEMA, ROWS, tmp_path / "data", compression="gzip", progress=False)
     with pytest.raises(
         SpecError,
-        match=r"expected files that are not compressed, got gzip: .* writes such, or shuffle with a buffer",
+        match=r"expected files that are not compressed, got gzip: .* writes such files; or shuffle with a buffer",
     ):
         rs.read(SCHEMA, tmp_path / "data", batch=8, shuffle=GLOBAL)
     with pytest.raises(SpecError, match=r"shuffle\.buffer: expected none with `global: true`, got 5"):

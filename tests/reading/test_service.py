@@ -165,7 +165,7 @@ def test_what_a_service_cannot_do_is_refused(pipeline):
     with pytest.raises(rs.SpecError) as caught:
         pipeline.dataset("train", service=address, cache="memory")
     assert str(caught.value) == (
-        "cache: expected none with a service, got memory (each of its workers would keep the part of one pass)"
+        "cache: expected none with a service, got memory (each of its workers would cache its part of a single pass)"
     )
     with pytest.raises(rs.SpecError) as caught:
         pipeline.dataset("train", service=address, shuffle=SHUFFLE, bucket={"by": "words", "boundaries": [2]})
@@ -179,6 +179,6 @@ def test_what_a_service_cannot_do_is_refused(pipeline):
     with pytest.raises(rs.SpecError) as caught:
         pipeline.input_fn("train", service=address)(tf.distribute.InputContext(2, 0, 2))
     assert str(caught.value) == (
-        "service: expected none for several workers, which must have equally many batches, got "
+        "service: expected none for several workers, since they must have equally many batches, got "
         "`grpc://localhost:1`"
     )

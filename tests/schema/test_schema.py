@@ -153,7 +153,7 @@ def test_a_file_loads_and_dumps_to_itself(tmp_path):
             "schema: x\nfeatures:\n  a: {dtype: int64, shape: [2, 0], default: [[], []]}\n",
             [
                 "x.yaml:3:45: features.a.default: expected no default of a shape without values, "
-                "got shape [2, 0] (to tf.io an empty default is none)"
+                "got shape [2, 0] (tf.io reads an empty default as no default)"
             ],
         ),
         (

@@ -125,7 +125,7 @@ def test_other_messages_are_told(tmp_path):
     file_of(tmp_path / "x-00000-of-00002.tfrecord", [example({"n": ("int64", [1])}), b"\x09" + bytes(8)])
     file_of(tmp_path / "x-00001-of-00002.tfrecord", [b"\x10\x01"])
     assert stats(tmp_path).splits[0].warnings == (
-        "2 of 3 rows have fields that no Example has: `head` names them if they are other messages",
+        "2 of 3 rows have fields that an Example does not have: if they are other messages, `head` names them",
     )
 
 

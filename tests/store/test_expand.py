@@ -197,7 +197,7 @@ def test_a_refusal_names_the_pattern_that_reads_what_is_there(tmp_path):
         place = tmp_path / name
         assert refusal(place) == f"`{place}` {none}: give '{place}/{pattern}' to read those below it"
         assert len(expand(f"{place}/{pattern}")) == 2
-        data = "has no TFRecords, no tables, and no images or sounds by class"
+        data = "has no TFRecords, no tables, and no images or audio files by class"
         assert (
             run("infer", place).stderr
             == f"`{place}` {data}: give '{place}/{pattern}' to read those below it\n"

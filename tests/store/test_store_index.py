@@ -118,5 +118,5 @@ def test_an_index_of_other_shards_is_an_error(tmp_path):
     assert str(caught.value) == f"`{tmp_path}/a/index.bin` is the index of other shards: {hint}"
     cut = replace(manifests[0], index_sha256=sha256(other[:-9]).hexdigest())
     (tmp_path / "a/index.bin").write_bytes(other[:-9])
-    with pytest.raises(StoreError, match="is no index, or was changed after it was written"):
+    with pytest.raises(StoreError, match="is not an index, or was changed after it was written"):
         of_dataset(location(tmp_path / "a"), cut)

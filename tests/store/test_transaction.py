@@ -495,17 +495,17 @@ THESIS = {"file": "thesis.docx", "records": 1, "bytes": 17, "sha256": ""}
 @pytest.mark.parametrize(
     ("report", "got"),
     [
-        ("[" * 200_000, "is no dataset: it has no manifest"),
+        ("[" * 200_000, "is not a dataset: it has no manifest"),
         (
             '{"files": [{"shard": "thesis.docx"}]}',
-            "is no dataset: it has no manifest",
+            "is not a dataset: it has no manifest",
         ),
-        ({"shards": ["thesis.docx"]}, "is no dataset: it has no manifest"),
+        ({"shards": ["thesis.docx"]}, "is not a dataset: it has no manifest"),
         (
             {"shards": [{**THESIS, "file": "../x"}]},
-            "is no dataset: it has no manifest",
+            "is not a dataset: it has no manifest",
         ),
-        ({"shards": []}, "has `thesis.docx`, which is no file of a dataset"),
+        ({"shards": []}, "has `thesis.docx`, which does not belong to a dataset"),
         ({"shards": [THESIS]}, "17 bytes, as repair.json says, got `thesis.docx` of 6"),
     ],
 )
@@ -589,7 +589,7 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
         pass
-    assert str(caught.value) == (f"`{tmp_path}` is no dataset: it has no manifest")
+    assert str(caught.value) == (f"`{tmp_path}` is not a dataset: it has no manifest")
     path, hint = tmp_path / "manifest.json", "(move it elsewhere first)"
     changed = "the manifest was changed after it was written: its values cannot be trusted"
     for text, message in [
@@ -600,7 +600,7 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
         (manifest().dump().replace("example", "sequence_example"), f"{path}: {changed} {hint}"),
         (
             manifest().dump(),
-            f"`{tmp_path}` has `thesis.tex`, which is no file of a dataset: move it elsewhere first",
+            f"`{tmp_path}` has `thesis.tex`, which does not belong to a dataset: move it elsewhere first",
         ),
     ]:
         path.write_text(text)
@@ -678,7 +678,7 @@ def test_force_is_advised_of_datasets_alone(tmp_path):
     for target in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(StoreError) as caught, Transaction(target):
             pass
-        assert str(caught.value) == f"`{target}` exists: it is no dataset"
+        assert str(caught.value) == f"`{target}` exists: it is not a dataset"
 
 
 def test_a_lock_that_is_refused_leaves_no_open_file(tmp_path):

@@ -57,7 +57,7 @@ def test_the_key_of_a_dataset_and_dates_are_columns(tmp_path):
         ('side == "left"', "expected a feature, or a key of the first records, got `left` (a text takes single quotes: 'left')"),
         ('side == "test"', "expected a feature, or a key of the first records, got `test` (did you mean `text`?; a text takes single quotes: 'test')"),
         ("missing(text)", "expected a function of DuckDB, got `missing` (`x IS NULL` is true of what is missing)"),
-        ('feature("text") = \'a\'', 'expected a function of DuckDB, got `feature` (a name that is no word of SQL takes double quotes, as in "image/encoded")'),
+        ('feature("text") = \'a\'', 'expected a function of DuckDB, got `feature` (a name such as "image/encoded" takes double quotes)'),
         ("leng(many) > 3", "expected a function of DuckDB, got `leng` (did you mean `len`?)"),
         ("", "expected a condition in SQL, got nothing"),
         ("id >", "expected a condition in SQL, got `id >` (syntax error at its end)"),

@@ -385,7 +385,7 @@ def test_values_that_cannot_be_normalized(small, features, row, expected):
     [
         ("float32", "{as: discretize, bins: 2}", [1.0, np.nan], "finite numbers to discretize, got NaN or infinity"),
         ("float32", "{as: discretize, bins: 2}", [1.0, np.inf], "finite numbers to discretize, got NaN or infinity"),
-        ("int64", "{as: discretize, bins: 2}", [1 << 40, (1 << 40) + 9], "numbers of which float32 makes 2 bins, got 1099511627776 to 1099511627785 (normalize them)"),
+        ("int64", "{as: discretize, bins: 2}", [1 << 40, (1 << 40) + 9], "numbers that float32 divides into 2 bins, got 1099511627776 to 1099511627785 (normalize them)"),
         ("int64", "index", [-1, -1], "values to learn from, got only padding or unknown values"),
         ("string", "one_hot", ["[UNK]"], "values to learn from, got only padding or unknown values"),
         ("{kind: var_len, dtype: string}", "index", [[""], []], "values to learn from, got only padding or unknown values"),
@@ -419,7 +419,7 @@ def test_a_variance_beyond_float32(small):
     [
         (
             "encode: {k: {as: one_hot, max_tokens: 2}}",
-            "fit.encode.k.max_tokens: expected none of a label, which has its classes, got 2",
+            "fit.encode.k.max_tokens: expected none, since a label has its classes, got 2",
         ),
         (
             "encode: {x: one_hot}",

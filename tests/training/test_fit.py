@@ -273,12 +273,12 @@ def test_weights_of_several_targets_are_said_by_target(of_steps):
         (
             "{inputs: row, targets: words}",
             "targets: expected a label or numbers, which a model can learn, got the text `words` "
-            "(`encode: {words: index}` learns its classes; or `map` makes another of it)",
+            "(`encode: {words: index}` learns its classes; or `map` replaces it)",
         ),
         (
             "{inputs: row, targets: [tags, words]}",
             "targets[1]: expected a label or numbers, which a model can learn, got the text `words` "
-            "(`encode: {words: index}` learns its classes; or `map` makes another of it)",
+            "(`encode: {words: index}` learns its classes; or `map` replaces it)",
         ),
     ],
 )

@@ -182,7 +182,7 @@ def test_it_begins_at_any_position(home):
             assert check(made, start=start) > 0
     made = pipeline(home, f"batch: 8, {GLOBAL}")
     steps = made.steps("train")
-    with pytest.raises(SpecError, match=rf"^start.step: expected at most {steps}, as one epoch has so many"):
+    with pytest.raises(SpecError, match=rf"^start.step: expected at most {steps}, the steps of an epoch"):
         made.iterate("train", start=(0, steps + 1))
     with pytest.raises(SpecError, match=r"^start.batch: expected 8, the rows per batch that are read, got 4"):
         made.iterate("train", start=made.position(0, 1, batch=4))
@@ -249,7 +249,7 @@ def test_values_that_do_not_fit_are_refused(home):
     with pytest.raises(RecordError, match=message):
         list(made.iterate("train", encoders=encoders))
     with pytest.raises(
-        SpecError, match=r"^workers: expected 1, as values of rows decide what a batch is, got 2"
+        SpecError, match=r"^workers: expected 1, as batches depend on the values of rows, got 2"
     ):
         made.iterate("train", filter=lambda features: features["n"] > 1, workers=2)
     with pytest.raises(StoreError, match="none"):

@@ -372,7 +372,7 @@ def test_a_model_that_does_not_say_what_its_numbers_are():
         tf.keras.layers.Dense,
         tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
-    nothing = "no activation and no loss that says it"
+    nothing = "neither an activation nor a loss that tells the kind"
     cases = [
         (lambda inputs: inputs, nothing),
         (compiled(None, dense(2)), nothing),

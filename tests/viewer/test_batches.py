@@ -194,7 +194,7 @@ def test_where_it_is_not_known_which_rows_they_are_the_note_says_why(home, read,
     pipeline(home)
     config.write_text(config.read_text().replace("shuffle: null}", f"{read}}}"))
     shown = ModelBatches(rs.Pipeline.load(config)).batch("train", 0, 1)
-    assert shown["note"].startswith(f"which stored rows these are is not known: {note}")
+    assert shown["note"].startswith(f"the stored rows of this batch are unknown: {note}")
     assert ("the rows before it in the epoch were read" in shown["note"]) == ("buffer" in read)
     assert {(row["row"], row["file"], row["record"]) for row in shown["rows"]} == {(None, None, None)}
 
@@ -257,7 +257,7 @@ def test_an_image_is_drawn_from_the_least_to_the_most(home, monkeypatch):
     for column, index in ((9, 0), (-1, 0), (1, 8), (1, -1)):
         with pytest.raises(IndexError):
             shown.medium("train", 0, 0, column, index)
-    with pytest.raises(RecordError, match="expected an image or a sound, got int64"):
+    with pytest.raises(RecordError, match="expected an image or audio, got int64"):
         shown.medium("train", 0, 0, 0, 0)
 
 

@@ -141,11 +141,11 @@ def test_rows_that_cannot_be_read_are_counted_and_passed(tmp_path, monkeypatch):
     many = write(tmp_path / "y", *(example(n=[row] * (1 + row % 2)) for row in range(100)))
     found = selected(Scanner.of_rows(many, schema), Choice(where="n >= 4"))
     assert found.numbers(0, 1000) == [4, 6, 8, 10]
-    assert found.ends == "too many rows cannot be read, or have no value: these are of the first rows"
+    assert found.ends == "too many rows cannot be read, or have no value: only the first rows are shown"
 
 
 def test_more_rows_than_are_kept(scanner, monkeypatch):
     monkeypatch.setattr(selection, "_MOST_ROWS", 100)
     found = selected(scanner, Choice(where="n >= 0"))
     assert len(found) <= 100
-    assert found.ends == "there are too many to keep: these are of the first rows"
+    assert found.ends == "too many rows to keep: only the first rows are shown"

@@ -188,7 +188,7 @@ def test_a_config_trains_on_it(theirs, tmp_path, where):
         pipeline.class_weights("train")
     assert str(error.value) == (
         f"{data}: feature: expected the rows of every class of `label` in the manifest, got none"
-        " (build the dataset again; of adopted files `recordspec adopt --check` counts them)"
+        " (build the dataset again, or count them in adopted files: `recordspec adopt --check`)"
     )
     del tf
 
@@ -435,9 +435,7 @@ def test_files_that_change_later(theirs):
     path = theirs / "train_0.tfrecord"
     same_size = put(path, rows(40, 50))
     problems = [str(problem) for file in verify(theirs) for problem in file.problems]
-    assert problems == [
-        f"{same_size}: expected the lengths and CRCs of records that it had when it was adopted, got others"
-    ]
+    assert problems == [f"{same_size}: expected the lengths and CRCs of records at its adoption, got others"]
     put(path, rows(0, 9))
     with pytest.raises(StoreError) as error:
         rs.reshard(theirs, theirs.parent / "resharded")

@@ -89,7 +89,7 @@ def test_a_key_that_is_there_already_is_named_with_its_place(tmp_path):
 
 def test_what_is_added_must_be_of_one_kind(tmp_path):
     data = tmp_path / "data"
-    with pytest.raises(rs.StoreError, match="is no dataset: it has no manifest"):
+    with pytest.raises(rs.StoreError, match="is not a dataset: it has no manifest"):
         rs.write(SCHEMA, rows(0, 10), data, append=True)
     rs.write(SCHEMA, rows(0, 10), data, key="id")
     other = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: float32}")

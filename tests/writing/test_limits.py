@@ -204,7 +204,7 @@ def test_a_file_that_is_none_of_the_dataset_is_not_resharded_with_it(tmp_path):
     shutil.copy(tmp_path / "data/train-00000-of-00001.tfrecord", path)
     with pytest.raises(rs.StoreError) as caught:
         rs.reshard(f"{tmp_path}/data/*.tfrecord", tmp_path / "new")
-    assert str(caught.value) == f"`{path}` is no shard that the manifest beside it lists"
+    assert str(caught.value) == f"`{path}` is not listed by the manifest beside it"
 
 
 PAIR = "{dtype: int64, shape: [2]}"

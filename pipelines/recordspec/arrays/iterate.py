@@ -143,7 +143,7 @@ class BatchReader:
         (workers,) = whole_numbers(workers=(workers, 1))
         share = _share(len(rows), read.batch, worker, workers)
         if workers > 1 and (predicate is not None or read.bucket is not None):
-            expected = "1, as values of rows decide what a batch is"
+            expected = "1, as batches depend on the values of rows"
             raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers)))
         return cls(
             rows=rows,
@@ -412,17 +412,17 @@ def rows_of_step(
     step beyond the pass.
     """
     if read.shuffle is not None and not read.shuffle.global_:
-        hint = "with a buffer, a row depends on all before it"
+        hint = "with a buffer, the order of rows depends on all rows before"
         expected = "`global: true`, or the order of the files"
         raise SpecError(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
     epoch, step, workers = whole_numbers(epoch=(epoch, 0), step=(step, 0), workers=(workers, 1))
     usual = Read()
     for option in ("interleave", "bucket", "balance", "corrupt"):
         if (value := getattr(read, option)) != getattr(usual, option):
-            hint = "with it, a step has other rows than those of its positions"
+            hint = "with it, the position of a step does not say which rows it has"
             raise SpecError(Problem(path=("read", option), expected="none", got=str(value), hint=hint))
     if read.shuffle is None and workers > 1:
-        expected, hint = "1 in the order of the files", "each worker reads files, or ranges, of its own"
+        expected, hint = "1 in the order of the files", "each worker reads its own files or ranges of files"
         raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
     rows = opened()
     share = _share(len(rows), read.batch, worker, workers)
@@ -438,7 +438,7 @@ def check_without_tensorflow(read: Read) -> None:
     """Raises SpecError for options of `read` that need TensorFlow."""
     hints = {
         "service": "its workers run TensorFlow",
-        "interleave": "the order of an epoch says which row comes next",
+        "interleave": "the order of an epoch determines the next row",
         "cache": "files are mapped into memory",
         "corrupt": "`recordspec repair` writes the intact records",
         "balance": "weigh the classes: `Pipeline.class_weights`",

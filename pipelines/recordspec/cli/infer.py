@@ -37,7 +37,7 @@ def infer(
     as_json: bool,
 ) -> None:
     """Infer a schema for FILES: TFRecords, CSV, JSONL or Parquet files; a folder of these, of TFDS, or of
-    images or sounds by class; TensorFlow Metadata's `schema.pbtxt`, or TFDS's `features.json`.
+    images or audio files by class; TensorFlow Metadata's `schema.pbtxt`, or TFDS's `features.json`.
 
     \b
       recordspec infer 'data/digits/train-*'

@@ -118,7 +118,7 @@ def infer_files(
         if unlabelled and labelled:
             files = replace(files, splits=labelled)
             names = ", ".join(f"`{split}`" for split in sorted(unlabelled))
-            notes.append(f"splits: the config leaves out {names}, whose labels are -1, that is, missing")
+            notes.append(f"splits: the config leaves out {names}: their labels are -1, which means missing")
     return with_config(replace(inferred, notes=tuple(notes)), files)
 
 
@@ -234,7 +234,7 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
             continue
         if missing:
             got = f"{len(missing):,} of the first {len(files):,} do not exist, such as {missing[0]}"
-            notes.append(f"{name}: text, since of its paths of {kind} files {got}")
+            notes.append(f"{name}: text, since the paths lead to no {kind} files: {got}")
             continue
         from recordspec.inferring.media_features import infer_media_files
 

@@ -385,11 +385,11 @@ def guess_fit(
         for why in dict.fromkeys(left.values())
     ]
     if target is None and not targets:
-        without.append("no targets: all features are text; `kind: label` makes classes of one")
+        without.append("no targets: all features are text; `kind: label` makes classes of a text")
     if reason:
         reason += f", of {len(features):,} features"
     if target is not None and target.traits.class_names and target.value_type.shape:
-        reason += f"; of several in a row `encode: {{{target.name}: multi_hot}}` makes one vector"
+        reason += f"; a row has several, and `encode: {{{target.name}: multi_hot}}` makes one vector of them"
     return FitGuess(
         inputs=tuple(inputs),
         target=(tuple(targets) if targets else None) if target is None else target.name,
@@ -428,7 +428,7 @@ def _unlearnt(schema: Schema, names: Iterable[str]) -> str:
     types = {name: schema.names[name].value_type for name in names if name in schema.names}
     lists = [name for name, value_type in types.items() if value_type.item == "text" and value_type.shape]
     way = f"{{as: multi_hot, max_tokens: {_MOST_TOKENS}}}"
-    return f"{', '.join(lists)}: lists of texts, which `encode` makes vectors of, by {way}" if lists else ""
+    return f"{', '.join(lists)}: lists of text, which `encode` converts to vectors by {way}" if lists else ""
 
 
 def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:

@@ -156,7 +156,7 @@ def _contents(folder: Path) -> list[Location]:
     try:
         return [*expand(folder)]
     except StoreError as error:
-        got = "has no TFRecords, no tables, and no images or sounds by class"
+        got = "has no TFRecords, no tables, and no images or audio files by class"
         raise StoreError(
             State(where=problem.where, got=got, hint=problem.hint) for problem in error.problems
         ) from None

@@ -80,7 +80,7 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
         form = type_name(data) or ""
         info = media_info(data, form)
         if info is None and kind == "audio":
-            sounds.soundfile("the sample rates of sounds")  # not needed for a plain WAV file
+            sounds.soundfile("the sample rates of audio")  # not needed for a plain WAV file
         if info is None or info.takers is None:
             problem = images.size_problem(data) if kind == "image" else None
             is_damaged = form in MEDIA and form.endswith(" image") == (kind == "image")
@@ -122,7 +122,7 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         if images.encoding_named(where) not in (None, IMAGES.get(info.form, info.form))
     ]
     if misnamed:
-        notes.append(f"files named as of another format, which `convert` takes: {_some(misnamed)}")
+        notes.append(f"files with the suffix of another format, which `convert` accepts: {_some(misnamed)}")
     unchanged = media_options(min(forms), infos) if len(forms) == 1 and forms <= IMAGES.keys() else None
     if unchanged is not None:
         del unchanged["kind"]
@@ -178,7 +178,7 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         if sounds.format_named(where) not in (None, SOUNDS.get(info.form, "").upper())
     ]
     if misnamed:
-        notes.append(f"files named as of another format, which `convert` takes: {_some(misnamed)}")
+        notes.append(f"files with the suffix of another format, which `convert` accepts: {_some(misnamed)}")
     convert = {"convert": True} if misnamed else {}
     unchanged = media_options(min(forms), infos) if len(forms) == 1 else None
     if unchanged is not None:
@@ -191,7 +191,7 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         convert = {"convert": True}
         shown = ", ".join(sorted({info.mode for info in infos}))
         several = counted(channels, "channel")
-        notes.append(f"sounds of {shown}, converted to {rate:,} Hz, {several}, those of most of them")
+        notes.append(f"{shown}, converted to {rate:,} Hz, {several}, the most frequent form")
     if len(forms) > 1 or not convert:
         notes.append(f"{_listed(forms)}, stored as {encoding.upper()}")
     return {"sample_rate": rate, "channels": channels, "encoding": encoding, **convert}
@@ -320,10 +320,10 @@ def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
         stray = [path.name for path in files_in(home) if path.suffix.lower() in media.SUFFIXES]
         stray = [name for name in stray if not name.startswith(".")]
         if stray:
-            yield f"{media.WHAT}s beside {beside}, left out: {len(stray):,}, such as {stray[0]}"
+            yield f"{media.WHAT} beside {beside}, left out: {len(stray):,}, such as {stray[0]}"
         others = [folder.name for folder in folders_in(home) if home / folder.name not in splits]
         if others:
-            yield f"folders without images or sounds beside {beside}, left out: {_named(others)}"
+            yield f"folders without images or audio files beside {beside}, left out: {_named(others)}"
 
 
 def _folders_in_classes(folders: Sequence[MediaFolder]) -> Iterator[str]:

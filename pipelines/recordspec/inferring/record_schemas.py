@@ -147,7 +147,7 @@ def _with_boxes(features: list[Feature], tally: _RecordProfile, notes: list[str]
         if format_ is None or side not in _SIDES:
             yield feature
         elif side == _SIDES[0]:
-            notes.append(f"{folder}: the sides of boxes, a guess: `check` reports records with others")
+            notes.append(f"{folder}: the sides of boxes, a guess: `check` reports records that contradict it")
             yield Box(name=folder, format=format_, keys=sides)
 
 

@@ -175,7 +175,7 @@ def _no_inputs(features: Iterable[tuple[Evidence, Feature | None]]) -> dict[str,
         if feature is not None and evidence.identifies and not feature.value_type.is_number:
             reasons[feature.name] = IDENTIFIES
         elif feature is not None and _lacks_finite(evidence, feature):
-            reasons[feature.name] = "of NaN or infinity no model learns"
+            reasons[feature.name] = "no model learns from NaN or infinity"
     return reasons
 
 
@@ -251,7 +251,7 @@ def _losses(evidence: Evidence, feature: Feature) -> list[str]:
             keeps = ": `{dtype: string, default: ''}` keeps them" if evidence.may_be_string else ""
         notes.append(f"float32 rounds {evidence.rounded:.0f}, and others{keeps}")
     if _lacks_finite(evidence, feature):
-        notes.append("some numbers are NaN or infinite, of which a model cannot learn")
+        notes.append("some numbers are NaN or infinite: a model cannot learn from them")
     if evidence.too_large_for:
         notes.append(f"numbers that {evidence.too_large_for} does not hold: kept as {dtype}")
     return notes

@@ -145,12 +145,12 @@ def _shard_problems(file: FileIntegrity, shard: Shard) -> Iterator[Problem]:
         yield Problem(where=where, expected=expected, got=f"{records:,}")
     if (needed := file.file.records_needed) != shard.records:
         expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
-        yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
+        yield Problem(where=where, expected=expected, got=f"{shard.records:,}, by the same manifest")
     if shard.sha256 and file.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
         yield Problem(where=where, expected=expected, got=file.sha256)
     elif not file.is_same:
-        expected = "the lengths and CRCs of records that it had when it was adopted"
+        expected = "the lengths and CRCs of records at its adoption"
         yield Problem(where=where, expected=expected, got="others")
 
 

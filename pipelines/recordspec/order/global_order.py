@@ -186,7 +186,7 @@ def check_share(share: Share, path: tuple[str, ...]) -> None:
 
 def whole_numbers(**bounded: tuple[Any, int]) -> tuple[int, ...]:
     """Converts arguments to int; each is given with its minimum. Raises SpecError with all arguments that
-    are too small or no whole numbers of 64 bits.
+    are too small or not whole numbers of 64 bits.
     """
     problems, numbers = [], []
     for name, (value, least) in bounded.items():

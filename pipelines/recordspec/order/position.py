@@ -86,18 +86,18 @@ class Position:
     def _differences(self, read: Position) -> Iterator[Problem]:
         """The problems if rows were read differently before this position than they are from here on."""
         if self.workers != read.workers:
-            hint = "other workers would read some rows twice, and others never"
+            hint = "with another number of workers, some rows would be read twice and some never"
             expected = f"{read.workers}, the number of workers that read"
             got = str(self.workers)
             yield Problem(path=("start", "workers"), expected=expected, got=got, hint=hint)
         if self.batch not in (None, read.batch):
-            hint = "a step of another size is another row"
+            hint = "with another batch size, a step begins at another row"
             expected = f"{read.batch}, the rows per batch that are read"
             got = str(self.batch)
             yield Problem(path=("start", "batch"), expected=expected, got=got, hint=hint)
         if self.manifest not in (None, read.manifest):
-            hint = "the dataset was replaced or added to since, or is another one"
-            expected = "that of no dataset" if read.manifest is None else f"{read.manifest[:12]}..."
+            hint = "the dataset was replaced, rows were added, or it is another dataset"
+            expected = "no manifest" if read.manifest is None else f"{read.manifest[:12]}..."
             got = f"{(self.manifest or '')[:12]}..."
             yield Problem(path=("start", "manifest"), expected=expected, got=got, hint=hint)
         if self.order is None or read.order is None:
@@ -106,7 +106,7 @@ class Position:
             expected, got = _shown(read.order.get(name)), _shown(self.order.get(name))
             is_unknown = name == "split" and "none" in (expected, got)  # the split of files
             if expected != got and not is_unknown:
-                hint = "in another order some rows would be read twice, and others never"
+                hint = "in another order, some rows would be read twice and some never"
                 yield Problem(
                     path=("start", "order", name), expected=f"{expected}, as is read", got=got, hint=hint
                 )
@@ -204,6 +204,6 @@ def no_batch() -> Problem:
 def check_step(step: int, steps: int | None) -> None:
     """Raises SpecError for a position after the last of the `steps` of an epoch; None if unknown."""
     if steps is not None and step > steps:
-        expected = f"at most {steps}, as one epoch has so many"
+        expected = f"at most {steps}, the steps of an epoch"
         hint = "" if not steps else f"over all epochs, it is ({step // steps}, {step % steps})"
         raise SpecError(Problem(path=("start", "step"), expected=expected, got=str(step), hint=hint))

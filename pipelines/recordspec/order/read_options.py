@@ -289,10 +289,10 @@ class Read:
         except SpecError as error:
             yield from error.problems
         if self.cache != "none":
-            hint = "each of its workers would keep the part of one pass"
+            hint = "each of its workers would cache its part of a single pass"
             yield Problem(path=("cache",), expected="none with a service", got=self.cache, hint=hint)
         if self.augment is not None:
-            hint = "its batches have no positions, of which the draws are a function: augment with `map_fit`"
+            hint = "random draws depend on positions, which its batches do not have: augment with `map_fit`"
             yield Problem(path=("augment",), expected="none with a service", got="one", hint=hint)
         if self.bucket is not None and self.shuffle is not None:
             hint = "each of its workers would read every row"  # TensorFlow 2.16 to 2.21

@@ -100,7 +100,7 @@ def read(
         raise SpecError(Problem(path=("shuffle",), expected="a buffer for the seed", got="none", hint=hint))
     chosen = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
     if chosen.augment is not None and chosen.augment.splits != Augment.splits:
-        expected, got = "none, as all files are augmented", ", ".join(chosen.augment.splits)
+        expected, got = "none, since all files are augmented", ", ".join(chosen.augment.splits)
         raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
     dataset = StoredDataset(*expand_split(files, split), schema)
     intact = without_corrupt if chosen.corrupt == "skip" else None
@@ -374,10 +374,10 @@ class BufferedOrder(EpochOrder):
             got = f"epoch {self.start.epoch}, step {self.start.step}"
             raise SpecError(Problem(path=("start",), expected="none with a service", got=got))
         if service is not None and several:
-            expected = "none for several workers, which must have equally many batches"
+            expected = "none for several workers, since they must have equally many batches"
             raise SpecError(Problem(path=("service",), expected=expected, got=f"`{service}`"))
         if self.depends_on_values and several and self.options.passes is not None:
-            expected = "`forever`, where a filter or buckets decide how many batches each worker has"
+            expected = "`forever`, since a filter or buckets decide how many batches each worker has"
             raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
 
     @property
@@ -472,7 +472,7 @@ class GlobalOrder(EpochOrder):
     def check(self) -> None:
         global_shuffle.check(self.options, self.plan)
         if self.depends_on_values and self.share.parts > 1:
-            expected = "none for several workers, as they decide batches by the values of rows"
+            expected = "none for several workers, since batches depend on the values of rows"
             named = {"filter": self.predicate, "bucket": self.options.bucket, "balance": self.options.balance}
             got = ", ".join(name for name, value in named.items() if value is not None)
             raise SpecError(Problem(path=global_shuffle.PATH, expected=expected, got=got))

@@ -179,7 +179,7 @@ def class_counts(
         raise SpecError(problems)
     if label not in known:
         expected = f"the rows of every class of `{label}` in the manifest"
-        hint = "build the dataset again; of adopted files `recordspec adopt --check` counts them"
+        hint = "build the dataset again, or count them in adopted files: `recordspec adopt --check`"
         raise StoreError(Problem(where=str(data), path=option, expected=expected, got="none", hint=hint))
     return known[label]
 

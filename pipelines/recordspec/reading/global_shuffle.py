@@ -29,7 +29,7 @@ def check(options: Read, plan: Plan) -> None:
     """Raises SpecError, with a hint, for options and files that a global shuffle does not support."""
     hints = {
         "service": "its workers run no Python: shuffle with a buffer",
-        "interleave": "the order says which row comes next",
+        "interleave": "the global order determines the next row",
         "cache": "files are mapped into memory",
         "corrupt": "`recordspec repair` writes the intact records",
     }
@@ -45,7 +45,7 @@ def check(options: Read, plan: Plan) -> None:
         expected, hint = "files of this machine", "copy them, or shuffle with a buffer"
         problems.append(Problem(path=PATH, expected=expected, got=f"`{piece.path}`", hint=hint))
     elif piece is not None:
-        hint = "`recordspec reshard --compression none` writes such, or shuffle with a buffer"
+        hint = "`recordspec reshard --compression none` writes such files; or shuffle with a buffer"
         expected, got = "files that are not compressed", f"{piece.compression}: `{piece.path}`"
         problems.append(Problem(path=PATH, expected=expected, got=got, hint=hint))
     if problems:

@@ -327,7 +327,7 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
         yield from _check_over_images(schema, place.section, feature)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
-            got = f"`{column.key}` with another one than that of `{owner}`"
+            got = f"`{column.key}` with another layout than in `{owner}`"
             yield Problem(path=path, expected="one layout for a key", got=got)
 
 
@@ -337,7 +337,7 @@ def _check_section(place: Place, feature: Feature) -> Iterator[Problem]:
     if not place.in_steps and feature.missing != "error" and not feature.traits.optional:
         expected, hint = (
             "a feature of `sequence`, or lists of any length",
-            "a key of values that is missing has a `default`, or is empty",
+            "a missing value has a `default`, a missing list is empty",
         )
         yield Problem(path=(*path, "missing"), expected=expected, got=f"one of `{section}`", hint=hint)
     layouts = [type(column.layout) for column in feature.columns()]
@@ -353,10 +353,10 @@ def _check_section(place: Place, feature: Feature) -> Iterator[Problem]:
 
 def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
     if not feature.traits.takes_steps:
-        hint = "fixed_len_sequence has one value of its shape a step"
+        hint = "fixed_len_sequence has one value of its shape in each step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
     elif feature.traits.takes_default and feature.traits.optional:
-        expected, hint = "none in steps", "each of them has a value"
+        expected, hint = "none in steps", "each step has a value"
         yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
     if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
@@ -365,7 +365,7 @@ def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
         expected = "ragged or dense steps"
         yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
     if feature.traits.list_form == "dense" and feature.traits.longest is None:
-        hint = "steps are put together one by one, so each must have the same size"
+        hint = "all steps must have the same size"
         yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
 
 
@@ -419,7 +419,7 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
         changed = [image for image in _pictures(schema) if image.resizing is not None or image.is_turned]
         for image in changed[:1]:
             how = "resized" if image.resizing is not None else "turned upright"
-            hint = f"`{image.name}` is {how}, and the coordinates in it follow"
+            hint = f"`{image.name}` is {how}, and its coordinates must follow"
             yield Problem(path=path, expected=expected, got="none", hint=hint)
 
 
@@ -457,7 +457,7 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
             yield Problem(path=(*path, place), expected=expected, got=f"`{name}`", hint=nearest(name, known))
         elif others:
             got = f"`{name}`, which `{others[0]}` has"
-            yield Problem(path=(*path, place), expected="a feature of these boxes alone", got=got)
+            yield Problem(path=(*path, place), expected="a feature that only these boxes drop", got=got)
         elif isinstance(named := schema.names[name], Coordinates) and named.dropped_with is not None:
             got = f"`{name}`, which has its own"
             yield Problem(path=(*path, place), expected="a feature without `drop`", got=got)

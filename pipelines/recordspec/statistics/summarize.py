@@ -277,10 +277,10 @@ def _split_warnings(tally: Profile) -> Iterator[str]:
         yield f"{counted(tally.broken, 'record')} cannot be read"
     if tally.unknown_fields:
         of = f"{tally.unknown_fields:,} of {counted(tally.rows, 'row')}"
-        yield f"{of} have fields that no Example has: `head` names them if they are other messages"
+        yield f"{of} have fields that an Example does not have: if they are other messages, `head` names them"
     if tally.conflicts:
         of = f"{tally.conflicts:,} of {counted(tally.rows, 'row')}"
-        yield f"{of} are refused by TensorFlow, or read differently: see `check`"
+        yield f"TensorFlow refuses {of}, or reads other values: see `check`"
     copies = tally.hashes.copies
     if copies.value:
         about = "about " * (copies.error > 0)

@@ -213,7 +213,7 @@ def _parsed(data: memoryview, where: str) -> FileIndex:
             index = FileIndex(bytes=size, sha256=sha256, mtime_ns=mtime_ns, records=records, data=data)
             if index.is_sound:
                 return index
-    raise _unusable(where, "is no index, or was changed after it was written")
+    raise _unusable(where, "is not an index, or was changed after it was written")
 
 
 def _unusable(where: str, got: str) -> StoreError:

@@ -86,7 +86,7 @@ class Shard:
         if not _is_name(self.file):
             raise TypeError(f"a shard whose name is {describe(self.file)}")
         if not all(map(_is_count, (self.rows, self.records, self.bytes))):
-            raise TypeError(f"counts of {self.file} that are no whole numbers")
+            raise TypeError(f"counts of {self.file} that are not whole numbers")
         for name in ("sha256", "frames_sha256"):
             if not _is_hash(value := getattr(self, name)):
                 raise TypeError(f"a {name} of {self.file} that is {describe(value)}")

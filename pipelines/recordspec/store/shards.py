@@ -103,7 +103,7 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
         if is_gone and (problem := replaced(path)) is not None:
             raise StoreError(problem)
         if path.name not in shards:
-            raise StoreError(State(where=str(path), got="is no shard that the manifest beside it lists"))
+            raise StoreError(State(where=str(path), got="is not listed by the manifest beside it"))
         if is_gone:
             got, hint = "does not exist, and the manifest lists it", "build the dataset again"
             raise StoreError(State(where=str(path), got=got, hint=hint))

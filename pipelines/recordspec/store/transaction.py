@@ -279,7 +279,7 @@ class Transaction:
             return
         if not self._force:
             is_dataset = any((self.target / name).exists() for name in _IDENTIFYING_FILES)
-            raise StoreError(exists(self.name) if is_dataset else exists(self.name, "it is no dataset"))
+            raise StoreError(exists(self.name) if is_dataset else exists(self.name, "it is not a dataset"))
         _check_is_dataset(self.target, self.name)
 
     def _check_movable(self) -> None:
@@ -447,7 +447,7 @@ def _check_is_dataset(folder: Path, name: str, *, appends: bool = False) -> None
     known |= set(map(temporary_name, known))  # their temporary files, left by a process that died
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
-        got, hint = f"has `{others[0]}`, which is no file of a dataset", "move it elsewhere first"
+        got, hint = f"has `{others[0]}`, which does not belong to a dataset", "move it elsewhere first"
         raise StoreError(State(where=name, got=got, hint=hint))
 
 
@@ -516,8 +516,8 @@ def exchange(path: Path, other: Path) -> bool:
 
 
 def no_dataset(name: str) -> State:
-    """The state of a folder that is to be replaced or added to, but is no dataset."""
-    return State(where=name, got="is no dataset", hint="it has no manifest")
+    """The state of a folder that is to be replaced or added to, but is not a dataset."""
+    return State(where=name, got="is not a dataset", hint="it has no manifest")
 
 
 def foreign_shards(name: str) -> State:

@@ -116,7 +116,7 @@ class Encode:
             fits = fits or (value_type.item == "class" and self.as_ != "index")  # a label is its index
         if fits and self.max_tokens is not None and feature.traits.class_names:
             got = str(self.max_tokens)
-            return Problem(path=("max_tokens",), expected="none of a label, which has its classes", got=got)
+            return Problem(path=("max_tokens",), expected="none, since a label has its classes", got=got)
         if fits:
             return None
         got = f"`{feature.name}`, {feature.kind} of {value_type.item}"

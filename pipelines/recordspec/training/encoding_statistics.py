@@ -239,7 +239,7 @@ class Bins(Learner):
             np.float32(largest)
         ):
             got = f"{low:.17g} to {high:.17g}"
-            raise _nothing(f"numbers of which float32 makes {self._bins} bins", got, "normalize them")
+            raise _nothing(f"numbers that float32 divides into {self._bins} bins", got, "normalize them")
         return {"bin_boundaries": _fewer(self._quantiles, 1 / self._bins)[0, :-1].tolist()}
 
 

@@ -134,7 +134,7 @@ class Fit:
             if feature is not None and feature.value_type.item == "text" and not encoded:
                 expected, got = "a label or numbers, which a model can learn", f"the text `{name}`"
                 way = "multi_hot" if feature.value_type.shape else "index"
-                hint = f"`encode: {{{name}: {way}}}` learns its classes; or `map` makes another of it"
+                hint = f"`encode: {{{name}: {way}}}` learns its classes; or `map` replaces it"
                 path: Path = (
                     ("fit", "targets") if isinstance(self.targets, str) else ("fit", "targets", place)
                 )

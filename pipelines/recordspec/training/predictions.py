@@ -88,7 +88,7 @@ def outputs_of(model: Any) -> tuple[ModelOutputs, bool]:
         return "logits", one_by_one
     if activated is None and by_loss == "probabilities":
         return "probabilities", one_by_one
-    got = "no activation and no loss that says it"
+    got = "neither an activation nor a loss that tells the kind"
     if activated is not None and by_loss is not None:
         got = f"a last activation of {activated}, and a loss of {by_loss}"
     hint = '`outputs="raw"` exports the numbers as they are'

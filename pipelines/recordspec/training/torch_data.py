@@ -90,7 +90,7 @@ class TorchDataset(IterableDataset):  # type: ignore[misc]
         """Raises SpecError if a worker reads a shuffled pass again: the order would be the same each time."""
         if self._passes.reader.seed is not None and int(self._read[worker]) == epoch:
             expected = "the number of the next pass"
-            hint = "call `set_epoch(n)` before each, where a DataLoader has workers"
+            hint = "if the DataLoader has workers, call `set_epoch(n)` before each pass"
             raise SpecError(Problem(path=("epoch",), expected=expected, got=f"{epoch} again", hint=hint))
 
     def state_dict(self) -> dict[str, Any]:

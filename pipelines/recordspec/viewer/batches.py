@@ -349,7 +349,7 @@ def _places(
     try:
         rows, numbers = rows_of_step(pipeline.config.read, partial(pipeline.open, split), epoch, step)
     except RecordspecError as error:  # of options with which it is not known, or files that have no numbers
-        note = f"which stored rows these are is not known: {error.problems[0]}"
+        note = f"the stored rows of this batch are unknown: {error.problems[0]}"
         if step and pipeline.config.read.shuffle is not None:
             note += "; to show this step, the rows before it in the epoch were read"
         return [{"row": None, "file": None, "record": None}] * count, note

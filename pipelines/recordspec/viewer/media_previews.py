@@ -34,7 +34,7 @@ def medium(value: Any, *, large: bool) -> Media:
     cell = cell_of(value, is_picture=True)
     if cell.kind not in ("image", "audio"):
         got = {"missing": "a missing value", "bytes": "other bytes", "text": "other bytes"}
-        problem = Problem(expected="an image or a sound", got=got.get(cell.kind, str(value.type)))
+        problem = Problem(expected="an image or audio", got=got.get(cell.kind, str(value.type)))
         raise RecordError(problem)
     measures = (
         cell.info.measures if cell.info else {"height": cell.shape[0] or 0, "width": cell.shape[1] or 0}
@@ -53,7 +53,7 @@ def medium(value: Any, *, large: bool) -> Media:
                 image.load()
                 return _image(image, large=large)
     except Exception as error:  # Pillow raises many types for bad data
-        raise RecordError(Problem(expected="an image or a sound", got=str(error))) from None
+        raise RecordError(Problem(expected="an image or audio", got=str(error))) from None
 
 
 def picture(pixels: Any, *, large: bool) -> Media:

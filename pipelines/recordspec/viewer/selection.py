@@ -109,11 +109,11 @@ class Selection:
             for numbers, keys in self._of_group(group):
                 size += 0 if keys is None else keys.nbytes
                 if self._count + len(numbers) > _MOST_ROWS or size > _MOST_BYTES:
-                    self.ends = "there are too many to keep: these are of the first rows"
+                    self.ends = "too many rows to keep: only the first rows are shown"
                     break
                 self._add(numbers, keys)
             if self.skipped > _MOST_SKIPPED:
-                self.ends = "too many rows cannot be read, or have no value: these are of the first rows"
+                self.ends = "too many rows cannot be read, or have no value: only the first rows are shown"
             if self.ends:
                 break
         self._sort()

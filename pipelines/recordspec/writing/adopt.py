@@ -186,7 +186,7 @@ def _splits(files: Files | Mapping[str, Files], *, force: bool) -> dict[str, tup
         times = Counter(chain.from_iterable(splits.values()))
         for split, some in splits.items():
             if several := [path for path in some if times[path] > 1]:
-                expected, got = "a file of one split", f"{several[0]}, which another split has, too"
+                expected, got = "a file of one split", f"{several[0]}, which is in another split, too"
                 raise SpecError(Problem(path=("files", split), expected=expected, got=got))
     else:
         paths = _expanded(files, force=force)

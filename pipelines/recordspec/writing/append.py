@@ -62,7 +62,7 @@ class ExistingDataset:
         if manifest.division:
             pairs["splits"] = (division, options.division)
         elif len(options.weights or ()) > 1:  # file names determined the splits of the rows, not hashes
-            expected = "one split, or a column of splits, since files named those of the dataset"
+            expected = "one split, or a column of splits, as file names determined the splits"
             yield Problem(path=("splits",), expected=expected, got=json.dumps(options.division["splits"]))
         for name, (old, new) in pairs.items():
             if old != new:
@@ -74,7 +74,7 @@ class ExistingDataset:
             return
         rows = sum(map(manifest.rows, manifest.splits))
         if not self.keys.exists():
-            hint = "a repair leaves it out if rows were lost; a new build writes it"
+            hint = "a repair may have left it out; a new build writes it"
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none", hint=hint)
         elif (keyed := key_hashes.rows(self.keys)) != rows:
             expected = f"the keys of {rows:,} rows in `{KEYS_FILE}`"

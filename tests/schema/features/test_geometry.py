@@ -468,8 +468,8 @@ def test_features_that_cannot_lose_items_are_refused():
     twice = text.replace("n, tag", "tags").replace("below: 2", "below: 1")
     twice += "  more: {kind: box, format: xyxy, drop: {with: [tags]}}\n"
     assert lint(twice) == [
-        "s.yaml:6:48: features.box.drop.with[0]: expected a feature of these boxes alone, got `tags`, which `more` has",
-        "s.yaml:7:49: features.more.drop.with[0]: expected a feature of these boxes alone, got `tags`, which `box` has",
+        "s.yaml:6:48: features.box.drop.with[0]: expected a feature that only these boxes drop, got `tags`, which `more` has",
+        "s.yaml:7:49: features.more.drop.with[0]: expected a feature that only these boxes drop, got `tags`, which `box` has",
     ]
     nested = text.replace("n, tag", "more").replace("below: 2", "below: 1")
     assert lint(nested + "  more: {kind: box, format: xyxy, drop: {with: []}}\n") == [

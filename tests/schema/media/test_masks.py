@@ -174,7 +174,7 @@ def test_a_mask_that_does_not_fit_is_refused(files):
         ),
         (
             "resize: {size: [4, 4], aspect: pad}",
-            "pad: expected the class of what `aspect: pad` adds to a mask",
+            "pad: expected the class of the pixels that `aspect: pad` adds to a mask",
         ),
     ],
 )

@@ -124,7 +124,7 @@ FLAC_CUT = sound_bytes(RNG.integers(-9999, 9999, (9000, 1), np.int16), 8000, "FL
         (sound_bytes(tone(0), 8000), "expected at least one sample, got none"),
         (sound_bytes(tone() / 32768, 8000, "WAV", "PCM_24"), "expected samples of 16 bits, got Signed 24 bit PCM (dtype float32 takes it, or `convert: true`)"),
         (CUT, "expected all of its samples, got a WAV file that lacks 4,001 bytes"),
-        (FLAC_CUT, "expected a sound that decodes, got "),
+        (FLAC_CUT, "expected audio that decodes, got "),
         (sound_bytes(tone(), 8000, "RF64"), "expected one of WAV, WAVEX, AIFF, FLAC, OGG, MP3, got RF64 (RIFF 64) (write it as WAV or FLAC)"),
         (np.zeros((3, 2), np.int16), "expected samples int16 [null, 1], got shape [3, 2]"),
         (np.zeros((0, 1), np.int16), "expected at least one sample, got none"),

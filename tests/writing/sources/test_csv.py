@@ -62,7 +62,7 @@ def test_columns_may_have_other_names_and_delimiters(tmp_path):
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("1,1,1,a,1\n1.5,x,1,a,1\n", ["3: features.n: expected int64, got `1.5` (it is no whole number)", "3: features.x: expected float32, got `x`"]),
+        ("1,1,1,a,1\n1.5,x,1,a,1\n", ["3: features.n: expected int64, got `1.5` (it is not a whole number)", "3: features.x: expected float32, got `x`"]),
         ('1,1,1,"a\nb",1\n\n1,1,maybe,a,1\n', ["5: features.b: expected true or false, got `maybe`"]),
         ("1,1,,a,1\n", ["2: features.b: expected bool, got nothing (only a feature with a default may be missing)"]),
         ("1,1,1,a,3\n", ["2: features.label: expected one of 1, 2, got `3`"]),

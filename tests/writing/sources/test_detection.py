@@ -181,7 +181,7 @@ def test_annotations_are_those_of_the_stored_pixels(folder, format_):
         rs.write(turned, coco(folder, upright), folder / "data", progress=False)
     assert str(caught.value).splitlines()[0] == (
         f"{folder}/images/b.jpg: features.image: expected an image of 30 x 40, as its annotations state, "
-        f"got {folder}/images/b.jpg: 40 x 30 (its EXIF orientation is 6: annotations are those of the stored pixels)"
+        f"got {folder}/images/b.jpg: 40 x 30 (its EXIF orientation is 6: annotations refer to the stored pixels)"
     )
     boxes = {}
     for name, one in (("kept", kept), ("turned", turned)):

@@ -72,7 +72,7 @@ def test_a_folder_of_sounds_gives_sounds_and_classes(tmp_path):
     source = AudioFolder(path="sounds").open(tmp_path)
     assert (source.rows, source.notes) == (
         3,
-        ["files that are no sounds, left out: 1 of .txt, such as notes.txt"],
+        ["files that are not audio files, left out: 1 of .txt, such as notes.txt"],
     )
     assert error_of(source, one) == [
         f"{tmp_path}/sounds/c.wav: features.label: expected one of no, yes, or an index, got nothing"
@@ -120,7 +120,7 @@ def test_an_image_that_is_none_is_named(tmp_path, folder):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
         rs.write(IMAGES, ImageFolder(path="no").open(tmp_path), tmp_path / "data")
-    assert str(caught.value) == f"`{tmp_path / 'no'}` is no folder"
+    assert str(caught.value) == f"`{tmp_path / 'no'}` is not a folder"
 
 
 def test_a_folder_without_images_has_no_rows(tmp_path):

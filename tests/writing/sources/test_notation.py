@@ -131,8 +131,8 @@ HINT = "(numbers are written as `1.234,5 %`)"
         ("text", ["12,5 %", "1.234"], ["12,5 %", "1.234"]),
         ("whole", ["1", "12.34"], f"1: expected int64, got `12.34` {HINT}"),
         ("whole", ["1", "0.512"], f"1: expected int64, got `0.512` {HINT}"),
-        ("whole", ["1,5", "x"], "0: expected int64, got `1,5` (it is no whole number)"),
-        ("whole", ["50 %"], "0: expected int64, got `50 %` (it is no whole number)"),
+        ("whole", ["1,5", "x"], "0: expected int64, got `1,5` (it is not a whole number)"),
+        ("whole", ["50 %"], "0: expected int64, got `50 %` (it is not a whole number)"),
         ("whole", ["9.007.199.254.740.994,0"], "0: expected int64, got `9.007.199.254.740.994,0` (so large a number is exact only without a point)"),
         ("whole", ["9.223.372.036.854.775.807"], [2**63 - 1]),
         ("single", ["1,2,3"], f"0: expected float32, got `1,2,3` {HINT}"),
@@ -299,7 +299,7 @@ def test_a_cell_in_another_notation_is_named_by_its_line(tmp_path):
     source = Csv(path="rows.csv", delimiter=";", decimal=",", thousands=".").open(tmp_path)
     one = schema("n: int64\n  t: string")
     assert error_of(source, one) == [
-        f"{tmp_path}/rows.csv:4: features.n: expected int64, got `2,5` (it is no whole number)"
+        f"{tmp_path}/rows.csv:4: features.n: expected int64, got `2,5` (it is not a whole number)"
     ]
 
 

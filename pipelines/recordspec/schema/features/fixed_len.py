@@ -63,7 +63,7 @@ class FixedLen(WithDefault, Feature):
         bad_sizes = list(check_sizes("shape", self.shape, "any number of values is `kind: var_len`"))
         yield from bad_sizes or check_value("default", self.default, self.dtype, static(self.shape))
         if self.default is not None and 0 in self.shape:
-            hint = "to tf.io an empty default is none"
+            hint = "tf.io reads an empty default as no default"
             yield problem(
                 "default", "no default of a shape without values", f"shape {show_shape(self.shape)}", hint
             )

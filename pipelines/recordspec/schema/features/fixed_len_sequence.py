@@ -60,7 +60,7 @@ class FixedLenSequence(WithLength, Feature):
 
     def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
-        yield from check_sizes("shape", self.shape, "the steps are counted without it: it is of one step")
+        yield from check_sizes("shape", self.shape, "the shape of one step, without the number of steps")
         if 0 in self.shape:
             yield problem("shape", "sizes of at least 1", "0", "such steps could not be counted")
         yield from check_positive("max_length", self.max_length)

@@ -127,7 +127,7 @@ class Image(Pictures):
             hint = "others mix classes"
             yield problem("resize", "`method: nearest` of a mask", f"`{self.resize.method}`", hint)
         if self.resizing is not None and self.resizing.aspect == "pad" and self.pad is None:
-            yield problem("pad", "the class of what `aspect: pad` adds to a mask", "none")
+            yield problem("pad", "the class of the pixels that `aspect: pad` adds to a mask", "none")
 
     @property
     def resizing(self) -> Resize | None:

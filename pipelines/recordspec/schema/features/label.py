@@ -140,8 +140,8 @@ class Label(Feature):
     def names_of(self, indices: Tensor) -> Tensor:
         """Converts indices of any shape to class names, as strings, in a graph or eagerly.
 
-        A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index without a
-        name.
+        A `pad` that is not an index has the empty name. Raises InvalidArgumentError for any other index
+        without a name.
         """
         known = self.traits.class_names
         if isinstance(indices, tf.RaggedTensor):

@@ -104,7 +104,7 @@ def opened(data: bytes) -> Any:
 
     Raises MissingExtra; soundfile.LibsndfileError for other bytes.
     """
-    return _PlainWav(data) if _is_plain_wav(data) else soundfile("sounds").SoundFile(io.BytesIO(data))
+    return _PlainWav(data) if _is_plain_wav(data) else soundfile("audio").SoundFile(io.BytesIO(data))
 
 
 def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
@@ -234,7 +234,7 @@ def _samples(target: Audio, row: int, sound: Any, name: str, dtype: str) -> Arra
         while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=dtype, always_2d=True)):
             blocks.append(block)
     except RuntimeError as error:  # soundfile's LibsndfileError
-        raise BadValue(row, "a sound that decodes", f"{name}{_reason(error)}") from None
+        raise BadValue(row, "audio that decodes", f"{name}{_reason(error)}") from None
     return np.concatenate(blocks) if blocks else np.zeros((0, sound.channels), dtype)
 
 
@@ -270,13 +270,13 @@ def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> by
             file.writeframes(_quantised(target, samples).astype("<i2").tobytes())
         return stream.getvalue()
     try:
-        soundfile("encoding sounds").write(
+        soundfile("encoding audio").write(
             stream, _quantised(target, samples), target.sample_rate, format=format_, subtype=subtype
         )
     except soundfile(
-        "encoding sounds"
+        "encoding audio"
     ).LibsndfileError as error:  # for example a rate that MP3 does not support
-        raise BadValue(row, f"a sound that {target.encoding} can hold", _reason(error)) from None
+        raise BadValue(row, f"audio that {target.encoding} can hold", _reason(error)) from None
     return _with_serial_0(stream.getvalue()) if format_ == "OGG" else stream.getvalue()
 
 

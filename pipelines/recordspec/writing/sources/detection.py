@@ -308,7 +308,7 @@ def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) ->
         if header is not None and header[1:] != (height, width):
             expected = f"an image of {width} x {height}, as its annotations state"
             turned = header[0] >= 5 and header[1:] == (width, height)
-            hint = f"its EXIF orientation is {header[0]}: annotations are those of the stored pixels"
+            hint = f"its EXIF orientation is {header[0]}: annotations refer to the stored pixels"
             raise BadValue(row, expected, f"{path}: {header[2]} x {header[1]}", hint * turned)
 
 

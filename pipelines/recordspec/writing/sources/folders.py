@@ -66,7 +66,7 @@ class MediaFolder(FileSource):
             suffixes = Counter(file.suffix or "no suffix" for file in others).most_common(_MOST_SUFFIXES)
             shown = ", ".join(f"{count:,} of {suffix}" for suffix, count in suffixes)
             first = relative(others[0], folder)
-            self.notes.append(f"files that are no {self.WHAT}s, left out: {shown}, such as {first}")
+            self.notes.append(f"files that are not {self.WHAT}, left out: {shown}, such as {first}")
         if links:
             first = relative(links[0], folder)
             self.notes.append(f"links to folders, not followed: {len(links)}, such as {first}")
@@ -111,7 +111,7 @@ class ImageFolder(MediaFolder):
         image: the feature that gets the image.
     """
 
-    WHAT = "image"
+    WHAT = "images"
     FEATURE = "image"
     SUFFIXES = images.SUFFIXES
 
@@ -128,7 +128,7 @@ class AudioFolder(MediaFolder):
         audio: the feature that gets the audio.
     """
 
-    WHAT = "sound"
+    WHAT = "audio files"
     FEATURE = "audio"
     SUFFIXES = sounds.SUFFIXES
 
@@ -178,7 +178,7 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
     Raises StoreError if the folder does not exist or cannot be listed.
     """
     if not folder.is_dir():
-        raise StoreError(State(where=str(folder), got="is no folder"))
+        raise StoreError(State(where=str(folder), got="is not a folder"))
     unfollowed: list[Location] = []
     if isinstance(folder, RemotePath):
         found: Iterable[Location] = (path for path, _ in remote.walk(folder))

@@ -247,7 +247,7 @@ def _number(row: int, text: str, dtype: str) -> int | float:
     if np.isnan(value):
         return value  # missing, as in other sources
     if not value.is_integer():
-        raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
+        raise BadValue(row, dtype, f"`{text}`", "it is not a whole number")
     if abs(value) >= EXACT:
         raise BadValue(row, dtype, f"`{text}`", "so large a number is exact only without a point")
     return int(value)
