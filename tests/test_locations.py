@@ -1143,7 +1143,7 @@ WRITERS = {
     "integrity/repair.py: (target / name).open": "the same",
     "locations.py: path.open": "flushes a file",
     "reading/corrupt_records.py: copy.open": "in a temporary folder",
-    "spark/stages.py: (plan.folder / f'{shard.file}{suffix}').open": "in the partial folder",
+    "spark/engine.py: (plan.folder / f'{shard.file}{suffix}').open": "in the partial folder",
     "store/journal.py: self._path.open": "the same",
     "store/key_hashes.py: path.open": "the same",
     "store/shard_file.py: path.open": "the same",

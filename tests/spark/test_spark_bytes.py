@@ -1,4 +1,4 @@
-"""A build on Spark gives the bytes of a local build: `spark.stages`, `spark.tasks`."""
+"""A build on Spark gives the bytes of a local build: `spark.engine`, `spark.tasks`."""
 
 from __future__ import annotations
 

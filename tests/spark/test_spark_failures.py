@@ -1,4 +1,4 @@
-"""Executors and workers that are killed, jobs that fail, Ctrl-C (`spark.jobs`): the same bytes, or nothing."""
+"""Executors and workers that are killed, jobs that fail, Ctrl-C (`spark.spark_jobs`): the same bytes, or nothing."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def kill_worker() -> None:
 )
 def test_what_is_killed_is_done_again(session, tmp_path, same, monkeypatch, stage, act):
     from recordspec import spark
-    from recordspec.spark import stages
+    from recordspec.spark import engine
 
     some, options = rows(900), {"shuffle": 1, "shards": 4, "key": "id"}
     rs.write(SCHEMA, some, tmp_path / "local", **options)
-    monkeypatch.setattr(stages, stage, after_a_batch(getattr(stages, stage), tmp_path / "killed", act))
+    monkeypatch.setattr(engine, stage, after_a_batch(getattr(engine, stage), tmp_path / "killed", act))
     spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", **options)
     assert (tmp_path / "killed").exists()
     same(tmp_path / "spark", tmp_path / "local")
@@ -101,14 +101,14 @@ def names_in(place: RemotePath) -> list[str]:
 def test_a_bucket(session, tmp_path, same, monkeypatch, store):
     """A worker is killed when it has uploaded its shard; then the dataset is replaced, and rows are added."""
     from recordspec import spark
-    from recordspec.spark import stages
+    from recordspec.spark import engine
 
     some, options = rows(900), {"shuffle": 1, "shards": 3, "key": "id"}
     place = location(f"{store}/{tmp_path.name}")
     rs.write(SCHEMA, some[:600], tmp_path / "local", **options)
     with monkeypatch.context() as patched:
         marker = tmp_path / "killed"
-        patched.setattr(stages, "write_shard", killed_at_the_end(stages.write_shard, marker))
+        patched.setattr(engine, "write_shard", killed_at_the_end(engine.write_shard, marker))
         spark.write(frame_of(session, some[:600]), SCHEMA, place, **options)
     assert marker.exists()
     assert {name: (place / name).read_bytes() for name in names_in(place)} == {
@@ -174,7 +174,7 @@ def fail() -> None:
 
 def test_a_job_that_fails_leaves_nothing(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import stages
+    from recordspec.spark import engine
 
     def always(task, act):
         def run(*arguments):
@@ -183,7 +183,7 @@ def test_a_job_that_fails_leaves_nothing(session, tmp_path, monkeypatch):
 
         return run
 
-    monkeypatch.setattr(stages, "write_shard", always(stages.write_shard, fail))
+    monkeypatch.setattr(engine, "write_shard", always(engine.write_shard, fail))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     assert str(error.value) == (
@@ -213,10 +213,10 @@ def test_a_frame_that_fails(session, tmp_path):
 def test_a_frame_that_changes(session, tmp_path, monkeypatch):
     """Its rows are counted, and are others when they are computed once more."""
     from recordspec import spark
-    from recordspec.spark import stages, tasks
+    from recordspec.spark import engine, tasks
 
     sizes = tasks.RowBatches.sizes
-    monkeypatch.setattr(stages, "encode_frame", one_row_more(stages.encode_frame, sizes))
+    monkeypatch.setattr(engine, "encode_frame", one_row_more(engine.encode_frame, sizes))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9), partitions=1), SCHEMA, tmp_path / "data", shards=1)
     assert str(error.value) == (
@@ -242,10 +242,10 @@ def one_row_more(task, sizes):
 
 def test_ctrl_c_cancels_the_job_and_leaves_nothing(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import stages
+    from recordspec.spark import engine
 
     marker = tmp_path / "writing"
-    monkeypatch.setattr(stages, "write_shard", after_a_batch(stages.write_shard, marker, wait))
+    monkeypatch.setattr(engine, "write_shard", after_a_batch(engine.write_shard, marker, wait))
 
     def interrupt():
         wait_until(marker.exists)
@@ -270,9 +270,9 @@ def wait() -> None:
 
 def test_a_folder_that_executors_do_not_see(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import stages
+    from recordspec.spark import engine
 
-    monkeypatch.setattr(stages, "write_shard", elsewhere(stages.write_shard))
+    monkeypatch.setattr(engine, "write_shard", elsewhere(engine.write_shard))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     message = f"`/nowhere` does not exist on {socket.gethostname()}: all executors need it under this path"
@@ -298,10 +298,10 @@ def test_options_without_a_meaning_are_refused_by_name(session, tmp_path, name):
 
 def test_an_executor_with_another_package_is_refused(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import jobs
+    from recordspec.spark import spark_jobs
     from recordspec.spark.tasks import package
 
-    monkeypatch.setattr(jobs, "package", lambda: "recordspec 0.0.9 of source 0123456789ab")
+    monkeypatch.setattr(spark_jobs, "package", lambda: "recordspec 0.0.9 of source 0123456789ab")
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     host, ours = re.escape(socket.gethostname()), re.escape(package())

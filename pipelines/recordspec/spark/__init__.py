@@ -1,6 +1,6 @@
 """Builds on Spark: the same bytes as a local build, for any number of rows.
 
-Executors run `tasks`; the driver starts them (`stages`, `jobs`) and publishes the dataset.
+Executors run `tasks`; the driver starts them (`engine`, `spark_jobs`) and publishes the dataset.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ try:
 except ImportError as missing:
     raise missing_package("pyspark", "builds on Spark", "recordspec[spark]", missing) from None
 
-from recordspec.spark.jobs import SparkJobs, spark_errors
-from recordspec.spark.stages import EncodedFrame, duplicate_keys, encode, shard
+from recordspec.spark.engine import EncodedFrame, duplicate_keys, encode, shard
+from recordspec.spark.spark_jobs import SparkJobs, spark_errors
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from recordspec.errors import RecordspecError
 from recordspec.locations import Location, open_file
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
-from recordspec.spark.jobs import SparkJobs, spark_errors, task
+from recordspec.spark.spark_jobs import SparkJobs, spark_errors, task
 from recordspec.spark.tasks import (
     ORDER_BYTES,
     REJECT,
