@@ -3,7 +3,7 @@
 Without TensorFlow, importing it skips a test (`tests/without_tensorflow`), and `--passed=FILE` writes the
 tests that passed. With the newest TensorFlow, `--except=FILE` leaves out these tests, so that only the rest
 runs there. With TensorFlow 2.16 and the lower bounds of setup.cfg, `--third=N` selects three groups: the
-files of `OLDEST`, the files that the last commits changed, and every third of the remaining files, from the
+files of `OLDEST`, the files that the last small commits changed, and every third of the remaining files, from the
 N-th on, so that three commits run all of them. Whole files are selected, since the tests of a file share
 fixtures and traced graphs. Tests with the mark `together` count as a file for each of its names.
 `--third-of=MARK` selects a third of the tests with this mark, test by test, and all tests without it.
@@ -28,8 +28,9 @@ OLDEST = [
         "wire/test_fast_parser.py",
     )
 ]
-# The commits of about a day of work.
-LAST_COMMITS = 10
+# The commits of about a day of work. A commit that changes more test files than this changes words or names in
+# them: its files run in their third.
+LAST_COMMITS, MOST_FILES = 10, 10
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,11 +86,15 @@ def _group(item: pytest.Item) -> str:
 
 
 def _changed_files() -> set[Path]:
-    """The test files that the last commits added or modified; none if there is no repository."""
-    options = ("--format=", "--name-only", "--diff-filter=AM", "-M")
+    """The test files that each of the last commits added or modified; none if there is no repository."""
+    options = ("--format=%x00", "--name-only", "--diff-filter=AM", "-M")
     command = ["git", "log", f"-{LAST_COMMITS}", *options, "--relative", "--", "."]
     try:
         done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True)
     except FileNotFoundError:
         return set()
-    return {TESTS / name for name in done.stdout.splitlines() if "/test_" in f"/{name}"}
+    commits = [
+        {TESTS / name for name in commit.splitlines() if "/test_" in f"/{name}"}
+        for commit in done.stdout.split("\0")
+    ]
+    return set().union(*(files for files in commits if len(files) <= MOST_FILES))

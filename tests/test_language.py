@@ -13,6 +13,7 @@ import recordspec as rs
 from recordspec.language import json_schema, options_table
 from shell import run_here as run
 
+pytestmark = pytest.mark.newest
 ROOT = Path(__file__).parents[1]
 LANGUAGE = jsonschema.Draft202012Validator(json_schema())
 FILES = [*ROOT.glob("schemas/*.yaml"), *ROOT.glob("configs/*.yaml")]

@@ -448,6 +448,7 @@ def test_a_location_in_a_store_has_methods_of_paths_alone():
     assert own - {*dir(Path)} == {"parse", "is_http"}
 
 
+@pytest.mark.newest
 def test_every_function_that_takes_a_path_is_tried_here():
     found = set()
     for file in PACKAGE.rglob("*.py"):
@@ -1126,6 +1127,7 @@ def test_a_failed_read_names_the_file():
     assert caught.value.filename == str(memory)
 
 
+@pytest.mark.newest
 def test_files_are_opened_for_reading_in_one_place():
     found = set()
     for file in PACKAGE.rglob("*.py"):
@@ -1174,6 +1176,7 @@ TEMPORARY = {
 }
 
 
+@pytest.mark.newest
 def test_single_files_are_written_in_one_place():
     found = set()
     for file in PACKAGE.rglob("*.py"):

@@ -6,6 +6,9 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.newest
 PACKAGE = Path(__file__).parents[1] / "pipelines/recordspec"
 
 

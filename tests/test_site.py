@@ -20,6 +20,7 @@ from recordspec.cli.docs import pages
 from recordspec.language import options_table
 from recordspec.schema.features import KINDS
 
+pytestmark = pytest.mark.newest
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.append(str(DOCS / "extensions"))
 generated, architecture = (importlib.import_module(name) for name in ("generated", "architecture"))

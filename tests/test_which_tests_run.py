@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,8 @@ import pytest
 
 import selection
 
+pytestmark = pytest.mark.newest
+USER = ("-c", "user.name=t", "-c", "user.email=t@example.com")
 ALWAYS = selection.OLDEST[0]
 A, B, LAWS, CHANGED = (selection.TESTS / f"test_{name}.py" for name in ("a", "b", "laws", "changed"))
 # the file of each test, and the name of its mark `together`
@@ -65,6 +68,22 @@ def test_three_commits_run_all_tests(monkeypatch):
     ]
     assert sorted(map(len, groups)) == [1, 2, 2]
     assert len(set.union(*groups)) == 5  # none is divided
+
+
+def test_changed_files_are_those_of_commits_that_change_few(tmp_path, monkeypatch):
+    def commit(*names: str) -> None:
+        for name in names:
+            (tmp_path / name).write_text(f"{name} of {names}")
+        subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+        subprocess.run(["git", *USER, "commit", "-qm", "some"], cwd=tmp_path, check=True)
+
+    monkeypatch.setattr(selection, "TESTS", tmp_path)
+    assert selection._changed_files() == set()  # no repository
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    commit("test_a.py", "media.py")
+    commit(*(f"test_{number}.py" for number in range(selection.MOST_FILES + 1)))
+    commit("test_0.py")
+    assert selection._changed_files() == {tmp_path / "test_a.py", tmp_path / "test_0.py"}
 
 
 def test_thirds_are_made_of_the_tests_with_a_mark():

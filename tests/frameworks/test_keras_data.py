@@ -102,12 +102,14 @@ def run(home, backend: str, program: str, *arguments: object) -> subprocess.Comp
     return subprocess.run(command, cwd=home, capture_output=True, text=True, env=environment)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_fit_sees_each_pass_in_its_order(home, backend):
     done = run(home, backend, TRAINED)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_killed_training_goes_on_with_the_next_batch(home, tmp_path, backend):
     done = run(home, backend, RESUMED, tmp_path / "whole", 0)

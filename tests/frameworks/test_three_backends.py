@@ -54,6 +54,7 @@ def assert_same(one, other, *, are_images: bool) -> None:
             np.testing.assert_array_equal(one[key], other[key])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RAW)
 def test_one_config_trains_alike(name, tmp_path):
     data, infer = RAW[name]

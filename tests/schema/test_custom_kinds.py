@@ -68,6 +68,7 @@ def uses(tree: ast.AST, names: set[str]) -> list[ast.AST]:
     return found
 
 
+@pytest.mark.newest
 def test_kinds_are_asked_and_never_told_apart_by_their_class():
     """Outside of their own package: so a custom kind is treated as any other."""
     names = set(concrete_kinds())
