@@ -70,8 +70,7 @@ def test_images_of_a_table_are_inputs_and_missing_ones_are_named(tmp_path):
     (tmp_path / "3.png").unlink()
     (note,) = notes_of(tmp_path / "rows.csv")
     assert (
-        note
-        == f"text, since of its paths of image files 1 of the first 5 do not exist, such as {tmp_path}/3.png"
+        note == f"text, not image files, since 1 of the first 5 paths do not exist, such as {tmp_path}/3.png"
     )
 
 
@@ -106,7 +105,7 @@ def test_photos_of_formats_without_a_feature_are_counted(tmp_path):
     for name in ("b.avif", "c.HEIC", "d.avif", "Thumbs.db"):
         (tmp_path / name).write_bytes(b"")
     (note,) = [note for note in rs.infer(tmp_path).notes if "left out" in note]
-    assert note.startswith("files that are no images, left out: 2 of .avif, 1 of .")
+    assert note.startswith("files that are not images, left out: 2 of .avif, 1 of .")
     assert "1 of .HEIC" in note
 
 

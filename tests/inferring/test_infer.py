@@ -475,7 +475,7 @@ def test_a_target_of_several_labels_in_a_row_says_how_it_is_one_vector():
     guess = guess_fit(rs.Schema.loads(f"schema: s\nfeatures: {{a: float32, {topics}}}"))
     assert (guess.target, guess.reason) == (
         "topics",
-        "a label of 2 classes, of 2 features; of several in a row `encode: {topics: multi_hot}` makes one vector",
+        "a label of 2 classes, of 2 features; a row has several, and `encode: {topics: multi_hot}` makes one vector of them",
     )
 
 

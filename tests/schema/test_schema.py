@@ -245,7 +245,7 @@ def test_a_file_loads_and_dumps_to_itself(tmp_path):
         (
             "schema: x\nfeatures:\n  a: int64\n  b: {kind: var_len, dtype: int64, key: a}\n",
             [
-                "x.yaml:4:6: features.b: expected one layout for a key, got `a` with another one than that of `a`"
+                "x.yaml:4:6: features.b: expected one layout for a key, got `a` with another layout than in `a`"
             ],
         ),
         (
@@ -264,7 +264,7 @@ def test_a_file_loads_and_dumps_to_itself(tmp_path):
                 "x.yaml:4:6: context.a: expected a kind without steps in the context, got fixed_len_sequence "
                 "(put it under sequence)",
                 "x.yaml:6:6: sequence.b: expected a kind for steps, got fixed_len (fixed_len_sequence has "
-                "one value of its shape a step)",
+                "one value of its shape in each step)",
                 "x.yaml:7:6: sequence.c: expected a kind that tf.io parses in a sequence, got sparse (it has "
                 "no SparseFeature there)",
             ],

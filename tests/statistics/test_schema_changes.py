@@ -67,14 +67,14 @@ ALL = ("reading old records", "old readers of new records", "models")
                 (
                     "features.label.names",
                     ALL,
-                    "old indices keep their meaning, but models have one class less",
+                    "old indices keep their meaning, but models lack one class",
                 )
             ],
         ),
         (
             "[cat, dog]",
             "[cat]",
-            [("features.label.names", ALL, "records may hold indices without a name now, of one class")],
+            [("features.label.names", ALL, "records may hold indices of one class that have no name now")],
         ),
         (
             "  id: int64\n",

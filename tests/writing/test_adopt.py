@@ -153,7 +153,7 @@ def test_splits(theirs, tmp_path):
     with pytest.raises(SpecError) as error:
         rs.adopt(SCHEMA, {"a": theirs / "train*", "b": theirs / "*_0.tfrecord"}, tmp_path / "twice")
     assert str(error.value) == (
-        f"files.a: expected a file of one split, got {theirs / 'train_0.tfrecord'}, which another split has, too"
+        f"files.a: expected a file of one split, got {theirs / 'train_0.tfrecord'}, which is in another split, too"
     )
     for number in range(2):
         (theirs / f"train_{number}.tfrecord").rename(theirs / f"trips-{number:05}-of-00002.tfrecord")

@@ -99,7 +99,7 @@ def test_a_class_behind_a_link_is_noted(tmp_path):
     assert (source.rows, source.notes) == (
         1,
         [
-            "files that are no images, left out: 1 of .txt, such as cat/notes.txt",
+            "files that are not images, left out: 1 of .txt, such as cat/notes.txt",
             "links to folders, not followed: 1, such as dog.png",
         ],
     )

@@ -233,8 +233,8 @@ def _with_media(inferred: Inferred, paths: Sequence[Location]) -> Inferred:
         if kind is None or len(missing) == len(files):
             continue
         if missing:
-            got = f"{len(missing):,} of the first {len(files):,} do not exist, such as {missing[0]}"
-            notes.append(f"{name}: text, since the paths lead to no {kind} files: {got}")
+            got = f"{len(missing):,} of the first {len(files):,} paths do not exist, such as {missing[0]}"
+            notes.append(f"{name}: text, not {kind} files, since {got}")
             continue
         from recordspec.inferring.media_features import infer_media_files
 

@@ -120,7 +120,7 @@ def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:
     more = len(new) - len(old)
     classes = "one class" if abs(more) == 1 else f"{abs(more):,} classes"
     if more > 0:
-        return f"old indices keep their meaning, but models lose {classes}"
+        return f"old indices keep their meaning, but models lack {classes}"
     return f"records may hold indices of {classes} that have no name now"
 
 

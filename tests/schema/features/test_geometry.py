@@ -309,12 +309,12 @@ def lint(text: str) -> list[str]:
         (
             f"  a: {SMALL}\n  b: image\n  box: {BOX}",
             "s.yaml:5:8: features.box.image: expected one of a, b, got none "
-            "(`a` is resized, and the coordinates in it follow)",
+            "(`a` is resized, and its coordinates must follow)",
         ),
         (
             f"  a: image\n  b: {UPRIGHT}\n  box: {BOX}",
             "s.yaml:5:8: features.box.image: expected one of a, b, got none "
-            "(`b` is turned upright, and the coordinates in it follow)",
+            "(`b` is turned upright, and its coordinates must follow)",
         ),
         (
             "  photo: image\n  box: {kind: box, format: xyxy, image: foto}",
@@ -334,7 +334,7 @@ def test_boxes_of_a_record_cannot_follow_the_images_of_its_steps():
     text = f"schema: s\nrecord: sequence_example\ncontext:\n  box: {BOX}\nsequence:\n  photo: {SMALL}\n"
     assert lint(text) == [
         "s.yaml:4:8: context.box.image: expected a record with an image, got none "
-        "(`photo` is resized, and the coordinates in it follow)"
+        "(`photo` is resized, and its coordinates must follow)"
     ]
     assert lint(text.replace("xyxy", "xyxy, image: photo")) == [
         "s.yaml:4:41: context.box.image: expected a record with an image, got `photo`, which each step has"

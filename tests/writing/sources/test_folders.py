@@ -100,7 +100,7 @@ def test_a_folder_gives_images_and_their_classes(tmp_path, folder):
     rows = list(rs.read(IMAGES, tmp_path / "data"))
     assert [int(row["label"]) for row in rows] == [0, 1, 1]
     assert [int(row["image"][0, 0, 0]) for row in rows] == [0, 1, 2]
-    assert source.notes == ["files that are no images, left out: 1 of .db, such as dog/Thumbs.db"]
+    assert source.notes == ["files that are not images, left out: 1 of .db, such as dog/Thumbs.db"]
 
 
 def test_an_image_that_is_none_is_named(tmp_path, folder):
@@ -130,5 +130,5 @@ def test_a_folder_without_images_has_no_rows(tmp_path):
     source = ImageFolder(path="images", label=None).open(tmp_path)
     with pytest.raises(rs.RecordError, match="images` has no rows: "):
         rs.write(schema, source, tmp_path / "data")
-    assert source.notes == ["files that are no images, left out: 1 of .txt, such as notes.txt"]
+    assert source.notes == ["files that are not images, left out: 1 of .txt, such as notes.txt"]
     assert rs.write(schema, source, tmp_path / "data", allow_empty=True).rows("train") == 0
