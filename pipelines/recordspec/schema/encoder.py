@@ -109,7 +109,7 @@ class RowEncoder:
         self._in_batches = schema.equal_counts or any(
             image.is_turned or schema.names[name].traits.mask_of for name, image in schema.images.items()
         )
-        placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
+        placed = () if schema.shared_keys else schema.placed  # such a schema is refused as a batch
         stored = [column.key for at, one in placed if not at.in_steps for column in one.columns()]
         self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
         # without a name for what is looked up often: the encoder of a value, and the place of its entry

@@ -83,12 +83,23 @@ class FeatureSet:
         """The sections of the record: `features`, or `context` and `sequence`."""
         return SECTIONS[self.record]
 
-    @property
-    def placed(self) -> Iterator[tuple[Place, Feature]]:
+    @cached_property
+    def placed(self) -> tuple[tuple[Place, Feature], ...]:
         """Every feature with its place, in the order of the spec."""
-        for section in self.sections:
-            for feature in getattr(self, section):
-                yield Place(section, feature.stored), feature
+        return tuple(
+            (Place(section, feature.stored), feature)
+            for section in self.sections
+            for feature in getattr(self, section)
+        )
+
+    @cached_property
+    def placed_columns(self) -> tuple[tuple[Place, Column], ...]:
+        """Every column of `columns_in` with its place, in the order of the spec."""
+        return tuple(
+            (Place(place.section, column.key), column)
+            for place, feature in self.placed
+            for column in columns_in(place, feature)
+        )
 
     @cached_property
     def names(self) -> dict[str, Feature]:
@@ -318,7 +329,7 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
                 got=f"`{section}`",
                 hint=f"record is {schema.record}",
             )
-    if not list(schema.placed):
+    if not schema.placed:
         yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
     for place, feature in schema.placed:
         yield from _check_section(place, feature)

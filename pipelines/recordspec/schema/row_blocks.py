@@ -10,7 +10,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.schema.column_groups import AS_MANY, column_groups
-from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet, columns_in
+from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.schema.tensors import Tensor, with_default
 from recordspec.schema.validate import check_structure
 from recordspec.wire import blocks
@@ -51,8 +51,7 @@ Sections = Mapping[Section, Table]
 
 def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
     """The columns of a section, as `columns_in` returns them."""
-    features = ((place, feature) for place, feature in schema.placed if place.section == section)
-    return tuple(column for place, feature in features for column in columns_in(place, feature))
+    return tuple(column for place, column in schema.placed_columns if place.section == section)
 
 
 def blocks_of(
@@ -118,14 +117,7 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
 
 def stored_sections(schema: FeatureSet, decoded: RecordBatch) -> Sections:
     """The columns of records that have the structure of the schema; a key of no feature is left out."""
-    return stored_columns(
-        (
-            (Place(section, column.key), column)
-            for section in schema.sections
-            for column in placed_columns(schema, section)
-        ),
-        decoded,
-    )
+    return stored_columns(schema.placed_columns, decoded)
 
 
 def stored_columns(placed: Iterable[tuple[Place, Column]], decoded: RecordBatch) -> Sections:
