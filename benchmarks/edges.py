@@ -143,7 +143,7 @@ def layers(folder: Path) -> Run:
     fit = f"fit: {{inputs: [{', '.join(encode)}], targets: label, encode: {{{listed}}}}}"
     pipeline = click_pipeline(folder, f"read: {{batch: 128}}\n{fit}")
     if not (folder / "data").exists():
-        rs.write(click_schema(), click_rows(3 * ROWS), folder / "data", progress=False)
+        rs.write(click_rows(3 * ROWS), click_schema(), folder / "data", progress=False)
     import tensorflow as tf
 
     tf.keras.layers.StringLookup()
@@ -247,7 +247,7 @@ def write_table(folder: Path) -> Run:
     table, schema = click_table(), click_schema()
 
     def run() -> int:
-        rs.write(schema, table, folder / "data", force=True, progress=False)
+        rs.write(table, schema, folder / "data", force=True, progress=False)
         return ROWS
 
     return run
@@ -316,7 +316,7 @@ def _sorted(folder: Path, name: str, rows: int, *, shuffled: bool) -> Run:
     options = {"shuffle": {"seed": 1}} if shuffled else {}
 
     def run() -> int:
-        rs.write(schema, columns, folder / "data", shards=4, force=True, progress=False, **options)
+        rs.write(columns, schema, folder / "data", shards=4, force=True, progress=False, **options)
         return rows
 
     return run
@@ -375,7 +375,7 @@ def _wide(folder: Path, columns: int, rows: int, layout: Any, *, read: bool) -> 
     table = {name: rng.random(rows, np.float32) for name in schema.names}
 
     def write() -> int:
-        rs.write(schema, table, folder / "data", force=True, progress=False, layout=layout)
+        rs.write(table, schema, folder / "data", force=True, progress=False, layout=layout)
         return rows
 
     if not read:
@@ -386,7 +386,7 @@ def _wide(folder: Path, columns: int, rows: int, layout: Any, *, read: bool) -> 
     tf.data.Dataset.range(1)
 
     def first() -> int:
-        next(iter(rs.read(schema, folder / "data", batch=128)))
+        next(iter(rs.read(folder / "data", schema, batch=128)))
         return 1
 
     return first
@@ -424,7 +424,7 @@ def _shards(folder: Path, shards: int, rows: int, row_bytes: int = 100, *, shuff
     options = {"shuffle": {"seed": 1}} if shuffled else {}
 
     def run() -> int:
-        rs.write(schema, columns, folder / "data", shards=shards, force=True, progress=False, **options)
+        rs.write(columns, schema, folder / "data", shards=shards, force=True, progress=False, **options)
         return shards
 
     return run
@@ -474,7 +474,7 @@ def first_batch_5000_shards(folder: Path) -> Run:
     schema = _many(folder)
 
     def run() -> int:
-        next(iter(rs.read(schema, folder / "data/train-*", batch=32)))
+        next(iter(rs.read(folder / "data/train-*", schema, batch=32)))
         return 1
 
     return run
@@ -523,7 +523,7 @@ def first_batch_foreign(folder: Path) -> Run:
     files, schema = _foreign(folder), rs.Schema.loads("schema: s\nfeatures: {x: int64}")
 
     def run() -> int:
-        next(iter(rs.read(schema, f"{files}/*.tfrecord", batch=32)))
+        next(iter(rs.read(f"{files}/*.tfrecord", schema, batch=32)))
         return 1
 
     return run
@@ -611,7 +611,7 @@ def _exported(folder: Path) -> None:
 
     for name in ("data", "other"):
         if not (folder / name).exists():
-            rs.write(click_schema(), click_rows(), folder / name, progress=False)
+            rs.write(click_rows(), click_schema(), folder / name, progress=False)
 
 
 def _told(folder: Path, *arguments: str) -> Run:
@@ -646,7 +646,7 @@ def _sized(folder: Path, size: int) -> Run:
     schema = rs.Schema.loads("schema: s\nfeatures: {data: string}")
 
     def run() -> int:
-        rs.write(schema, {"data": records}, folder / "data", force=True, progress=False)
+        rs.write({"data": records}, schema, folder / "data", force=True, progress=False)
         return 200
 
     return run
@@ -683,7 +683,7 @@ def _jpeg(folder: Path, more: str = "") -> Any:
 
     image = f"kind: image, encoding: jpeg, resize: {{size: [{SIDE}, {SIDE}]{more}}}"
     schema = rs.Schema.loads(f"schema: photos\nfeatures:\n  image: {{{image}}}\n  label: int64\n")
-    return rs.read(schema, _photos(folder), batch=32)
+    return rs.read(_photos(folder), schema, batch=32)
 
 
 def _jpeg_by_hand(folder: Path) -> Any:

@@ -61,7 +61,7 @@ def passes(folder: Path) -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(0)
     columns = {"image": rng.random((ROWS, 64), np.float32), "label": rng.integers(0, 10, ROWS)}
     for layout in ("rows", {"blocks": 256}):
-        rs.write(SMALL, columns, folder / ("rows" if layout == "rows" else "blocks"), layout=layout)
+        rs.write(columns, SMALL, folder / ("rows" if layout == "rows" else "blocks"), layout=layout)
 
     def parsed(records: Any) -> Any:
         batches = records.batch(BATCH)
@@ -75,11 +75,11 @@ def passes(folder: Path) -> dict[str, Callable[[], Any]]:
     shuffled = {"batch": BATCH, "shuffle": BUFFER, "seed": 1}
     datasets = {
         "plain tf.data, shuffled": parsed(plain.shuffle(BUFFER, seed=1)),
-        "recordspec, shuffled rows": rs.read(SMALL, folder / "rows", **shuffled),
-        "recordspec, shuffled blocks": rs.read(SMALL, folder / "blocks", **shuffled),
+        "recordspec, shuffled rows": rs.read(folder / "rows", SMALL, **shuffled),
+        "recordspec, shuffled blocks": rs.read(folder / "blocks", SMALL, **shuffled),
         "plain tf.data, in order": parsed(plain),
-        "recordspec, rows in order": rs.read(SMALL, folder / "rows", batch=BATCH),
-        "recordspec, blocks in order": rs.read(SMALL, folder / "blocks", batch=BATCH),
+        "recordspec, rows in order": rs.read(folder / "rows", SMALL, batch=BATCH),
+        "recordspec, blocks in order": rs.read(folder / "blocks", SMALL, batch=BATCH),
     }
 
     def iterated(dataset: Any) -> Callable[[], None]:

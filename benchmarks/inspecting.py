@@ -78,7 +78,7 @@ def made(folder: Path, records: int) -> Path:
     """A file of `records` records."""
     rows = DATASETS["criteo"]
     columns = rows.make(min(DISTINCT, records))
-    write(Schema.loads(rows.schema), columns, folder / "rows", shards=1)
+    write(columns, Schema.loads(rows.schema), folder / "rows", shards=1)
     (shard,) = (folder / "rows").glob("*.tfrecord")
     data = shard.read_bytes()
     size = len(data) // min(DISTINCT, records)

@@ -72,7 +72,7 @@ def photos(folder: Path, options: argparse.Namespace) -> None:
     for batch in (32, 128):
 
         def ours(batch: int = batch) -> None:
-            drain(rs.read(schema, files, batch=batch))
+            drain(rs.read(files, schema, batch=batch))
 
         def peer(batch: int = batch) -> None:
             drain(one_by_one(files, batch, tf.io.decode_jpeg, (375, 500, 3)))
@@ -89,12 +89,12 @@ def tokens(folder: Path, options: argparse.Namespace) -> None:
         f"schema: raw\nfeatures:\n  x: {{kind: tensor, dtype: int32, shape: [{TOKENS}], encoding: raw}}"
     )
     listed = rs.Schema.loads(f"schema: listed\nfeatures:\n  x: {{dtype: int64, shape: [{TOKENS}]}}")
-    rs.write(raw, {"x": values}, folder / "raw")
-    rs.write(listed, {"x": values}, folder / "listed")
+    rs.write({"x": values}, raw, folder / "raw")
+    rs.write({"x": values}, listed, folder / "listed")
     spec = {"x": tf.io.FixedLenFeature([TOKENS], tf.int64)}
 
     def ours() -> None:
-        drain(rs.read(raw, folder / "raw", batch=256))
+        drain(rs.read(folder / "raw", raw, batch=256))
 
     def peer() -> None:
         records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{folder}/listed/*.tfrecord")).batch(256)
@@ -135,7 +135,7 @@ def augmented(folder: Path, options: argparse.Namespace) -> None:
         "schema: pictures\nfeatures: {photo: {kind: image, shape: [160, 160, 3], encoding: raw}}\n"
     )
     pixels = rng.integers(0, 256, (options.pictures, 160, 160, 3), np.uint8)
-    rs.write(schema, {"photo": pixels}, folder / "pictures")
+    rs.write({"photo": pixels}, schema, folder / "pictures")
     files = tf.io.gfile.glob(f"{folder}/pictures/*.tfrecord")
     changes: dict[str, Any] = {"flip": "horizontal", "crop": [0.7, 1.0]}
     changes |= {"brightness": 0.1, "contrast": [0.8, 1.2]}
@@ -178,7 +178,7 @@ def augmented(folder: Path, options: argparse.Namespace) -> None:
         return lambda: drain(batches.map(change, AUTOTUNE).prefetch(AUTOTUNE))
 
     def read(**some: Any) -> Run:
-        dataset = rs.read(schema, files, batch=32, augment={"seed": 1, **some} if some else None)
+        dataset = rs.read(files, schema, batch=32, augment={"seed": 1, **some} if some else None)
         return lambda: drain(dataset)
 
     flips = {"flip": "horizontal"}
@@ -233,7 +233,7 @@ def mixed(folder: Path, options: argparse.Namespace) -> None:
     ]
 
     def build() -> None:
-        rs.write(schema, rows, folder / "mixed_built", force=True)
+        rs.write(rows, schema, folder / "mixed_built", force=True)
 
     def by_keras() -> None:
         drain(
@@ -253,7 +253,7 @@ def mixed(folder: Path, options: argparse.Namespace) -> None:
     build()
     ways: dict[str, Run] = {
         "recordspec, the build": build,
-        "recordspec, an epoch": lambda: drain(rs.read(schema, folder / "mixed_built", batch=32)),
+        "recordspec, an epoch": lambda: drain(rs.read(folder / "mixed_built", schema, batch=32)),
         "Keras' `image_dataset_from_directory`, an epoch": by_keras,
         "`tf.io.decode_image` by hand, an epoch": by_hand,
     }
@@ -296,7 +296,7 @@ def line(
 ) -> None:
     shape = schema.names["image"].shape
     ways: list[Run] = [
-        lambda: drain(rs.read(schema, files, batch=batch)),
+        lambda: drain(rs.read(files, schema, batch=batch)),
         lambda: drain(one_by_one(files, batch, decode, shape)),
         lambda: drain(taken_apart(files, batch, decode, shape)),
     ]
@@ -344,7 +344,7 @@ PHOTOS = load_sample_images().images
 
 def written(schema: rs.Schema, folder: Path, images: Any) -> str:
     """Writes a dataset of the images. Returns the pattern of its files."""
-    rs.write(schema, ({"image": image, "label": index % 10} for index, image in enumerate(images)), folder)
+    rs.write(({"image": image, "label": index % 10} for index, image in enumerate(images)), schema, folder)
     return f"{folder}/*.tfrecord"
 
 

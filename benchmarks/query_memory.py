@@ -54,7 +54,7 @@ def _write(rows: int, folder: Path) -> None:
     schema = rs.Schema.loads(DATASETS["criteo"].schema + "  number: int64\n")
     for dataset, seed in (("a", 1), ("b", 2)):
         columns = {**criteo(rows, seed), "number": np.arange(rows)}
-        rs.write(schema, columns, folder / dataset, shards=4, shuffle=None, progress=False)
+        rs.write(columns, schema, folder / dataset, shards=4, shuffle=None, progress=False)
 
 
 def _measured(sql: str, folder: Path, options: argparse.Namespace) -> str:

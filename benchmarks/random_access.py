@@ -41,10 +41,10 @@ def plain_tensorflow(tf: Any, schema: rs.Schema, folder: str) -> Any:
 # What a process of its own measures.
 SHUFFLES: dict[str, Callable[[Any, rs.Schema, str], Any]] = {
     "all rows permuted": lambda tf, schema, folder: rs.read(
-        schema, folder, batch=128, shuffle={"global": True, "seed": 1}
+        folder, schema, batch=128, shuffle={"global": True, "seed": 1}
     ),
     "a buffer of 10,000": lambda tf, schema, folder: rs.read(
-        schema, folder, batch=128, shuffle=10_000, seed=1
+        folder, schema, batch=128, shuffle=10_000, seed=1
     ),
     "plain tf.data, `shuffle(10000)`": plain_tensorflow,
 }
@@ -72,7 +72,7 @@ def random_records(folder: Path, count: int, runs: int) -> None:
     rng = np.random.default_rng(1)
     schema = rs.Schema.loads(SCHEMA)
     data = [rng.bytes(int(size)) for size in rng.integers(900, 1700, count)]
-    rs.write(schema, {"data": data}, folder / "ours", shards=1, progress=False)
+    rs.write({"data": data}, schema, folder / "ours", shards=1, progress=False)
     rows = rs.open(folder / "ours")
     writer = array_record_module.ArrayRecordWriter(str(folder / "peer"), "group_size:1")
     for start in range(0, count, 10_000):
@@ -121,7 +121,7 @@ def index_of_many(folder: Path) -> None:
     count = 10_000_000
     rs_schema = rs.Schema.loads(SMALL)
     wall = time.perf_counter()
-    rs.write(rs_schema, {"x": np.arange(count)}, folder / "many", shards=4, progress=False)
+    rs.write({"x": np.arange(count)}, rs_schema, folder / "many", shards=4, progress=False)
     built = time.perf_counter() - wall
     size = (folder / "many/index.bin").stat().st_size
     writer, sizes = indices.IndexWriter(), np.full(1 << 20, 37, np.int64)
@@ -148,7 +148,7 @@ def shuffles(folder: Path, runs: int) -> None:
     schema = rs.Schema.loads(SCHEMA)
     rng = np.random.default_rng(1)
     data = [rng.bytes(int(size)) for size in rng.integers(300, 900, count)]
-    rs.write(schema, {"data": data}, folder / "shuffled", shards=4, progress=False)
+    rs.write({"data": data}, schema, folder / "shuffled", shards=4, progress=False)
     print(f"\n## A pass over {count:,} rows of 0.6 KB, best of {min(runs, 3)}\n")
     print("| order | first batch, s | pass, s | CPU, s | memory, MB |\n|---|--:|--:|--:|--:|")
     best: dict[str, list[float]] = {}

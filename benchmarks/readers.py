@@ -82,14 +82,14 @@ def write(folder: Path, count: int) -> Splits:
         subprocess.run(explain, stdout=parse, check=True)
     schema, values = recordspec.Schema.load(folder / "schema.yaml"), rows(count)
     for name, options in DATASETS.items():
-        recordspec.write(schema, [given(row) for row in values], folder / name, **options)
+        recordspec.write([given(row) for row in values], schema, folder / name, **options)
     return in_order(values, [order(schema, folder / name) for name in ("rows", "gzip")])
 
 
 def order(schema: recordspec.Schema, folder: Path) -> dict[str, list[int]]:
     """The keys of the rows of each split, as recordspec reads them."""
     return {
-        split: [int(row["id"]) for row in recordspec.read(schema, files_of(folder, split))]
+        split: [int(row["id"]) for row in recordspec.read(files_of(folder, split), schema)]
         for split in SPLITS
     }
 

@@ -51,8 +51,8 @@ def _write(name: str, rows: int, folder: Path) -> None:
     from pyarrow import parquet
 
     schema, columns = rs.Schema.loads(SCANNED[name].schema), SCANNED[name].make(rows)
-    rs.write(schema, columns, folder / "rows", shuffle=None, progress=False)
-    rs.write(schema, columns, folder / "blocks", shuffle=None, progress=False, layout={"blocks": 256})
+    rs.write(columns, schema, folder / "rows", shuffle=None, progress=False)
+    rs.write(columns, schema, folder / "blocks", shuffle=None, progress=False, layout={"blocks": 256})
     parquet.write_table(rs.scan(folder / "rows").to_table(), folder / "table.parquet")
 
 

@@ -47,10 +47,10 @@ def main() -> None:
             layout = "rows" if block is None else {"blocks": block}
             data = Path(folder) / str(block)
             rs.write(
-                schema, {"row": np.arange(rows)}, data, shards=options.shards, layout=layout, progress=False
+                {"row": np.arange(rows)}, schema, data, shards=options.shards, layout=layout, progress=False
             )
         for name, (order, block) in ORDERS.items():
-            batches = rs.read(schema, Path(folder) / str(block), batch=1024, **order)
+            batches = rs.read(Path(folder) / str(block), schema, batch=1024, **order)
             print(line(name, np.concatenate([batch["row"] for batch in batches.as_numpy_iterator()])))
     shares = np.bincount(np.arange(rows) * CLASSES // rows) / rows
     print(f"| a perfect shuffle | {(rows + 1) / 3:,.0f} | {2 / rows:.3%} | {np.sum(shares**2):.1%} |")

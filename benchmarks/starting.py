@@ -74,7 +74,7 @@ def prepare(folder: Path) -> None:
     (folder / "schema.yaml").write_text(SCHEMA)
     values = np.linspace(0, 1, 182, dtype=np.float32)[None]
     schema = rs.Schema.load(folder / "schema.yaml")
-    rs.write(schema, {"values": values, "label": np.array([3])}, folder / "data")
+    rs.write({"values": values, "label": np.array([3])}, schema, folder / "data")
 
 
 def run(arguments: list[str], folder: Path) -> float:

@@ -55,7 +55,7 @@ def compare(folder: Path, url: str, rows: int, runs: int) -> None:
         columns = given.make(count)
         local = folder / dataset
         for target in (str(local), f"{url}/{dataset}"):
-            manifest = recordspec.write(schema, columns, target, shards=_SHARDS, progress=False)
+            manifest = recordspec.write(columns, schema, target, shards=_SHARDS, progress=False)
         total = sum(shard.bytes for shard in manifest.all_shards)
         size = total // 2
         staging = {"folder": str(folder / f"{dataset}-copies"), "size": f"{size // 1024}KiB"}
@@ -65,7 +65,7 @@ def compare(folder: Path, url: str, rows: int, runs: int) -> None:
                 for _ in range(runs + 1):
                     for way, source in (("local", local), ("store", f"{url}/{dataset}")):
                         before = cpu_seconds()
-                        found = recordspec.read(schema, source, batch=256, staging=staging, **options)
+                        found = recordspec.read(source, schema, batch=256, staging=staging, **options)
                         read = sum(1 for _ in found)
                         taken[way].append(cpu_seconds() - before)
                         assert read == -(-count // 256), (read, count)

@@ -51,10 +51,10 @@ def taxi(folder: Path, options: argparse.Namespace) -> None:
     columns = columns_of(rows)
 
     def write_rows() -> None:
-        rs.write(schema, rows, folder / "ours", force=True, shards=1)
+        rs.write(rows, schema, folder / "ours", force=True, shards=1)
 
     def write_columns() -> None:
-        rs.write(schema, columns, folder / "columns", force=True, shards=1)
+        rs.write(columns, schema, folder / "columns", force=True, shards=1)
 
     def loop() -> None:
         write_by_hand(rows, folder / "loop.tfrecord", trip_by_hand)
@@ -77,10 +77,10 @@ def digits(folder: Path, options: argparse.Namespace) -> None:
     columns = {"image": images[places], "label": labels[places]}
 
     def write_rows() -> None:
-        rs.write(schema, rows, folder / "digits", force=True, shards=1)
+        rs.write(rows, schema, folder / "digits", force=True, shards=1)
 
     def write_columns() -> None:
-        rs.write(schema, columns, folder / "digit_columns", force=True, shards=1)
+        rs.write(columns, schema, folder / "digit_columns", force=True, shards=1)
 
     def loop() -> None:
         write_by_hand(rows, folder / "digits.tfrecord", digit_by_hand)
@@ -107,7 +107,7 @@ def read(schema: rs.Schema, data: Path, name: str, runs: int, rows: int, decode:
 
         def ours(shuffle: int | None = shuffle) -> None:
             seed = None if shuffle is None else 7
-            drain(rs.read(schema, files, batch=BATCH, shuffle=shuffle, seed=seed))
+            drain(rs.read(files, schema, batch=BATCH, shuffle=shuffle, seed=seed))
 
         def peer(shuffle: int | None = shuffle) -> None:
             dataset = tf.data.experimental.make_batched_features_dataset(
@@ -132,8 +132,8 @@ def trips(schema: rs.Schema, path: Path, count: int, folder: Path) -> list[dict[
         rng = np.random.default_rng(0)
         few = [{name: one.sample(rng) for name, one in schema.names.items()} for _ in range(1000)]
         return [few[index % len(few)] for index in range(count)]
-    rs.write(schema, Csv(path=path.name).open(path.parent), folder / "trips")
-    batch = next(iter(rs.read(schema, folder / "trips", batch=1_000_000)))
+    rs.write(Csv(path=path.name).open(path.parent), schema, folder / "trips")
+    batch = next(iter(rs.read(folder / "trips", schema, batch=1_000_000)))
     shutil.rmtree(folder / "trips")
     values = {name: value.numpy().tolist() for name, value in batch.items()}
     gaps = {name: feature.default for name, feature in schema.names.items()}

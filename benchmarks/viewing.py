@@ -149,7 +149,7 @@ def main() -> None:
         ):
             target = Path(folder) / "data"
             rs.write(
-                rs.Schema.loads(schema), rows, target, shards=20, shuffle=None, force=True, progress=False
+                rows, rs.Schema.loads(schema), target, shards=20, shuffle=None, force=True, progress=False
             )
             runs = [measured(target, where) for _ in range(options.runs)]
             print(f"\n{name}")

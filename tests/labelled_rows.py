@@ -27,5 +27,5 @@ def labelled(folder: Path, **options) -> Path:
         {"id": row, "kind": "cat" if row < 40 else "dog", "many": [row / 2] * (row % 3)} for row in range(60)
     ]
     rows = [row | ({} if row["id"] % 4 else {"maybe": row["id"]}) for row in rows]
-    rs.write(rs.Schema.loads(LABELLED), rows, folder, shuffle=None, **options)
+    rs.write(rows, rs.Schema.loads(LABELLED), folder, shuffle=None, **options)
     return folder

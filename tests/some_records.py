@@ -76,7 +76,7 @@ def found(path: Path, where: str, **how) -> list[int]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "d"
-    rs.write(SCHEMA, ROWS, folder, shards=3)
+    rs.write(ROWS, SCHEMA, folder, shards=3)
     return folder
 
 

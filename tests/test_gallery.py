@@ -44,7 +44,7 @@ def counts(pipeline: rs.Pipeline) -> dict[str, int]:
 def stored(pipeline: rs.Pipeline) -> list[dict]:
     """All rows of all splits, as NumPy arrays."""
     files = [str(pipeline.data / f"{split}-*") for split in pipeline.manifest.splits]
-    return [row for pattern in files for row in rs.read(pipeline.schema, pattern).as_numpy_iterator()]
+    return [row for pattern in files for row in rs.read(pattern, pipeline.schema).as_numpy_iterator()]
 
 
 def first_batch(pipeline: rs.Pipeline) -> tuple:

@@ -26,7 +26,7 @@ def schema():
 @pytest.fixture
 def manifest(schema, tmp_path):
     rows = [{"x": "a", "inside": "no"}] * 3
-    return rs.write(schema, rows, tmp_path / "data", shards=1)
+    return rs.write(rows, schema, tmp_path / "data", shards=1)
 
 
 def test_a_schema_is_a_table_of_its_features(schema):
@@ -92,7 +92,7 @@ def test_names_and_texts_are_escaped(tmp_path):
     seen = SEEN.replace("\\udcff", "")
     assert fragment.rows[1][::3] == [seen, SEEN]
     assert "\n" not in repr(schema)
-    manifest = rs.write(schema, [{evil: evil, "n": 1}], tmp_path / "data")
+    manifest = rs.write([{evil: evil, "n": 1}], schema, tmp_path / "data")
     assert Fragment(manifest._repr_html_()).rows[3] == [seen, seen, "1"]
     assert "\n" not in repr(manifest)
     path = tmp_path / "c.yaml"

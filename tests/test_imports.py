@@ -112,7 +112,7 @@ def test_what_reads_records_imports_no_pandas(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     schema = rs.Schema.loads("schema: s\nfeatures: {a: text, n: int64, v: {kind: var_len, dtype: float32}}\n")
     rows = {"a": ["x", "yy"] * 50, "n": [*range(100)], "v": [[0.5, 1.0], []] * 50}
-    rs.write(schema, rows, "data", progress=False)
+    rs.write(rows, schema, "data", progress=False)
     commands = (
         "stats data",
         "infer data/train-00000-of-00001.tfrecord",
@@ -189,7 +189,7 @@ def test_quick_commands_load_no_tensorflow_and_take_half_a_second(command, tmp_p
     import recordspec as rs
 
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
-    rs.write(schema, [{"a": 1}] * 9000, tmp_path / "data", compression="gzip")
+    rs.write([{"a": 1}] * 9000, schema, tmp_path / "data", compression="gzip")
     given = command.format(data=tmp_path / "data", spec=root / "schemas/digits.yaml").split()
     code = f"sys.argv[1:] = {given}\nfrom recordspec.cli import main\ntry: main()\nexcept SystemExit: pass"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -237,7 +237,7 @@ from pathlib import Path
 from recordspec import Schema, write
 from recordspec.writing.sources.{source}
 folder = Path({str(tmp_path)!r})
-write(Schema.loads({schema!r}), Form(**{{Form.SHORT_FORM: "rows"}}).open(folder), folder / "data")
+write(Form(**{{Form.SHORT_FORM: "rows"}}).open(folder), Schema.loads({schema!r}), folder / "data")
 """
     assert loaded(code) == ["pyarrow"]
 

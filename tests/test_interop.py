@@ -56,7 +56,7 @@ def test_taxi():
         text = text.replace(
             f"{name}: {{dtype: int64, default: -1}}", f"{name}: {{dtype: float32, default: -1.0}}"
         )
-    ours = rs.read(rs.Schema.loads(text), files, batch=20_000)
+    ours = rs.read(files, rs.Schema.loads(text), batch=20_000)
     (expected,), (found,) = plain, ours
     assert len(found["fare"]) == 15_000
     assert int((found["company"] == b"").numpy().sum()) == 5140
@@ -82,7 +82,7 @@ sequence:
     files = str(DATA / "sequence/data-00000-of-00001.tfrecord.gz")
     records = tf.data.TFRecordDataset(files, "GZIP").batch(20_000)
     (expected,) = records.map(lambda x: tf.io.parse_sequence_example(x, context, sequence)[:2])
-    (found,) = rs.read(schema, files, batch=20_000)
+    (found,) = rs.read(files, schema, batch=20_000)
     gaps = {"i": -1, "f": float("nan")}
     dense = {name: tf.sparse.to_dense(expected[0][name], gap)[:, 0] for name, gap in gaps.items()}
     assert_equal(found, dense | expected[1])
@@ -105,7 +105,7 @@ features:
     }
     file = str(DATA / "mnist/mnist.tfrecord")
     (expected,) = tf.data.TFRecordDataset(file).batch(2000).map(lambda x: tf.io.parse_example(x, by_hand))
-    (found,) = rs.read(schema, file, batch=2000)
+    (found,) = rs.read(file, schema, batch=2000)
     assert_equal(found, {"pixels": expected["image_floats"], "digit": expected["image_class"]})
     assert found["pixels"].shape == (1000, 28, 28)
 
@@ -124,7 +124,7 @@ sequence:
   s: {kind}
 """
     )
-    (found,) = rs.read(schema, DATA / "sequence/data-00000-of-00001.tfrecord.gz", batch=20_000)
+    (found,) = rs.read(DATA / "sequence/data-00000-of-00001.tfrecord.gz", schema, batch=20_000)
     numbers = np.arange(15_000)
     missing = found["i_length"].numpy() == 0
     assert missing.sum() == 1500
@@ -156,7 +156,7 @@ features:
     (expected,) = (
         tf.data.TFRecordDataset(str(file)).batch(2000).map(lambda x: tf.io.parse_example(x, by_hand))
     )
-    (found,) = rs.read(schema, file, batch=2000)
+    (found,) = rs.read(file, schema, batch=2000)
     assert_equal(found, {"pixels": expected["image_floats"], "digit": expected["image_class"]})
     assert schema.names["digit"].names_of(found["digit"][:3]).numpy().tolist() == [
         b"%d" % digit for digit in expected["image_class"][:3].numpy()
@@ -164,7 +164,7 @@ features:
     # written anew, as raw half floats
     small = text.replace("dtype: float32", "dtype: float16, encoding: raw")
     rows = {name: value.numpy() for name, value in found.items()}
-    rs.write(rs.Schema.loads(small), rows, tmp_path / "small")
-    (again,) = rs.read(rs.Schema.loads(small), tmp_path / "small", batch=2000)
+    rs.write(rows, rs.Schema.loads(small), tmp_path / "small")
+    (again,) = rs.read(tmp_path / "small", rs.Schema.loads(small), batch=2000)
     np.testing.assert_array_equal(again["pixels"].numpy(), rows["pixels"].astype(np.float16))
     np.testing.assert_array_equal(again["digit"].numpy(), rows["digit"])

@@ -53,8 +53,8 @@ def test_a_file_has_no_problem_and_a_description(path):
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
 def test_a_schema_is_written_and_read(path, tmp_path):
     schema = rs.Schema.load(path)
-    rs.write(schema, invented(schema, 50), tmp_path / "data", shards=2)
-    dataset = rs.read(schema, tmp_path / "data", batch=16)
+    rs.write(invented(schema, 50), schema, tmp_path / "data", shards=2)
+    dataset = rs.read(tmp_path / "data", schema, batch=16)
     assert dataset.element_spec == batch_spec(schema)
     assert sum(next(iter(batch.values())).shape[0] for batch in dataset) == 50
     for place, feature in schema.placed:
@@ -65,7 +65,7 @@ def test_a_schema_is_written_and_read(path, tmp_path):
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
 def test_the_explained_python_reads_what_is_written(path, tmp_path):
     schema = rs.Schema.load(path)
-    rs.write(schema, invented(schema, 20), tmp_path / "data")
+    rs.write(invented(schema, 20), schema, tmp_path / "data")
     (file,) = (tmp_path / "data").glob("train-*")
     source = run_here("explain", path, "--python").stdout
     assert "recordspec" not in source

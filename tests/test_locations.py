@@ -476,7 +476,7 @@ def path_parameters(node: ast.AST, prefix: str) -> set[str]:
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("dataset") / "data"
-    rs.write(SCHEMA, [{"a": 1}], folder)
+    rs.write([{"a": 1}], SCHEMA, folder)
     return folder
 
 
@@ -520,7 +520,7 @@ CALLS = {
     "store.dataset:StoredDataset.of:files": lambda call, data, url: call(url),
     "integrity.repair:repair:directory": lambda call, data, url: call(data, url),
     "integrity.repair:repair:files": lambda call, data, url: call(url, "out"),
-    "store.scan:Scanner.of_rows:files": lambda call, data, url: call(url),
+    "store.dataset:StoredDataset.asked:files": lambda call, data, url: call(url, None, None, "rs.open"),
     "tables.table:scan:files": lambda call, data, url: call(url).to_table(),
     "statistics.stats:stats:files": lambda call, data, url: call([data, url]),
     "integrity.verify:verify:files": lambda call, data, url: call(url),
@@ -529,7 +529,7 @@ CALLS = {
     "pipeline:Pipeline.export_model:folder": lambda call, data, url: call(pipeline(), None, url),
     "pipeline:Pipeline.load:path": lambda call, data, url: call(url),
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
-    "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
+    "reading.dataset:read:files": lambda call, data, url: call(url, SCHEMA),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
     "inferring.inferred_config:InferredConfig.save:path": lambda call, data, url: call(
         rs.infer({"a": [1]}), url
@@ -551,9 +551,9 @@ CALLS = {
     "writing.local:build_locally:directory": lambda call, data, url: call(
         SCHEMA, source_of([{"a": 1}]), url, Write(splits={"train": 1}), Execution()
     ),
-    "writing.write:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
+    "writing.write:write:directory": lambda call, data, url: call([{"a": 1}], SCHEMA, url),
     "writing.build_plan:free_space:directory": lambda call, data, url: call(url),
-    "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
+    "writing.estimate:estimate:directory": lambda call, data, url: call([{"a": 1}], SCHEMA, url),
     "writing.reshard:reshard:directory": lambda call, data, url: call(data, url),
     "writing.reshard:reshard:files": lambda call, data, url: call(url, "out"),
     "writing.writer:ShardedWriter.__init__:directory": lambda call, data, url: call(SCHEMA, url),
@@ -581,6 +581,15 @@ TRIED_ELSEWHERE = {
         "inferring.inferred_config:InferredConfig.pipeline:data",
         "inferring.inferred_config:InferredConfig.save:data",
     ),
+    # paths of schemas, as `Schema.load`: tests/test_arguments.py
+    *("reading.dataset:read:schema", "arrays.iterate:iterate:schema", "arrays.random_access:open:schema"),
+    *(
+        "arrays.random_access:Rows.__init__:schema",
+        "tables.table:scan:schema",
+        "statistics.stats:stats:schema",
+    ),
+    *("store.dataset:StoredDataset.asked:schema", "writing.writer:ShardedWriter.__init__:schema"),
+    *("writing.write:write:schema", "writing.write:named_rows:schema", "writing.adopt:adopt:schema"),
     "training.backup:Backup.__init__:folder",  # tests/training/test_backup.py: it needs TensorFlow
 }
 
@@ -613,7 +622,7 @@ IDLE_CALLS = {
     *("store.expand:path_list:files", "writing.estimate:estimate:directory"),
     "writing.build_plan:free_space:directory",
     "tables.show:RecordViewer.__init__:files",
-    *("store.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
+    "reading.corrupt_records:locating:files",
 }
 
 
@@ -686,7 +695,7 @@ def test_local_work_imports_no_package_of_stores(tmp_path):
 import sys, recordspec as rs
 from recordspec.integrity.verify import verify
 schema = rs.Schema.loads("schema: s\\nfeatures: {{a: int64}}")
-rs.write(schema, [{{"a": 1}}], {str(tmp_path / "data")!r})
+rs.write([{{"a": 1}}], schema, {str(tmp_path / "data")!r})
 assert list(verify({str(tmp_path / "data")!r})) and rs.Pipeline
 assert not [name for name in sys.modules if name.startswith("obstore")]
 """
@@ -716,10 +725,10 @@ def test_options_made_in_python_take_urls_of_stores_alone(tmp_path, refused):
             Label(name="a", vocabulary=str(local_url)).resolved(tmp_path)
         assert str(caught.value) == f"vocabulary: {message}"
         with pytest.raises(rs.SpecError) as caught:
-            rs.read(SCHEMA, tmp_path, cache=str(local_url))
+            rs.read(tmp_path, SCHEMA, cache=str(local_url))
         assert str(caught.value) == f"cache: {message}"
         with pytest.raises(rs.SpecError) as caught:
-            rs.read(SCHEMA, tmp_path, staging={"folder": str(local_url)})
+            rs.read(tmp_path, SCHEMA, staging={"folder": str(local_url)})
         assert str(caught.value) == f"staging.folder: {message}"
 
 
@@ -769,7 +778,7 @@ def test_a_dataset_in_a_folder_of_an_odd_name(url, stores):
     place = locations.location(url)
     names = [f"train-0000{number}-of-00002.tfrecord" for number in (0, 1)]
     for options in ({}, {"append": True}, {"force": True}):
-        rs.write(SCHEMA, [{"a": number} for number in range(10)], url, shards=2, **options)
+        rs.write([{"a": number} for number in range(10)], SCHEMA, url, shards=2, **options)
         paths = expand(url)
         assert {path.parent for path in paths} == {place}
         assert expand(str(place)) == expand(place) == expand(f"{place}/train*") == paths
@@ -808,10 +817,10 @@ def test_a_file_of_a_row_may_be_in_a_store(name, tmp_path, stores, refused):
         (URL, f"row 0: features.{name}: expected {WHAT[name]} at {URL}, got no such file or directory"),
     ]:
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(only, [{name: given}], tmp_path / "data")
+            rs.write([{name: given}], only, tmp_path / "data")
         assert str(caught.value) == expected
     remote.create(locations.location(URL), FILES[name])
-    assert rs.write(only, [{name: URL}], tmp_path / "data").rows("train") == 1
+    assert rs.write([{name: URL}], only, tmp_path / "data").rows("train") == 1
 
 
 def tables(folder: locations.Location, name: str, *values: str) -> list[tuple[object, str]]:
@@ -854,7 +863,7 @@ def test_a_file_of_a_table_stays_in_its_folder(home, value, got, tmp_path, store
     folder = locations.location(home or tmp_path)
     for rows, place in tables(folder, "image", value):
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(MEDIA.only(["image"]), rows, tmp_path / "data")
+            rs.write(rows, MEDIA.only(["image"]), tmp_path / "data")
         assert str(caught.value) == f"{place}: features.image: expected a path in {folder}, got {got}"
 
 
@@ -872,9 +881,9 @@ def test_files_of_odd_names(home, tmp_path, stores):
     names = [*ODD, *[f"{home}/a b.png"] * bool(home)]  # a URL of the folder is as an absolute path in it
     only = MEDIA.only(["image"])
     for number, (rows, _) in enumerate(tables(folder, "image", *names)):
-        assert rs.write(only, rows, tmp_path / f"data{number}").rows("train") == len(names)
+        assert rs.write(rows, only, tmp_path / f"data{number}").rows("train") == len(names)
     source = ImageFolder(path=".", label=None).open(folder)
-    written = rs.write(only, source, tmp_path / "all", key="path")
+    written = rs.write(source, only, tmp_path / "all", key="path")
     assert written.rows("train") == len(ODD)
 
 
@@ -914,7 +923,7 @@ SPEC = "schema: s\nfeatures:\n  a: {kind: label, vocabulary: names}\n"
 def in_folder(folder: Path) -> None:
     """A dataset that may be looked at by all commands."""
     data = folder / "data"
-    rs.write(SCHEMA, [{"a": 1}, {"a": "x"}], data, invalid="quarantine")
+    rs.write([{"a": 1}, {"a": "x"}], SCHEMA, data, invalid="quarantine")
     (folder / "s.yaml").write_text(SCHEMA.dump())
     (folder / "c.yaml").write_text(
         "schema: s.yaml\ndata: data\nwrite: {source: rows.csv, invalid: quarantine}\n"
@@ -1000,7 +1009,7 @@ def test_an_image_that_is_a_link_to_itself_is_an_invalid_value(tmp_path):
     (tmp_path / "rows.csv").write_text("image\nloop.png\n")
     schema, rows = rs.Schema.loads("schema: s\nfeatures: {image: image}"), Csv(path="rows.csv").open(tmp_path)
     with pytest.raises(rs.RecordspecError) as caught:
-        rs.write(schema, rows, tmp_path / "data")
+        rs.write(rows, schema, tmp_path / "data")
     got = f"expected an image file at {tmp_path}/loop.png, got too many levels of symbolic links"
     assert str(caught.value) == f"{tmp_path}/rows.csv:2: features.image: {got}"
 
@@ -1042,7 +1051,7 @@ def test_an_unfinished_build_without_regular_files_is_no_writers(special, tmp_pa
     staging.mkdir()
     special(staging / "owner.json")
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, [{"a": 1}], tmp_path / "data")
+        rs.write([{"a": 1}], SCHEMA, tmp_path / "data")
     assert str(caught.value) == (f"`{staging}` has no owner.json: if no process writes there, remove it")
 
 
@@ -1050,7 +1059,7 @@ def test_the_rejects_of_a_dataset_are_a_regular_file(tmp_path, no_waiting):
     in_folder(tmp_path)
     got = device(tmp_path / "data/rejects.jsonl")
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, [{"a": 2}], tmp_path / "data", append=True, invalid="quarantine")
+        rs.write([{"a": 2}], SCHEMA, tmp_path / "data", append=True, invalid="quarantine")
     assert str(caught.value) == f"{tmp_path}/data/rejects.jsonl: expected a regular file, got {got} {HINT}"
 
 

@@ -175,8 +175,8 @@ CELLS = [
     "rows = [{'number': n, 'text': '<b>'} for n in range(1000)]\n"
     "from recordspec import progress\n"
     "progress._FIRST_SHOWN = 3600\n"
-    "manifest = rs.write(schema, rows, 'few')",
-    "progress._FIRST_SHOWN = progress._SHOWN_EACH = 0\nmanifest = rs.write(schema, rows, 'data')",
+    "manifest = rs.write(rows, schema, 'few')",
+    "progress._FIRST_SHOWN = progress._SHOWN_EACH = 0\nmanifest = rs.write(rows, schema, 'data')",
     "schema",
     "rs.scan('data')",
     "get_ipython().complete('schema[\"')[1]",

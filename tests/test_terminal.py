@@ -126,8 +126,8 @@ def evil_folder(tmp_path, monkeypatch) -> Path:
     Path("bad.csv").write_text(header + f'"{EVIL}","{EVIL}x","{EVIL}",x\n')
     Path("short.csv").write_text(f'"{EVIL}"\n"{EVIL}"\n')
     rows = [{EVIL: f"{EVIL}{row}", f"{EVIL}1": EVIL, "number": row} for row in range(40)]
-    rs.write(schema, rows, "data", key=EVIL)
-    rs.write(schema, [{**row, "number": row["number"] + 100} for row in rows[:30]], "moved", key=EVIL)
+    rs.write(rows, schema, "data", key=EVIL)
+    rs.write([{**row, "number": row["number"] + 100} for row in rows[:30]], schema, "moved", key=EVIL)
     shutil.copytree("moved", "changed")
     (shard,) = Path("changed").glob("*.tfrecord")
     shard.write_bytes(shard.read_bytes()[:-5])
@@ -176,7 +176,7 @@ def test_what_click_repeats_of_an_argument_is_escaped(arguments, command):
 def test_logs_are_escaped(tmp_path, caplog):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
     with caplog.at_level(logging.WARNING):
-        rs.write(schema, [{"a": 1}, {"a": "x"}], tmp_path / EVIL, invalid="quarantine")
+        rs.write([{"a": 1}, {"a": "x"}], schema, tmp_path / EVIL, invalid="quarantine")
     assert caplog.messages == [f"1 of 2 rows are invalid: see {tmp_path}/{SHOWN}/rejects.jsonl"]
 
 

@@ -151,12 +151,12 @@ def walks(folder: Path) -> dict[str, tuple[list[str], list[str]]]:
     output, sys.stdout = sys.stdout, sys.stderr
     try:
         return {
-            "write dicts": walk(lambda: rs.write(schema, ROWS, folder / "dicts", progress=False)),
-            "write a table": walk(lambda: rs.write(schema, table, folder / "table", progress=False)),
+            "write dicts": walk(lambda: rs.write(ROWS, schema, folder / "dicts", progress=False)),
+            "write a table": walk(lambda: rs.write(table, schema, folder / "table", progress=False)),
             "infer a CSV": walk(lambda: rs.infer(folder / "rows.csv")),
             "stats": walk(lambda: command("stats", str(folder / "table"))),
             "check": walk(lambda: command("check", str(folder / "spec.yaml"), str(folder / "table"))),
-            "read a batch": walk(lambda: next(iter(rs.read(schema, folder / "dicts", batch=32)))),
+            "read a batch": walk(lambda: next(iter(rs.read(folder / "dicts", schema, batch=32)))),
             "read by a config": walk(
                 lambda: next(iter(rs.Pipeline.load(folder / "config.yaml").dataset("train")))
             ),

@@ -108,7 +108,7 @@ def write(dataset: Dataset, rows: int, folder: Path, peers: Collection[str]) -> 
     schema, columns = rs.Schema.loads(dataset.schema), dataset.make(rows)
     layouts: dict[str, Any] = {"rows": "rows", "blocks": {"blocks": BLOCK}}
     for name, layout in layouts.items():
-        rs.write(schema, columns, folder / name, shards=SHARDS, layout=layout, progress=False)
+        rs.write(columns, schema, folder / name, shards=SHARDS, layout=layout, progress=False)
     if "parquet" in peers:
         _write_parquet(columns, folder / "parquet")
     if "grain" in peers:

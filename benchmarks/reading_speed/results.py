@@ -15,7 +15,7 @@ rows.
 
 - "Shuffled" is a shuffle buffer of that many rows. recordspec, `make_batched_features_dataset` and TFDS
   also shuffle the files; only recordspec's order is a function of the seed and the epoch.
-- recordspec reads with its defaults: `rs.read(schema, folder, batch={BATCH})`, and `shuffle=..., seed=1`. Its
+- recordspec reads with its defaults: `rs.read(folder, schema, batch={BATCH})`, and `shuffle=..., seed=1`. Its
   blocks are the same rows written with `layout: {{blocks: 256}}`; all others except TFDS read its rows.
 - `make_batched_features_dataset` has one reader and two parsers by default; tuned, both are AUTOTUNE, and
   the order is not deterministic.

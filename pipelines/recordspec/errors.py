@@ -139,7 +139,7 @@ class RecordError(RecordspecError):
 
     Example:
         >>> try:
-        ...     rs.write(schema, [{"x": "wide", "inside": "yes"}], "data/wrong")
+        ...     rs.write([{"x": "wide", "inside": "yes"}], schema, "data/wrong")
         ... except rs.RecordError as error:
         ...     print(error)
         row 0: features.x: expected float32, got str 'wide'
@@ -167,7 +167,7 @@ class WriteError(RecordspecError):
         ...     yield {"x": 0.5, "inside": "yes"}
         ...     raise KeyError("y")
         >>> try:
-        ...     rs.write(schema, broken(), "data/broken")
+        ...     rs.write(broken(), schema, "data/broken")
         ... except rs.WriteError as error:
         ...     print(error)
         data/broken: expected all the rows, got KeyError: 'y', after 1 row (nothing was published)
@@ -181,7 +181,7 @@ class StoreError(RecordspecError):
 
     Example:
         >>> try:
-        ...     rs.write(schema, rows, "data/points")
+        ...     rs.write(rows, schema, "data/points")
         ... except rs.StoreError as error:
         ...     print(error)
         `data/points` exists: force=True, or --force, replaces it

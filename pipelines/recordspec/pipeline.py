@@ -185,7 +185,7 @@ class Pipeline:
             from recordspec.writing import write as on_this_machine
 
             write = on_this_machine.write
-        manifest = write(self.schema, rows, self.data, **section, **options)
+        manifest = write(rows, self.schema, self.data, **section, **options)
         self.notes += notes_on_case(manifest.splits)
         return manifest
 
@@ -209,7 +209,7 @@ class Pipeline:
         from recordspec.writing.estimate import estimate
 
         rows, section = self._to_write(rows, source)
-        return estimate(self.schema, rows, self.data, **section, **options)
+        return estimate(rows, self.schema, self.data, **section, **options)
 
     def _to_write(
         self, rows: Any, source: str | os.PathLike[str] | RemotePath | None

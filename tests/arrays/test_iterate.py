@@ -30,7 +30,7 @@ def datasets(tmp_path_factory) -> dict[tuple[int, str], rs.Rows]:
         table = pa.table({"a": np.arange(rows), "b": lists, "c": lists})
         for layout in ("rows", {"blocks": 7}):
             path = folder / f"{rows}{str(layout)[:3]}"
-            rs.write(SCHEMA, table, path, layout=layout, shards=min(3, rows), progress=False)
+            rs.write(table, SCHEMA, path, layout=layout, shards=min(3, rows), progress=False)
             made[rows, str(layout)[:3]] = rs.open(path)
     return made
 
@@ -84,7 +84,7 @@ def test_epochs_differ_and_seeds_do(datasets):
 
 def test_padding_is_that_of_the_batch(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {a: {kind: var_len, dtype: int64, as: dense}}}")
-    rs.write(schema, [{"a": [1] * number} for number in range(12)], tmp_path / "data", progress=False)
+    rs.write([{"a": [1] * number} for number in range(12)], schema, tmp_path / "data", progress=False)
     batches = list(rs.iterate(tmp_path / "data", batch=4))
     assert [batch["a"].shape for batch in batches] == [(4, 3), (4, 7), (4, 11)]
 

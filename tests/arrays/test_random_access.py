@@ -46,7 +46,7 @@ def data(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("open") / request.param
     layout = "rows" if request.param == "rows" else {"blocks": 7}
     split = {"train": 0.8, "test": 0.2}
-    rs.write(SCHEMA, ROWS, folder, key="id", split=split, shards=3, layout=layout, progress=False)
+    rs.write(ROWS, SCHEMA, folder, key="id", split=split, shards=3, layout=layout, progress=False)
     return folder
 
 
@@ -87,7 +87,7 @@ def test_batches_are_rows(data):
 
 def test_padded_lists_do_not_depend_on_other_rows(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {x: {kind: var_len, dtype: int64, as: dense}}}")
-    rs.write(schema, [{"x": range(length)} for length in (1, 3, 2)], tmp_path / "d", shards=1, progress=False)
+    rs.write([{"x": range(length)} for length in (1, 3, 2)], schema, tmp_path / "d", shards=1, progress=False)
     rows = rs.open(tmp_path / "d")
     for some in ([rows[number] for number in range(3)], rows.__getitems__([0, 1, 2]), list(rows)):
         assert [row["x"].tolist() for row in some] == [[0], [0, 1, 2], [0, 1]]
@@ -110,7 +110,7 @@ def test_batches_that_are_decoded_together_are_padded_for_themselves(tmp_path):
             text = f"{{schema: s, features: {{k: {{kind: {kind}, dtype: int64, {options}}}, n: int64}}}}"
             schema, folder = rs.Schema.loads(text, kinds=kinds), tmp_path / f"{kind} {options}"
             columns = {"k": [[1] * (n % 6) for n in range(20)], "n": np.arange(20)}
-            rs.write(schema, columns, folder, progress=False, shuffle=None)
+            rs.write(columns, schema, folder, progress=False, shuffle=None)
             rows = rs.open(folder, schema)
             start = 0
             for size, batch in zip([3, 1, 0, 16], rows.batches(range(20), [3, 1, 0, 16]), strict=True):
@@ -164,7 +164,7 @@ def test_a_row_is_found_by_its_key(data):
 
 @pytest.mark.parametrize("size", [None, 16])
 def test_lost_keys_are_an_error_and_not_a_row_that_does_not_exist(tmp_path, size):
-    rs.write(SCHEMA, ROWS[:3], tmp_path / "data", key="id", progress=False)
+    rs.write(ROWS[:3], SCHEMA, tmp_path / "data", key="id", progress=False)
     path = tmp_path / "data/keys.bin"
     path.unlink() if size is None else os.truncate(path, size)
     with pytest.raises(
@@ -174,9 +174,9 @@ def test_lost_keys_are_an_error_and_not_a_row_that_does_not_exist(tmp_path, size
 
 
 def test_keys_of_several_names_are_given_together(tmp_path):
-    rs.write(SCHEMA, ROWS, tmp_path / "data", key=["id", "note"], progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "data", key=["id", "note"], progress=False)
     assert int(rs.open(tmp_path / "data").by_key((7, "é7"))["id"]) == 7
-    rs.write(SCHEMA, ROWS, tmp_path / "without", progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "without", progress=False)
     with pytest.raises(StoreError, match="has no unique keys: `write: "):
         rs.open(tmp_path / "without").by_key(1)
 
@@ -217,7 +217,7 @@ def test_files_of_others_are_indexed_when_they_are_opened(tmp_path):
     assert [int(row["id"]) for row in rows] == list(range(100))
     without = rs.open([tmp_path / "a", tmp_path / "b"])
     assert without.records([61]) == [SCHEMA.encode(ROWS[61])]
-    with pytest.raises(StoreError, match=r"has no schema: `rs.open\(files, schema\)` reads them with one"):
+    with pytest.raises(StoreError, match=r"has no schema: `rs.open\(files, schema\)` reads them with a schema"):
         without[0]
 
 
@@ -230,7 +230,7 @@ def test_what_cannot_be_read_is_named(data, tmp_path):
     with pytest.raises(RecordError, match=r"/x: record 1 at byte \d+: "):
         rows[1]
     assert rows[0]["id"] == 0
-    rs.write(SCHEMA, ROWS, tmp_path / "zipped", compression="gzip", progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "zipped", compression="gzip", progress=False)
     with pytest.raises(
         RecordError, match="expected an uncompressed file, got gzip, which has no random access"
     ):
@@ -295,20 +295,20 @@ def test_a_corrupt_record_is_the_one_that_is_named(data, tmp_path, number):
 
 
 def test_keys_are_not_those_of_a_dataset_that_came_after(data, tmp_path):
-    rs.write(SCHEMA, ROWS, tmp_path / "data", key="id", progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "data", key="id", progress=False)
     rows = rs.open(tmp_path / "data")
     assert rows.by_key(7)["id"] == 7
-    rs.write(SCHEMA, ROWS[::-1], tmp_path / "data", key="id", force=True, progress=False)
+    rs.write(ROWS[::-1], SCHEMA, tmp_path / "data", key="id", force=True, progress=False)
     with pytest.raises(StoreError, match="was replaced, or added to, since it was opened: open it again"):
         rows.by_key(7)
     again = rs.open(tmp_path / "data")
-    rs.write(SCHEMA, ROWS, tmp_path / "data", key="id", force=True, progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "data", key="id", force=True, progress=False)
     with pytest.raises(StoreError, match="was replaced since it was opened"):
         again[0]
 
 
 def test_threads_that_open_files_at_once_read_them(tmp_path):
-    rs.write(SCHEMA, ROWS, tmp_path / "data", key="id", shards=50, progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "data", key="id", shards=50, progress=False)
     wanted = rs.open(tmp_path / "data").records(range(100))
     for _ in range(20):
         rows, results = rs.open(tmp_path / "data"), []
@@ -328,7 +328,7 @@ def test_threads_that_open_files_at_once_read_them(tmp_path):
 def test_any_number_of_shards_is_read_with_few_descriptors(tmp_path):
     """Most systems allow a process 1,024."""
     rs.write(
-        SCHEMA, [row | {"id": number} for number, row in enumerate(ROWS * 3)], tmp_path / "data", shards=300
+        [row | {"id": number} for number, row in enumerate(ROWS * 3)], SCHEMA, tmp_path / "data", shards=300
     )
     usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, usual[1]))

@@ -42,7 +42,7 @@ def test_the_command_line_tells_it_and_exits_with_1(tmp_path):
 def test_a_file_that_cannot_be_read_is_an_error_of_the_system(unprivileged, command):
     folder, as_nobody = unprivileged
     schema, data = rs.Schema.loads("schema: s\nfeatures: {a: int64}"), folder / "data"
-    rs.write(schema, [{"a": number} for number in range(8)], data, shards=2)
+    rs.write([{"a": number} for number in range(8)], schema, data, shards=2)
     assert command("verify", data)[0] == 0
     shard = data / "train-00001-of-00002.tfrecord"
     shard.chmod(0)

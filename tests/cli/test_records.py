@@ -49,7 +49,7 @@ def home(tmp_path_factory) -> Path:
         }
         for n in range(6)
     ]
-    rs.write(SCHEMA, rows, folder / "data")
+    rs.write(rows, SCHEMA, folder / "data")
     SCHEMA.dump(folder / "s.yaml")
     return folder
 
@@ -166,7 +166,7 @@ def test_what_sequence_examples_hold_on_a_terminal(tmp_path):
         "sequence: {words: text}"
     )
     rows = [{"n": [1] * min(number, 1), "words": ["a"] * number} for number in range(4)]
-    rs.write(schema, rows, tmp_path / "data")
+    rs.write(rows, schema, tmp_path / "data")
     assert [line.split() for line in plain(terminal(tmp_path, "info", "data"))[-3:]] == [
         ["key", "in", "records", "kind", "lengths", "steps"],
         ["n", "context", "4", "int64", "0..1"],
@@ -229,7 +229,7 @@ def test_other_messages_on_a_terminal(tmp_path):
 
 
 def test_blocks_that_cannot_be_taken_apart_are_said_to_be(home, tmp_path):
-    rs.write(SCHEMA.only(["time"]), [{"time": n} for n in range(3)], tmp_path / "b", layout={"blocks": 2})
+    rs.write([{"time": n} for n in range(3)], SCHEMA.only(["time"]), tmp_path / "b", layout={"blocks": 2})
     assert lines(tmp_path, "head", "b")[2] == {
         "file": "b/train-00000-of-00001.tfrecord",
         "row": 2,

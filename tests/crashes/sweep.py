@@ -224,7 +224,7 @@ def write_shuffled() -> None:
 
     rows = [{"id": number, "text": "x" * number} for number in range(20)]
     options = {"key": "id", "shuffle": 1, "shards": 2}
-    rs.write(rs.Schema.load("schema.yaml"), rows, "run/data", force=True, **options)
+    rs.write(rows, rs.Schema.load("schema.yaml"), "run/data", force=True, **options)
 
 
 def put_beside() -> None:

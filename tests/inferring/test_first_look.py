@@ -147,7 +147,7 @@ def test_ordered_categories_keep_their_order(tmp_path, library):
     }[library]
     found = rs.infer(given)
     assert found.schema["level"].traits.class_names == tuple(levels)
-    rs.write(found, given, tmp_path / "data", shuffle=None)
+    rs.write(given, found, tmp_path / "data", shuffle=None)
     assert rs.open(tmp_path / "data")[:4]["level"].tolist() == [1, 0, 1, 0]
     unordered = rs.infer(pandas.DataFrame({"level": pandas.Categorical(values)}))
     assert unordered.schema["level"].traits.class_names == ("low", "mid")

@@ -108,7 +108,7 @@ def of_tfds(folder: Path, first: int = 30) -> None:
 
 
 def dataset(folder: Path) -> None:
-    rs.write(SCHEMA, map(row, range(ROWS)), folder, split={"folds": 2}, shards=3, progress=False)
+    rs.write(map(row, range(ROWS)), SCHEMA, folder, split={"folds": 2}, shards=3, progress=False)
 
 
 def halves(make: Callable[..., Any], first: str, second: str) -> Callable[[Path], None]:
@@ -597,7 +597,7 @@ def test_the_splits_of_a_dataset_are_those_of_its_manifest(tmp_path):
     options = {"key": "n", "split": {"fit": 1, "other": 1}}
     for start, how in ((0, {}), (0, {"force": True}), (40, {"append": True})):
         rows = [{"n": n} for n in range(start, start + 40)]
-        rs.write(schema, rows, tmp_path / "d", **options, **how)
+        rs.write(rows, schema, tmp_path / "d", **options, **how)
     given = rs.Manifest.load(tmp_path / "d")
     assert all("-v2-" in shard.file for shard in given.all_shards)
     done = run("infer", "d", "--name", "t", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
@@ -755,7 +755,7 @@ features:
 """)
     assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default, with gap_missing true",)
     assert found.rows == 40
-    assert rs.write(found.schema, IN_MEMORY[form](), tmp_path / "d", progress=False).rows("train") == 40
+    assert rs.write(IN_MEMORY[form](), found.schema, tmp_path / "d", progress=False).rows("train") == 40
 
 
 def test_a_sample_of_rows_in_memory():
@@ -784,7 +784,7 @@ features:
     for number, given in enumerate((arrays, rows)):
         found = rs.infer(given, "arrays")
         assert found.schema == expected
-        assert rs.write(found.schema, given, tmp_path / str(number), progress=False).rows("train") == 20
+        assert rs.write(given, found.schema, tmp_path / str(number), progress=False).rows("train") == 20
 
 
 @pytest.mark.parametrize(

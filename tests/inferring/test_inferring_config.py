@@ -45,7 +45,7 @@ def test_a_frame_becomes_a_dataset_without_a_file_of_yaml(make, here):
     assert (pipeline.config.fit.inputs, pipeline.config.fit.targets) == (("size", "city"), "price")
     assert [*here.iterdir()] == [here / "data"]
     assert sorted(pipeline.open("train").only(["price"])[:]["price"])[0] >= 0
-    assert rs.write(config, rows, "other").rows("train") == ROWS
+    assert rs.write(rows, config, "other").rows("train") == ROWS
 
 
 def test_changes_make_other_configs_and_guesses_follow_them():

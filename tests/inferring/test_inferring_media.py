@@ -78,7 +78,7 @@ def test_what_is_inferred_of_media_fits_and_is_read(tmp_path, sort):
     channels = {"image": lambda: f"{x.shape[2]} ", "audio": lambda: f"{x.channels} "}.get(x.kind, str)()
     assert f"{x.kind} {channels}{x.dtype}".replace("fixed_len ", "") == what
     assert list(check([File(path=path)], schema).examples) == []
-    assert sum(1 for _ in rs.read(schema, path)) == len(records)
+    assert sum(1 for _ in rs.read(path, schema)) == len(records)
 
 
 def test_what_is_damaged_does_not_decide(tmp_path):

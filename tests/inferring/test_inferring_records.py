@@ -48,7 +48,7 @@ def row(number: int) -> dict:
 
 def written(folder, schema, rows) -> Path:
     """The records, and nothing that tells what they are."""
-    rs.write(schema, rows, folder / "data", shards=2, key=None, progress=False)
+    rs.write(rows, schema, folder / "data", shards=2, key=None, progress=False)
     for name in ("manifest.json", "schema.yaml"):
         (folder / "data" / name).unlink()
     return folder / "data"
@@ -121,7 +121,7 @@ sequence:
   x: {kind: fixed_len_sequence, dtype: float32, shape: [2]}
 """)
     assert fits(path, found.schema) == 2
-    (batch,) = rs.read(found.schema, path, batch=2)
+    (batch,) = rs.read(path, found.schema, batch=2)
     assert batch["n"].numpy().tolist() == [7, 0]
     assert batch["n_missing"].numpy().tolist() == [False, True]
     assert batch["n_steps"].numpy().tolist() == [[1, 1, 1]] * 2
@@ -143,7 +143,7 @@ sequence: {{s: {{kind: fixed_len_sequence, dtype: {dtype}, missing: empty}}}}
     )
     assert found.notes[0] == "s: no list of steps in 1 of 2 records"
     assert fits(path, found.schema) == 2
-    (batch,) = rs.read(found.schema, path, batch=2)
+    (batch,) = rs.read(path, found.schema, batch=2)
     assert batch["s"].numpy().tolist() == [[value] * 2, [type(value)()] * 2]
 
 
@@ -271,7 +271,7 @@ def test_real_trips_fit_their_schema_and_are_read():
         in found.notes
     )
     assert fits(files, found.schema) == 15_000
-    read = rs.read(found.schema, files, batch=1000)
+    read = rs.read(files, found.schema, batch=1000)
     batches = list(read)
     assert sum(int(batch["fare"].shape[0]) for batch in batches) == 15_000
     assert sum(int(batch["trip_seconds_missing"].numpy().sum()) for batch in batches) == 6
@@ -321,7 +321,7 @@ def test_keys_that_some_records_lack(tmp_path):
         "x": ("fixed_len", True, 1),
         "x_missing": ("fixed_len", False, 1),
     }
-    (batch,) = rs.read(schema, path, batch=2)
+    (batch,) = rs.read(path, schema, batch=2)
     assert batch["n"].numpy().tolist() == [3, 0]
     assert batch["n_missing"].numpy().tolist() == [False, True]
 

@@ -66,8 +66,8 @@ def test_identifiers_stored_as_floats_are_noted(tmp_path):
     expected = "{schema: s, features: {tract: {description: missing in 1 of 3, dtype: int64, default: 0, with_missing: true}}}"
     assert found.schema.names["tract"] == rs.Schema.loads(expected).names["tract"]
     rows = Csv(path="rows.csv").open(tmp_path)
-    rs.write(found.schema.only(["tract"]), rows, tmp_path / "data", progress=False)
-    stored = next(iter(rs.read(found.schema.only(["tract"]), tmp_path / "data/train-*", batch=3)))
+    rs.write(rows, found.schema.only(["tract"]), tmp_path / "data", progress=False)
+    stored = next(iter(rs.read(tmp_path / "data/train-*", found.schema.only(["tract"]), batch=3)))
     assert stored["tract"].numpy().tolist() == [0, 17031840300, 17031320100]
     assert found.notes == (
         "tract: missing in 1 of 3 rows and reads as its default, with tract_missing true",
@@ -134,7 +134,7 @@ def test_a_column_of_cells_is_what_all_of_them_are_and_builds(tmp_path, sort):
     loaded = {"schema": "rows", "features": {"x": options | said, "n": "int64"}}
     assert found.schema == rs.Schema.loads(yaml.safe_dump(loaded, sort_keys=False))
     rows = Csv(path="rows.csv").open(tmp_path)
-    report = rs.write(found.schema, rows, tmp_path / "data", progress=False)
+    report = rs.write(rows, found.schema, tmp_path / "data", progress=False)
     assert report.rows("train") == len(cells)
 
 
@@ -166,7 +166,7 @@ def test_a_column_of_parquet_has_its_type_and_builds(tmp_path, sort):
     found = inferred([str(path)], None)
     assert found.schema == rs.Schema.loads(yaml.safe_dump({"schema": "rows", "features": {"x": options}}))
     rows = Parquet(files="rows.parquet").open(tmp_path)
-    assert rs.write(found.schema, rows, tmp_path / "data", progress=False).rows("train") == len(column)
+    assert rs.write(rows, found.schema, tmp_path / "data", progress=False).rows("train") == len(column)
 
 
 def test_columns_that_no_feature_holds_are_noted(tmp_path):
@@ -232,7 +232,7 @@ def test_classes_of_a_table_are_found_as_those_of_records_are(tmp_path, column, 
     expected = {"schema": "rows", "features": {column: feature, "n": "int64"}}
     assert found.schema == rs.Schema.loads(yaml.safe_dump(expected, sort_keys=False))
     assert found.notes == notes
-    report = rs.write(found.schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", progress=False)
+    report = rs.write(Csv(path="rows.csv").open(tmp_path), found.schema, tmp_path / "data", progress=False)
     assert report.rows("train") == len(cells)
 
 

@@ -27,7 +27,7 @@ def home(tmp_path):
     (tmp_path / "s.yaml").write_text(YAML)
     (tmp_path / "c.yaml").write_text("schema: s.yaml\ndata: data\n")
     rows = [{"n": number, "m": 0} for number in range(20)]
-    rs.write(rs.Schema.loads(YAML), rows, tmp_path / "data", shards=2)
+    rs.write(rows, rs.Schema.loads(YAML), tmp_path / "data", shards=2)
     return tmp_path
 
 

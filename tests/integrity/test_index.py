@@ -23,6 +23,7 @@ from recordspec.integrity.indexing import index
 from recordspec.locations import location
 from recordspec.progress import Progress
 from recordspec.store import index as module
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
@@ -35,7 +36,7 @@ RECORDS = [number.to_bytes(4, "little") * (size // 4 + 1) for number, size in en
 
 
 def records(path: Path, numbers: list[int]) -> list[Record]:
-    found = Scanner.of_rows(path).pick(sorted(set(numbers)))
+    found = Scanner.of_rows(StoredDataset.of(path)).pick(sorted(set(numbers)))
     return [Record(int(one.records[0]), int(one.offsets[0]), bytes(one.data(0))) for one in found]
 
 
@@ -92,7 +93,7 @@ def test_an_index_is_used_as_long_as_the_file_stays_the_same(file, monkeypatch):
 
     monkeypatch.setattr(module, "record_ends", walking)
     assert record(file, 200).data == RECORDS[200]
-    assert Scanner.of_rows(file).count(location(file)) == len(RECORDS)
+    assert Scanner.of_rows(StoredDataset.of(file)).count(location(file)) == len(RECORDS)
     assert walked == []
     os.utime(file, ns=(0, 0))
     assert record(file, 200).data == RECORDS[200]
@@ -137,7 +138,7 @@ def test_an_index_of_other_records_of_equal_size_and_time_is_not_used(file, capl
 def test_a_dataset_has_one_index_which_is_made_again(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {a: text}}")
     rows = [{"a": "x" * number} for number in range(40)]
-    manifest = rs.write(schema, rows, tmp_path / "data", shards=3, key="a", progress=False)
+    manifest = rs.write(rows, schema, tmp_path / "data", shards=3, key="a", progress=False)
     built = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
     for kept in (True, False):
         if not kept:  # as an older release wrote it
@@ -223,7 +224,7 @@ def test_an_index_that_cannot_be_written_is_said_in_a_line(file):
 
 def test_progress_is_of_the_records(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
-    rs.write(schema, [{"id": number} for number in range(10)], tmp_path / "data", shards=2)
+    rs.write([{"id": number} for number in range(10)], schema, tmp_path / "data", shards=2)
     shutil.copy(next((tmp_path / "data").glob("train-*")), tmp_path / "alone.tfrecord")
     told: list[int] = []
     progress = Progress(show=False)

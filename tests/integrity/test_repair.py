@@ -20,6 +20,7 @@ from frames_by_hand import frame
 from recordspec import RecordError, SpecError, StoreError
 from recordspec.integrity.repair import RepairReport, repair
 from recordspec.integrity.verify import FileIntegrity, verify
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.sidecars import add_sidecars
@@ -33,7 +34,7 @@ SHARD = "train-00000-of-00002.tfrecord"
 def written(folder: Path, **options: Any) -> Path:
     """A dataset of two shards of 100 rows."""
     rows = [{"id": index, "kind": "ab"[index % 2]} for index in range(200)]
-    rs.write(SCHEMA, rows, folder / "data", split="train", shards=2, progress=False, **options)
+    rs.write(rows, SCHEMA, folder / "data", split="train", shards=2, progress=False, **options)
     return folder / "data"
 
 
@@ -175,7 +176,7 @@ def test_what_is_said_of_all_rows_is_not_said_of_others(tmp_path):
 
 def test_what_is_said_of_a_split_is_said_as_long_as_its_rows_are_all_there(tmp_path):
     rows = [{"id": index, "kind": index % 2} for index in range(200)]
-    rs.write(SCHEMA, rows, tmp_path / "data", split={"a": 0.5, "b": 0.5}, key="id", progress=False)
+    rs.write(rows, SCHEMA, tmp_path / "data", split={"a": 0.5, "b": 0.5}, key="id", progress=False)
     old = rs.Manifest.load(tmp_path / "data")
     flip(tmp_path / "data" / old.splits["a"][0].file, 20)
     new = repaired(tmp_path / "data").manifest
@@ -222,7 +223,7 @@ def test_rows_that_are_left_are_found_by_their_keys(tmp_path, damage, known, opt
     lost = [{"id": index, "kind": "ab"[index % 2]} for index in range(200) if index not in left]
     append = partial(
         rs.write,
-        SCHEMA,
+        schema=SCHEMA,
         directory=tmp_path / "saved",
         split="train",
         append=True,
@@ -238,7 +239,7 @@ def test_rows_that_are_left_are_found_by_their_keys(tmp_path, damage, known, opt
 def test_a_key_that_is_no_feature_is_unknown_for_files_that_changed(tmp_path):
     rows = [{"name": f"r{index}", "id": index, "kind": index % 2} for index in range(200)]
     data = tmp_path / "data"
-    rs.write(SCHEMA, rows, data, split="train", shards=2, key="name", progress=False)
+    rs.write(rows, SCHEMA, data, split="train", shards=2, key="name", progress=False)
     (data / SECOND).unlink()
     assert repaired(data).manifest.keys_sha256 is not None
     assert {int(rs.open(tmp_path / "saved").by_key(f"r{index}")["id"]) - index for index in range(100)} == {0}
@@ -280,7 +281,7 @@ def test_what_is_not_as_it_was_written_is_left_out(tmp_path, damage, left_out):
     assert not {*left_out} & {path.name for path in (tmp_path / "saved").iterdir()}
     report = json.loads((tmp_path / "saved/repair.json").read_text())
     assert {Path(one["file"]).name for one in report["left out"]} == {*left_out}
-    assert len(list(rs.read(SCHEMA, tmp_path / "saved"))) == 200
+    assert len(list(rs.read(tmp_path / "saved", SCHEMA))) == 200
     repair(tmp_path / "saved", tmp_path / "again")
 
 
@@ -312,13 +313,13 @@ def test_a_repair_that_replaces_a_dataset_gives_its_shards_other_names(tmp_path)
         assert done.manifest.keys_sha256 == rs.Manifest.load(data).keys_sha256
         assert done.manifest.beside == {}  # files of other readers name the shards
     (tmp_path / "saved/manifest.json").unlink()
-    splits = Scanner.of_rows(str(tmp_path / "saved")).dataset.splits
+    splits = Scanner.of_rows(StoredDataset.of(str(tmp_path / "saved"))).dataset.splits
     assert splits == {tmp_path / "saved" / name: "train" for name in names}
 
 
 def test_many_missing_shards_are_told_in_a_line(tmp_path):
     rows = [{"id": index, "kind": 0} for index in range(6)]
-    rs.write(SCHEMA, rows, tmp_path / "data", shards=6, progress=False)
+    rs.write(rows, SCHEMA, tmp_path / "data", shards=6, progress=False)
     for path in sorted((tmp_path / "data").glob("*.tfrecord"))[1:]:
         path.unlink()
     names = [f"train-0000{index}-of-00006.tfrecord" for index in (1, 2, 3)]

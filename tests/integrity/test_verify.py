@@ -71,7 +71,7 @@ SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, n
 def data(tmp_path) -> Path:
     """A dataset of two splits, two shards each."""
     rows = [{"id": index, "kind": index % 2} for index in range(1000)]
-    rs.write(SCHEMA, rows, tmp_path / "data", split={"train": 0.8, "test": 0.2}, shards=2, key="id")
+    rs.write(rows, SCHEMA, tmp_path / "data", split={"train": 0.8, "test": 0.2}, shards=2, key="id")
     return tmp_path / "data"
 
 
@@ -151,7 +151,7 @@ def test_another_content_of_the_same_size_is_told_by_its_hash(data):
 @pytest.mark.parametrize(("layout", "rows", "needed"), [("rows", 41, 41), ({"blocks": 8}, 41, 6)])
 def test_rows_that_the_records_do_not_hold_are_told(tmp_path, layout, rows, needed):
     given = [{"id": index, "kind": 0} for index in range(40)]
-    rs.write(SCHEMA, given, tmp_path / "data", shards=1, layout=layout, key=None, progress=False)
+    rs.write(given, SCHEMA, tmp_path / "data", shards=1, layout=layout, key=None, progress=False)
     path = tmp_path / "data/manifest.json"
     text = path.read_text()
     path.write_text(sealed(json.loads(text.replace('"rows": 40', f'"rows": {rows}'))))
@@ -159,7 +159,7 @@ def test_rows_that_the_records_do_not_hold_are_told(tmp_path, layout, rows, need
     (problem,) = found.problems
     records = 40 if layout == "rows" else 5
     assert str(problem) == (
-        f"{found.file}: expected {needed} records of 41 rows, as the manifest says, got {records}, as it also says"
+        f"{found.file}: expected {needed} records of 41 rows, as the manifest says, got {records}, by the same manifest"
     )
     path.write_text(text)
     assert all(one.intact for one in verify(tmp_path / "data"))
@@ -193,7 +193,7 @@ def test_a_repaired_dataset_is_a_dataset(data, tmp_path):
     assert dict(new.label_counts) == {}
     row = next(iter(saved := rs.open(tmp_path / "saved")))
     assert saved.by_key(int(row["id"])) == row
-    assert len(list(rs.read(SCHEMA, expand(tmp_path / "saved")))) == new.rows("train") + new.rows("test")
+    assert len(list(rs.read(expand(tmp_path / "saved"), SCHEMA))) == new.rows("train") + new.rows("test")
     assert rs.Schema.load(tmp_path / "saved/schema.yaml").fingerprint == SCHEMA.fingerprint
     report = json.loads((tmp_path / "saved/repair.json").read_text())
     assert report == done.report()
@@ -210,7 +210,7 @@ def test_a_whole_dataset_stays_what_it_is(data, tmp_path):
 
 def test_blocks_are_counted_as_far_as_records_can_be_numbered(tmp_path):
     rows = [{"id": index, "kind": 0} for index in range(1000)]
-    rs.write(SCHEMA, rows, tmp_path / "data", layout={"blocks": 64})
+    rs.write(rows, SCHEMA, tmp_path / "data", layout={"blocks": 64})
     (path,) = shards(tmp_path / "data")
     offsets = [record.offset for record in scan(path)]
     whole = path.read_bytes()

@@ -134,7 +134,7 @@ features:
 
 
 def test_tfds_has_the_columns_of_a_custom_kind_and_its_classes(tmp_path):
-    rs.write(SCHEMA, map(row, range(9)), tmp_path / "data", progress=False)
+    rs.write(map(row, range(9)), SCHEMA, tmp_path / "data", progress=False)
     files, _ = tfds.describe(tmp_path / "data", kinds=KINDS)
     assert files == ("features.json", "day.labels.txt", "dataset_info.json")
     expected = [
@@ -152,7 +152,7 @@ def test_tfds_has_the_columns_of_a_custom_kind_and_its_classes(tmp_path):
     back, _ = tfds.load(tmp_path / "data")
     assert back.names["day"].traits.class_names == SCHEMA.names["day"].traits.class_names
     (shard,) = (tmp_path / "data").glob("*.tfrecord")
-    (batch,) = rs.read(back, shard.rename(tmp_path / "x.tfrecord"), batch=9)
+    (batch,) = rs.read(shard.rename(tmp_path / "x.tfrecord"), back, batch=9)
     assert batch["shape/vertices"].shape.as_list() == [9, None, 3]
 
 
@@ -169,7 +169,7 @@ def test_what_tfds_cannot_express_is_noted():
 
 
 def test_records_of_a_custom_kind_are_inferred_by_their_columns(tmp_path):
-    rs.write(SCHEMA, map(row, range(70)), tmp_path / "data", progress=False)
+    rs.write(map(row, range(70)), SCHEMA, tmp_path / "data", progress=False)
     found = infer(tmp_path / "data", "scans")  # though nothing here can load its schema
     assert rs.Schema.loads(found.schema.dump()) == found.schema
     assert found.schema == rs.Schema.loads("""

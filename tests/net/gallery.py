@@ -83,7 +83,7 @@ def build(folder: Path, name: str, data: str | None = None, **options: Any) -> r
     pipeline = rs.Pipeline.load(folder / "configs" / f"{name}.yaml")
     source, how = pipeline._to_write(rows(name), None)
     target = pipeline.data if data is None else folder / data
-    return rs.write(pipeline.schema, source, target, **{**how, "progress": False, **options})
+    return rs.write(source, pipeline.schema, target, **{**how, "progress": False, **options})
 
 
 def _raw() -> Iterator[tuple[str, bytes]]:

@@ -45,7 +45,7 @@ def folders(tmp_path_factory):
     made = {}
     for shards in range(1, 10):
         made[shards] = tmp_path_factory.mktemp("workers") / "data"
-        rs.write(SCHEMA, {"n": list(range(ROWS))}, made[shards], shards=shards)
+        rs.write({"n": list(range(ROWS))}, SCHEMA, made[shards], shards=shards)
     return made
 
 
@@ -106,8 +106,8 @@ def test_batches_are_as_many_for_every_worker(folders, shards, workers, size):
 @pytest.mark.parametrize("workers", range(1, 6))
 def test_blocks_are_shared_as_blocks(tmp_path, workers):
     rs.write(
-        SCHEMA,
         {"n": list(range(ROWS))},
+        SCHEMA,
         tmp_path / "data",
         shards=3,
         layout={"blocks": 5},
@@ -128,7 +128,7 @@ def test_files_of_nobody_are_counted_first(tmp_path):
 
 
 def test_more_workers_than_records_are_refused(tmp_path):
-    rs.write(SCHEMA, {"n": [1, 2]}, tmp_path / "data")
+    rs.write({"n": [1, 2]}, SCHEMA, tmp_path / "data")
     with pytest.raises(rs.StoreError) as caught:
         keep_rates(tmp_path / "data", 3, batch=1)
     assert str(caught.value) == f"{tmp_path}/data: expected records for 3 workers, got 2"
@@ -226,8 +226,8 @@ def test_training_does_not_resume_in_another_order(pipeline, name):
 
 def test_training_resumes_on_another_backend_and_in_its_split_alone(pipeline):
     rs.write(
-        pipeline.schema,
         ({"n": n} for n in range(999)),
+        pipeline.schema,
         pipeline.data,
         split={"train": 2, "test": 1},
         force=True,
@@ -258,7 +258,7 @@ def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_pa
         pipeline.build(rows, **how)
         now = pipeline.manifest.identity
         hint = "(the dataset was replaced, rows were added, or it is another dataset)"
-        for read in (pipeline.dataset, partial(rs.read, pipeline.schema, batch=12)):
+        for read in (pipeline.dataset, partial(rs.read, batch=12)):
             with pytest.raises(rs.SpecError) as error:
                 read("train" if read == pipeline.dataset else pipeline.data, start=start)
             first = str(error.value).splitlines()[0]

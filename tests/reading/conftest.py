@@ -10,5 +10,5 @@ import recordspec as rs
 
 @pytest.fixture
 def data(tmp_path):
-    rs.write(SCHEMA, map(row, range(ROWS)), tmp_path / "data", shards=4)
+    rs.write(map(row, range(ROWS)), SCHEMA, tmp_path / "data", shards=4)
     return tmp_path / "data"

@@ -33,5 +33,5 @@ def written(folder: Path, layout: str | dict[str, int]) -> Path:
         "other": np.arange(ROWS, dtype=np.float32),
         "text": [f"text {index}" for index in range(ROWS)],
     }
-    rs.write(SCHEMA, rows, folder, shards=3, layout=layout)
+    rs.write(rows, SCHEMA, folder, shards=3, layout=layout)
     return folder

@@ -549,7 +549,7 @@ def test_pictures_are_those_of_their_positions(pipeline):
     assert list(pipeline.dataset("train", features=["n"]).element_spec) == ["n"]
     other = {"seed": 8, "flip": "both", "crop": [0.4, 0.9], "brightness": 0.2, "contrast": [0.5, 1.5]}
     assert set(pictures(batches(pipeline.dataset("train", augment=other)))).isdisjoint(wanted)
-    files = rs.read(pipeline.schema, f"{pipeline.data}/train-*", batch=8, augment=other | {"seed": 7})
+    files = rs.read(f"{pipeline.data}/train-*", pipeline.schema, batch=8, augment=other | {"seed": 7})
     assert pictures(batches(files)) == wanted
 
 
@@ -656,7 +656,7 @@ def test_only_the_splits_that_are_named_are_augmented(pipeline):
         expected = "expected one of test, train, got `trian` (did you mean `train`?)"
         assert str(caught.value) == f"read.augment.splits: {expected}"
     with pytest.raises(rs.SpecError) as caught:
-        rs.read(pipeline.schema, pipeline.data, augment=augment)
+        rs.read(pipeline.data, pipeline.schema, augment=augment)
     assert (
         str(caught.value) == "augment.splits: expected none, since all files are augmented, got train, test"
     )
@@ -737,7 +737,7 @@ def test_options_that_are_wrong_are_refused_when_a_config_is_loaded(refused):
     service = "none with a service, got one (random draws depend on positions, which its batches do not have: augment with `map_fit`)"
     with pytest.raises(rs.SpecError) as caught:
         rs.read(
-            rs.Schema.loads(PHOTOS), "x", augment={"seed": 1, "flip": "both"}, service="grpc://localhost:1"
+            "x", rs.Schema.loads(PHOTOS), augment={"seed": 1, "flip": "both"}, service="grpc://localhost:1"
         )
     assert str(caught.value) == f"augment: expected {service}"
 

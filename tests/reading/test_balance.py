@@ -34,13 +34,13 @@ def data(tmp_path_factory, request):
         "words": [[index] * (index % 3) for index in range(ROWS)],
         "mood": [MOODS[index % 10] for index in range(ROWS)],
     }
-    rs.write(SCHEMA, rows, folder, shards=4, layout=request.param)
+    rs.write(rows, SCHEMA, folder, shards=4, layout=request.param)
     return folder
 
 
 def read(data, **options):
     options = {"batch": 32, "shuffle": 500, "seed": 3, "balance": "mood", **options}
-    return rs.read(SCHEMA, data, **options)
+    return rs.read(data, SCHEMA, **options)
 
 
 def numbers(dataset) -> list[list[int]]:
@@ -134,15 +134,15 @@ def test_what_cannot_be_balanced_is_named(data, tmp_path):
             read(data, **options)
         assert str(caught.value) == expected
     plain = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(plain, {"n": [1]}, tmp_path / "plain")
+    rs.write({"n": [1]}, plain, tmp_path / "plain")
     with pytest.raises(rs.SpecError) as caught:
-        rs.read(plain, tmp_path / "plain", batch=1, shuffle=1, seed=1, balance="n")
+        rs.read(tmp_path / "plain", plain, batch=1, shuffle=1, seed=1, balance="n")
     expected = "read.balance.by: expected a schema with a label, one for each row, got `n`"
     assert str(caught.value) == expected
 
 
 def test_files_that_nobody_counted_are_named(tmp_path):
-    rs.write(SCHEMA, [{"n": 1, "words": [], "mood": 1}], tmp_path / "data")
+    rs.write([{"n": 1, "words": [], "mood": 1}], SCHEMA, tmp_path / "data")
     (tmp_path / "data/manifest.json").unlink()
     with pytest.raises(rs.StoreError) as caught:
         read(tmp_path / "data")

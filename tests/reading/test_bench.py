@@ -52,7 +52,7 @@ def written(folder: Path, layout: str | dict[str, int], filler: int) -> Path:
         {"id": index, "words": ["w"] * (index % 3), "mood": index % 4, "filler": "x" * filler}
         for index in range(ROWS)
     ]
-    rs.write(SCHEMA, rows, folder / "data", shards=3, layout=layout)
+    rs.write(rows, SCHEMA, folder / "data", shards=3, layout=layout)
     SCHEMA.dump(folder / "schema.yaml")
     (folder / "config.yaml").write_text(CONFIG)
     return folder / "data"
@@ -120,7 +120,7 @@ def test_a_pipeline_measures_a_split(data):
 
 
 def test_no_rows_and_no_time_are_refused(tmp_path):
-    rs.write(SCHEMA, [], tmp_path / "data", allow_empty=True)
+    rs.write([], SCHEMA, tmp_path / "data", allow_empty=True)
     what = plan_files(StoredDataset.of(tmp_path / "data", SCHEMA))
     with pytest.raises(rs.StoreError) as refused:
         bench(how(), SCHEMA, what, seconds=0.01)

@@ -108,7 +108,7 @@ def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_what_is_cut_is_named_and_counted(tmp_path, compression):
-    rs.write(SCHEMA, map(row, range(ROWS)), tmp_path / "data", shards=4, compression=compression)
+    rs.write(map(row, range(ROWS)), SCHEMA, tmp_path / "data", shards=4, compression=compression)
     path = shard(tmp_path / "data", 1)
     found = records(path)
     store(path, [one.data for one in found[:20]], compression)  # between records
@@ -158,14 +158,14 @@ def sequence(data: bytes, **lists) -> bytes:
     ],
 )
 def test_steps_that_do_not_fit_are_named(tmp_path, lists, expected):
-    rs.write(STEPS, map(step_row, range(9)), tmp_path / "data")
+    rs.write(map(step_row, range(9)), STEPS, tmp_path / "data")
     path = shard(tmp_path / "data", 0)
     place = replace(path, 5, sequence(records(path)[5].data, **lists))
     assert told(STEPS, tmp_path / "data") == [f"{place}: {expected}"]
 
 
 def test_a_context_that_does_not_fit_is_named(tmp_path):
-    rs.write(STEPS, map(step_row, range(9)), tmp_path / "data")
+    rs.write(map(step_row, range(9)), STEPS, tmp_path / "data")
     path = shard(tmp_path / "data", 0)
     example = tf.train.SequenceExample.FromString(records(path)[5].data)
     del example.context.feature["n"]
@@ -184,7 +184,7 @@ def test_a_context_that_does_not_fit_is_named(tmp_path):
     ],
 )
 def test_blocks_that_do_not_fit_are_named(tmp_path, values, expected):
-    rs.write(SCHEMA, map(row, range(ROWS)), tmp_path / "data", layout={"blocks": 10}, key="n")
+    rs.write(map(row, range(ROWS)), SCHEMA, tmp_path / "data", layout={"blocks": 10}, key="n")
     path = shard(tmp_path / "data", 0)
     words = tf.train.Example.FromString(records(path)[3].data).features.feature["words"].bytes_list.value
     place = replace(path, 3, changed(records(path)[3].data, **values))
@@ -205,7 +205,7 @@ def test_no_reader_ends_quietly_where_streams_are_joined(tmp_path, kind):
     path.write_bytes(b"".join(map(compress, parts)))
     (tmp_path / "schema.yaml").write_text(schema.dump())
     got = JOINED[kind == "gzip"]
-    for read in (lambda: list(rs.read(schema, path, batch=2)), lambda: rs.scan(path).count_rows()):
+    for read in (lambda: list(rs.read(path, schema, batch=2)), lambda: rs.scan(path).count_rows()):
         with pytest.raises(rs.RecordError, match=rf"got {got} \(`recordspec repair` reads on\)$"):
             read()
     for command in (
@@ -218,5 +218,5 @@ def test_no_reader_ends_quietly_where_streams_are_joined(tmp_path, kind):
         assert done.returncode != 0, command
         assert got in done.stdout + done.stderr
     assert run_here("repair", path, "--out", saved).returncode == 0
-    read_on = rs.read(schema, saved / path.name, batch=5)
+    read_on = rs.read(saved / path.name, schema, batch=5)
     assert [n for batch in read_on for n in batch["id"].numpy().tolist()] == list(range(12))

@@ -17,19 +17,19 @@ def data(tmp_path_factory, request):
 
 
 def test_only_the_features_asked_for_are_read(data):
-    dataset = rs.read(SCHEMA, data, batch=50, features=["text", "n"])
+    dataset = rs.read(data, SCHEMA, batch=50, features=["text", "n"])
     assert dataset.element_spec == {name: batch_spec(SCHEMA)[name] for name in ("text", "n")}
     assert list(next(iter(dataset))) == ["text", "n"]
     assert numbers(dataset) == list(range(ROWS))
     with pytest.raises(rs.SpecError, match="expected one of n, words, other, text, got `texts`"):
-        rs.read(SCHEMA, data, batch=50, features=["texts"])
+        rs.read(data, SCHEMA, batch=50, features=["texts"])
 
 
 @pytest.mark.parametrize("batch", [None, 30, {"size": 30, "drop_remainder": True}])
 @pytest.mark.parametrize("features", [None, ["n"]])
 def test_a_filter_keeps_rows(data, batch, features):
     dataset = rs.read(
-        SCHEMA, data, batch=batch, features=features, filter=lambda f: f["words"].row_lengths() > 30
+        data, SCHEMA, batch=batch, features=features, filter=lambda f: f["words"].row_lengths() > 30
     )
     expected = [number for number in range(ROWS) if number % 40 > 30]
     size = 30 if isinstance(batch, dict) else 1
@@ -66,12 +66,12 @@ OF_A_DICT = {
 def test_a_filter_asks_for_features_in_any_way(tmp_path, layout):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, label: int64}")
     data = tmp_path / "data"
-    rs.write(schema, [{"id": number, "label": number % 3} for number in range(30)], data, layout=layout)
+    rs.write([{"id": number, "label": number % 3} for number in range(30)], schema, data, layout=layout)
     (tmp_path / "c.yaml").write_text("schema: data/schema.yaml\ndata: data\nread: {batch: 10}\n")
     pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
     expected = list(range(1, 30, 3))
     for name, keep in (WAYS | OF_A_DICT).items():
-        read = rs.read(schema, data, batch=10, filter=keep)
+        read = rs.read(data, schema, batch=10, filter=keep)
         assert [number for batch in read for number in batch["id"].numpy().tolist()] == expected, name
     for name, keep in WAYS.items():
         read = pipeline.iterate("train", filter=keep)
@@ -80,13 +80,13 @@ def test_a_filter_asks_for_features_in_any_way(tmp_path, layout):
 
 def test_a_filter_that_gives_no_bools_is_named(data):
     with pytest.raises(rs.SpecError, match="filter: expected a bool for each row"):
-        rs.read(SCHEMA, data, batch=10, filter=lambda features: features["n"])
+        rs.read(data, SCHEMA, batch=10, filter=lambda features: features["n"])
     with pytest.raises(rs.SpecError, match="filter: expected a feature: n, words, other, text, got 'm'"):
-        rs.read(SCHEMA, data, batch=10, filter=lambda features: features["m"] > 1)
+        rs.read(data, SCHEMA, batch=10, filter=lambda features: features["m"] > 1)
 
 
 def test_buckets_have_rows_of_like_lengths(data):
-    dataset = rs.read(SCHEMA, data, batch=20, bucket={"by": "words", "boundaries": [10, 20]})
+    dataset = rs.read(data, SCHEMA, batch=20, bucket={"by": "words", "boundaries": [10, 20]})
     seen = []
     for batch in dataset:
         lengths = batch["words"].row_lengths().numpy()
@@ -99,13 +99,13 @@ def test_buckets_have_rows_of_like_lengths(data):
 
 def test_buckets_resume_too(data):
     options = {"batch": 20, "bucket": {"by": "words", "boundaries": [10]}, "shuffle": 100, "seed": 1}
-    whole = [batch["n"].numpy().tolist() for batch in rs.read(SCHEMA, data, **options)]
-    rest = [batch["n"].numpy().tolist() for batch in rs.read(SCHEMA, data, **options, start=(0, 4))]
+    whole = [batch["n"].numpy().tolist() for batch in rs.read(data, SCHEMA, **options)]
+    rest = [batch["n"].numpy().tolist() for batch in rs.read(data, SCHEMA, **options, start=(0, 4))]
     assert rest == whole[4:]
 
 
 def test_single_rows_of_every_layout_are_those_of_the_schema(data):
-    dataset = rs.read(SCHEMA, data)
+    dataset = rs.read(data, SCHEMA)
     assert dataset.element_spec == SCHEMA.element_spec()
     rows = list(dataset)
     assert [row["words"].numpy().tolist() for row in rows] == [[i] * (i % 40) for i in range(ROWS)]

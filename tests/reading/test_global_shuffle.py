@@ -180,14 +180,14 @@ def test_what_it_does_not_go_with_is_named(pipeline, tmp_path):
             pipeline.dataset("train", **option)
         assert str(caught.value).startswith(f"read.{options[0]}: expected none with a global shuffle, got ")
         assert str(caught.value).endswith(message)
-    rs.write(SCHEMA, ROWS, tmp_path / "data", compression="gzip", progress=False)
+    rs.write(ROWS, SCHEMA, tmp_path / "data", compression="gzip", progress=False)
     with pytest.raises(
         SpecError,
         match=r"expected files that are not compressed, got gzip: .* writes such files; or shuffle with a buffer",
     ):
-        rs.read(SCHEMA, tmp_path / "data", batch=8, shuffle=GLOBAL)
+        rs.read(tmp_path / "data", SCHEMA, batch=8, shuffle=GLOBAL)
     with pytest.raises(SpecError, match=r"shuffle\.buffer: expected none with `global: true`, got 5"):
-        rs.read(SCHEMA, tmp_path / "data", shuffle={**GLOBAL, "buffer": 5})
+        rs.read(tmp_path / "data", SCHEMA, shuffle={**GLOBAL, "buffer": 5})
 
 
 def test_a_step_has_a_receipt(pipeline):
@@ -234,11 +234,11 @@ def test_workers_in_the_order_of_files_have_no_receipt(pipeline):
 def test_a_process_ends_while_batches_are_made_ahead(tmp_path):
     """An iterator that is left calls Python to the end, which must not wait for it."""
     schema = rs.Schema.loads("{schema: s, features: {a: int64}}")
-    rs.write(schema, {"a": np.arange(200_000)}, tmp_path / "data", progress=False)
+    rs.write({"a": np.arange(200_000)}, schema, tmp_path / "data", progress=False)
     code = f"""
 import recordspec as rs
 data, how = {str(tmp_path / "data")!r}, dict(batch=20000, shuffle={GLOBAL}, repeat="forever", prefetch=8)
-left = iter(rs.read(rs.Schema.load(data + "/schema.yaml"), data, **how))
+left = iter(rs.read(data, rs.Schema.load(data + "/schema.yaml"), **how))
 print(int(next(left)["a"].shape[0]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
@@ -277,10 +277,10 @@ def test_a_backup_resumes_a_training_at_its_step(pipeline, tmp_path):
 
 def test_datasets_that_were_read_hold_no_files(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
-    rs.write(schema, [{"id": number} for number in range(40)], tmp_path / "data", shards=20)
+    rs.write([{"id": number} for number in range(40)], schema, tmp_path / "data", shards=20)
 
     def opened() -> int:
-        batches = rs.read(schema, tmp_path / "data", batch=16, shuffle={"global": True, "seed": 1})
+        batches = rs.read(tmp_path / "data", schema, batch=16, shuffle={"global": True, "seed": 1})
         assert sum(len(batch["id"]) for batch in batches) == 40
         links = Path("/proc/self/fd").iterdir()
         return sum(str(tmp_path) in os.readlink(link) for link in links if link.is_symlink())

@@ -22,7 +22,7 @@ def test_an_error_of_reading_is_located(data):
     place = replace(path, 17, changed(records(path)[17].data, n=[0.5]))
     replace(path, 20, changed(records(path)[20].data, n=None))
     with pytest.raises(rs.RecordError) as caught, rs.locating(SCHEMA, data):
-        numbers(rs.read(SCHEMA, data, batch=8, shuffle=50, seed=1))
+        numbers(rs.read(data, SCHEMA, batch=8, shuffle=50, seed=1))
     assert (
         str(caught.value)
         == f"{place}: features.n: expected 1 int64, got 1 float32 (2 records of this file are corrupt)"
@@ -34,12 +34,12 @@ def test_an_error_of_reading_is_located(data):
 def test_corruption_and_bytes_that_are_no_example_are_located(data):
     place = replace(shard(data, 2), 3, b"\xff\xff")
     with pytest.raises(rs.RecordError) as caught, rs.locating(SCHEMA, data):
-        numbers(rs.read(SCHEMA, data, batch=8))
+        numbers(rs.read(data, SCHEMA, batch=8))
     assert str(caught.value) == f"{place}: expected an Example, got 2 bytes that do not parse"
     path = shard(data, 0)
     flip(path, records(path)[9].offset + 40)
     with pytest.raises(rs.RecordError) as caught, rs.locating(SCHEMA, data):
-        numbers(rs.read(SCHEMA, data, batch=8))
+        numbers(rs.read(data, SCHEMA, batch=8))
     assert str(caught.value).endswith(": expected data that matches its CRC, got other bytes")
     assert isinstance(caught.value.__cause__, tf.errors.DataLossError)
 

@@ -24,9 +24,9 @@ def data(tmp_path_factory, request):
 @pytest.mark.parametrize("order", [{}, {"shuffle": 100, "seed": 1}])
 def test_a_cache_is_read_once_only(tmp_path, cache, order):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(schema, {"n": np.arange(100)}, tmp_path / "data", shards=2)
+    rs.write({"n": np.arange(100)}, schema, tmp_path / "data", shards=2)
     where = "memory" if cache == "memory" else str(tmp_path / "cache")
-    dataset = rs.read(schema, tmp_path / "data", batch=10, cache=where, **order)
+    dataset = rs.read(tmp_path / "data", schema, batch=10, cache=where, **order)
     first = numbers(dataset)
     for path in (tmp_path / "data").glob("train-*"):
         path.unlink()
@@ -42,7 +42,7 @@ def test_a_cache_is_of_the_dataset_whatever_size_and_times_its_files_have(tmp_pa
     for first in (0, 27):
         if data.exists():
             shutil.rmtree(data)
-        rs.write(schema, {"n": np.arange(first, first + 100)}, data, shards=2)
+        rs.write({"n": np.arange(first, first + 100)}, schema, data, shards=2)
         paths = sorted(data.glob("train-*"))
         times = times or [path.stat().st_mtime_ns for path in paths]
         for path, time in zip(paths, times, strict=True):
@@ -50,7 +50,7 @@ def test_a_cache_is_of_the_dataset_whatever_size_and_times_its_files_have(tmp_pa
         if not manifest:
             (data / "manifest.json").unlink()
         for _ in range(2):
-            dataset = rs.read(schema, data, batch=10, cache=str(tmp_path / "cache"))
+            dataset = rs.read(data, schema, batch=10, cache=str(tmp_path / "cache"))
             assert numbers(dataset) == list(range(first, first + 100))
         assert len([*(tmp_path / "cache").glob("*/*.index")]) == 1 + (first > 0)
 
@@ -66,10 +66,10 @@ ORDERS = {
 @pytest.mark.parametrize("text", ["text", "text " * 2048], ids=["small", "large"])
 def test_a_cache_is_of_the_order_of_files(tmp_path, text):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, text: string}")
-    rs.write(schema, {"n": np.arange(ROWS), "text": [text] * ROWS}, tmp_path / "data", shards=3)
+    rs.write({"n": np.arange(ROWS), "text": [text] * ROWS}, schema, tmp_path / "data", shards=3)
 
     def read(cache: str, order: dict) -> list[int]:
-        return numbers(rs.read(schema, tmp_path / "data", batch=20, cache=str(tmp_path / cache), **order))
+        return numbers(rs.read(tmp_path / "data", schema, batch=20, cache=str(tmp_path / cache), **order))
 
     alone = {name: read(name, order) for name, order in ORDERS.items()}
     assert alone["in order"] == list(range(ROWS)) == sorted(alone["shuffled"]) != alone["interleaved"]
@@ -91,10 +91,10 @@ LEFT = {
 def cached(tmp_path):
     """The folder of a cache that was filled, and a function that reads with it."""
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(schema, {"n": np.arange(ROWS)}, tmp_path / "data", shards=3)
+    rs.write({"n": np.arange(ROWS)}, schema, tmp_path / "data", shards=3)
 
     def read() -> tf.data.Dataset:
-        return rs.read(schema, tmp_path / "data", batch=20, cache=str(tmp_path / "cache"), shuffle=50, seed=1)
+        return rs.read(tmp_path / "data", schema, batch=20, cache=str(tmp_path / "cache"), shuffle=50, seed=1)
 
     dataset = read()
     (folder,) = (tmp_path / "cache").iterdir()
@@ -143,13 +143,13 @@ def test_one_process_at_a_time_fills_a_cache(cached, caplog):
 )
 def test_a_cache_in_a_folder_has_so_many_elements(tmp_path, monkeypatch, order, most, got):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(schema, {"n": np.arange(ROWS)}, tmp_path / "data", shards=3)
+    rs.write({"n": np.arange(ROWS)}, schema, tmp_path / "data", shards=3)
     options = {"batch": 10, "cache": str(tmp_path / "cache"), **order}
     monkeypatch.setattr(memory, "_MOST_ELEMENTS", most)
-    rs.read(schema, tmp_path / "data", **options)
+    rs.read(tmp_path / "data", schema, **options)
     monkeypatch.setattr(memory, "_MOST_ELEMENTS", most - 1)
     with pytest.raises(rs.SpecError) as caught:
-        rs.read(schema, tmp_path / "data", **options)
+        rs.read(tmp_path / "data", schema, **options)
     hint = "(`memory` has no limit; a shuffle or an interleave makes elements of several rows)"
     assert str(caught.value) == (
         f"read.cache: expected at most {most - 1} elements in a folder, got {got} {hint}"
@@ -159,24 +159,24 @@ def test_a_cache_in_a_folder_has_so_many_elements(tmp_path, monkeypatch, order, 
 def test_a_folder_that_is_no_folder_is_named(data, tmp_path):
     (tmp_path / "cache").touch()
     with pytest.raises(rs.StoreError) as caught:
-        rs.read(SCHEMA, data, batch=20, cache=str(tmp_path / "cache"))
+        rs.read(data, SCHEMA, batch=20, cache=str(tmp_path / "cache"))
     assert str(caught.value) == f"{tmp_path}/cache: cannot write: not a directory"
 
 
 def test_a_buffer_may_be_given_in_bytes(data):
-    dataset = rs.read(SCHEMA, data, batch=10, shuffle="20KiB", seed=1)
+    dataset = rs.read(data, SCHEMA, batch=10, shuffle="20KiB", seed=1)
     assert sorted(numbers(dataset)) == list(range(ROWS))
     with pytest.raises(rs.SpecError, match=r"shuffle.buffer: expected a size such as 128MiB"):
-        rs.read(SCHEMA, data, batch=10, shuffle="20 apples", seed=1)
+        rs.read(data, SCHEMA, batch=10, shuffle="20 apples", seed=1)
 
 
 def test_what_cannot_fit_is_refused_with_what_does(data, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 50_000)
     with pytest.raises(rs.SpecError) as caught:
-        rs.read(SCHEMA, data, batch=10, shuffle=10_000, seed=1)
+        rs.read(data, SCHEMA, batch=10, shuffle=10_000, seed=1)
     message = str(caught.value)
     assert message.startswith("read.shuffle.buffer: expected at most 39.1 KiB of memory, of 48.8 KiB free")
     fitting = int(message.rsplit("a buffer of ", 1)[1].split(" ")[0].replace(",", ""))
-    rs.read(SCHEMA, data, batch=10, shuffle=fitting, seed=1)
+    rs.read(data, SCHEMA, batch=10, shuffle=fitting, seed=1)
     with pytest.raises(rs.SpecError, match=r"read.cache: expected at most"):
-        rs.read(SCHEMA, data, batch=10, cache="memory")
+        rs.read(data, SCHEMA, batch=10, cache="memory")

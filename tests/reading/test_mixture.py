@@ -19,12 +19,12 @@ def folders(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("mixture")
     for name, first, count in (("a", 0, 600), ("b", 1000, 300)):
         rows = [{"n": first + n, "words": [n] * (n % 3)} for n in range(count)]
-        rs.write(SCHEMA, rows, folder / name, layout=request.param, shards=2)
+        rs.write(rows, SCHEMA, folder / name, layout=request.param, shards=2)
     return folder / "a", folder / "b"
 
 
 def single(folders):
-    return [rs.read(SCHEMA, folder) for folder in folders]
+    return [rs.read(folder, SCHEMA) for folder in folders]
 
 
 def numbers(dataset) -> list[int]:
@@ -94,7 +94,7 @@ def test_the_draws_are_a_function_of_seed_and_epoch(folders):
 
 def test_datasets_that_shuffle_go_on_to_their_next_epoch(folders):
     mixed = rs.mix(
-        [rs.read(SCHEMA, folder, batch=10, shuffle=100, seed=1) for folder in folders], seed=3, end="all"
+        [rs.read(folder, SCHEMA, batch=10, shuffle=100, seed=1) for folder in folders], seed=3, end="all"
     )
     assert int(mixed.cardinality()) == 90
     first, second = numbers(mixed), numbers(mixed)
@@ -102,7 +102,7 @@ def test_datasets_that_shuffle_go_on_to_their_next_epoch(folders):
     ours = [[number for number in epoch if number < 1000] for epoch in (first, second)]
     assert ours[0] != ours[1]
     assert ours == [
-        numbers(dataset) for dataset in [rs.read(SCHEMA, folders[0], batch=10, shuffle=100, seed=1)] * 2
+        numbers(dataset) for dataset in [rs.read(folders[0], SCHEMA, batch=10, shuffle=100, seed=1)] * 2
     ]
 
 

@@ -39,7 +39,7 @@ def write(folder, form: str, numbers, **options) -> None:
         "words": [[number] * (number % 4) for number in numbers],
         "filler": ["x" * filler] * len(numbers),
     }
-    rs.write(SCHEMA, columns, folder, layout=layout, **options)
+    rs.write(columns, SCHEMA, folder, layout=layout, **options)
 
 
 @pytest.fixture(scope="module", params=FORMS)
@@ -54,7 +54,7 @@ def numbers(dataset) -> list[list[int]]:
 
 
 def epochs(data, count: int = 2, **options) -> list[list[list[int]]]:
-    dataset = rs.read(SCHEMA, data, **{"batch": 32, "shuffle": 200, "seed": 7, **options})
+    dataset = rs.read(data, SCHEMA, **{"batch": 32, "shuffle": 200, "seed": 7, **options})
     return [numbers(dataset) for _ in range(count)]
 
 
@@ -104,14 +104,14 @@ def test_no_seed_of_the_program_changes_the_order(data, expected):
 
 
 def test_lists_stay_with_their_rows(data):
-    for batch in rs.read(SCHEMA, data, batch=32, shuffle=200, seed=7):
+    for batch in rs.read(data, SCHEMA, batch=32, shuffle=200, seed=7):
         for number, words in zip(batch["n"].numpy().tolist(), batch["words"].to_list(), strict=True):
             assert words == [number] * (number % 4)
 
 
 def test_an_iterator_that_nobody_reads_is_no_pass(data, expected):
     """Keras makes two for each epoch."""
-    dataset = rs.read(SCHEMA, data, batch=32, shuffle=200, seed=7)
+    dataset = rs.read(data, SCHEMA, batch=32, shuffle=200, seed=7)
     found = []
     for _ in range(2):
         found.append(numbers(iter(dataset)))
@@ -137,12 +137,12 @@ def test_a_start_gives_what_is_left(tmp_path_factory, rows, batch, buffer, place
     options = {"batch": batch} | ({"shuffle": buffer, "seed": 5} if shuffled else {})
     steps = -(-rows // batch)
     epoch, step = place[0], place[1] % steps
-    whole = rs.read(SCHEMA, folder, **options)
+    whole = rs.read(folder, SCHEMA, **options)
     expected = [numbers(whole) for _ in range(epoch + 2)]
-    resumed = rs.read(SCHEMA, folder, **options, start=(epoch, step))
+    resumed = rs.read(folder, SCHEMA, **options, start=(epoch, step))
     assert int(resumed.cardinality()) == steps
     assert [numbers(resumed), numbers(resumed)] == [expected[epoch][step:], expected[epoch + 1]]
-    repeated = rs.read(SCHEMA, folder, **options, start=(epoch, step), repeat=2)
+    repeated = rs.read(folder, SCHEMA, **options, start=(epoch, step), repeat=2)
     assert numbers(repeated) == expected[epoch][step:] + expected[epoch + 1]
 
 
@@ -151,7 +151,7 @@ import json, sys
 import recordspec as rs
 for folder in sys.argv[1:]:
     schema = rs.Schema.load(folder + "/schema.yaml")
-    dataset = rs.read(schema, folder, batch=10, shuffle=100, seed=7, start=(2, 57))
+    dataset = rs.read(folder, schema, batch=10, shuffle=100, seed=7, start=(2, 57))
     print(json.dumps([batch["n"].numpy().tolist() for batch in dataset]))
 """
 
@@ -166,14 +166,14 @@ def test_a_new_process_goes_on_where_another_stopped(tmp_path):
     found = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert found.returncode == 0, found.stderr
     for folder, line in zip(folders, found.stdout.splitlines()[-len(folders) :], strict=True):
-        whole = rs.read(SCHEMA, folder, batch=10, shuffle=100, seed=7)
+        whole = rs.read(folder, SCHEMA, batch=10, shuffle=100, seed=7)
         third = [numbers(whole) for _ in range(3)][2]
         assert json.loads(line) == third[57:]
 
 
 def test_a_checkpoint_of_the_iterator_goes_on_too(data, tmp_path):
     def iterator():
-        return iter(rs.read(SCHEMA, data, batch=10, shuffle=100, seed=7, repeat=3))
+        return iter(rs.read(data, SCHEMA, batch=10, shuffle=100, seed=7, repeat=3))
 
     one = iterator()
     for _ in range(130):
@@ -197,7 +197,7 @@ def test_a_start_that_is_none_is_named(data):
     ]:
         for repeat in (1, "forever"):
             with pytest.raises(rs.SpecError) as caught:
-                rs.read(SCHEMA, data, batch=32, shuffle=10, seed=1, start=start, repeat=repeat)
+                rs.read(data, SCHEMA, batch=32, shuffle=10, seed=1, start=start, repeat=repeat)
             assert str(caught.value) == expected
 
 
@@ -205,8 +205,8 @@ def test_a_start_that_is_none_is_named(data):
 def test_a_start_after_the_last_step_goes_on_with_the_next_epoch(data, repeat):
     """As `position` gives it when an epoch has just ended."""
     options = {"batch": 32, "shuffle": 10, "seed": 1, "repeat": repeat}
-    found = rs.read(SCHEMA, data, start=(0, 32), **options)
-    next_one = rs.read(SCHEMA, data, start=(1, 0), **options)
+    found = rs.read(data, SCHEMA, start=(0, 32), **options)
+    next_one = rs.read(data, SCHEMA, start=(1, 0), **options)
     if repeat == 1:
         assert numbers(found) == []
         assert numbers(found) == numbers(next_one)
@@ -215,7 +215,7 @@ def test_a_start_after_the_last_step_goes_on_with_the_next_epoch(data, repeat):
 
 
 def test_the_count_of_passes_lives_as_long_as_the_dataset(data):
-    dataset = rs.read(SCHEMA, data, batch=32, shuffle=200, seed=7).map(lambda features: features)
+    dataset = rs.read(data, SCHEMA, batch=32, shuffle=200, seed=7).map(lambda features: features)
     gc.collect()
     assert numbers(dataset) != numbers(dataset)
 
@@ -225,7 +225,7 @@ def test_rows_sorted_by_class_are_mixed(tmp_path, form):
     """Neighbours of one class are as many as chance has it, within a tenth."""
     classes, rows = 10, 10_000 if form == "large" else 50_000
     write(tmp_path / "data", form, np.arange(rows) * classes // rows, shards=20, key=None)
-    dataset = rs.read(SCHEMA, tmp_path / "data", batch=100, shuffle=rows // 5, seed=1)
+    dataset = rs.read(tmp_path / "data", SCHEMA, batch=100, shuffle=rows // 5, seed=1)
     found = [number for batch in numbers(dataset) for number in batch]
     share = np.mean([one == other for one, other in pairwise(found)])
     assert share == pytest.approx(1 / classes, rel=0.1)
@@ -241,13 +241,13 @@ def test_an_epoch_instantiates_no_function_of_dataset_methods(layout, shape, opt
     """Each costs milliseconds an epoch, see reading/transformations.py."""
     schema = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, x: {{dtype: float32, {shape}}}}}")
     rs.write(
-        schema, {"n": np.arange(100), "x": np.zeros((100, 4))}, tmp_path / "data", layout=layout, shards=3
+        {"n": np.arange(100), "x": np.zeros((100, 4))}, schema, tmp_path / "data", layout=layout, shards=3
     )
     # tf.data.TFRecordDataset, which reads files in turn, is itself a flat_map
     methods = ("map", "interleave", "filter", "scan", "rebatch") + (("flat_map",) if options else ())
     for method in methods:
         monkeypatch.setattr(tf.data.Dataset, method, None)
-    dataset = rs.read(schema, tmp_path / "data", batch=32, **options)
+    dataset = rs.read(tmp_path / "data", schema, batch=32, **options)
     gc.collect()  # functions live as long as the dataset
     monkeypatch.undo()
     assert sorted(number for batch in numbers(dataset) for number in batch) == list(range(100))

@@ -95,7 +95,7 @@ def pipeline(request, tmp_path_factory) -> rs.Pipeline:
         "words": [[index] * (index % 4) for index in range(ROWS)],
         "filler": ["x" * filler] * ROWS,
     }
-    rs.write(pipeline.schema, rows, home / "data", shards=7, layout=layout)
+    rs.write(rows, pipeline.schema, home / "data", shards=7, layout=layout)
     return pipeline
 
 
@@ -131,7 +131,7 @@ def test_every_row_comes_once_a_pass(service, pipeline, times, options):
 
 def test_a_relative_folder_is_found_by_workers_elsewhere(service, pipeline, monkeypatch):
     monkeypatch.chdir(pipeline.folder)
-    dataset = rs.read(pipeline.schema, "data", batch=100, service=service)
+    dataset = rs.read("data", pipeline.schema, batch=100, service=service)
     assert sum(len(batch["n"]) for batch in dataset) == ROWS
 
 

@@ -51,7 +51,7 @@ def test_bad_records_are_passed_over_and_counted(data, log):
     tenth = records(path)[9].offset
     flip(path, tenth + 40)
     place = replace(other, 17, changed(records(other)[17].data, n=[0.5]))
-    dataset = rs.read(SCHEMA, data, batch=10, corrupt="skip")
+    dataset = rs.read(data, SCHEMA, batch=10, corrupt="skip")
     assert int(dataset.cardinality()) == 10
     left = [number for number in range(ROWS) if number not in (PER_SHARD + 9, 3 * PER_SHARD + 17)]
     assert numbers(dataset) == left
@@ -66,7 +66,7 @@ def test_bad_records_are_passed_over_and_counted(data, log):
         ],
     ]
     log.clear()
-    assert sorted(numbers(rs.read(SCHEMA, data, batch=10, shuffle=20, seed=1, corrupt="skip"))) == left
+    assert sorted(numbers(rs.read(data, SCHEMA, batch=10, shuffle=20, seed=1, corrupt="skip"))) == left
     assert log == []  # it was said
 
 
@@ -74,16 +74,16 @@ def test_bad_records_are_passed_over_and_counted(data, log):
 @pytest.mark.parametrize("layout", ["rows", {"blocks": 10}])
 def test_of_a_cut_shard_what_is_whole_is_read(tmp_path, log, compression, layout):
     rs.write(
-        SCHEMA, map(row, range(ROWS)), tmp_path / "data", key="n", layout=layout, compression=compression
+        map(row, range(ROWS)), SCHEMA, tmp_path / "data", key="n", layout=layout, compression=compression
     )
     path = shard(tmp_path / "data", 0)
-    everything = numbers(rs.read(SCHEMA, tmp_path / "data", batch=10))
+    everything = numbers(rs.read(tmp_path / "data", SCHEMA, batch=10))
     found = records(path)
     kept = len(found) * 8 // 10
     store(path, [one.data for one in found[:kept]], compression)  # between two records
     with pytest.raises(rs.StoreError, match="bytes, as the manifest says"):
-        rs.read(SCHEMA, tmp_path / "data")
-    dataset = rs.read(SCHEMA, tmp_path / "data", batch=10, corrupt="skip")
+        rs.read(tmp_path / "data", SCHEMA)
+    dataset = rs.read(tmp_path / "data", SCHEMA, batch=10, corrupt="skip")
     assert int(dataset.cardinality()) == 8
     assert numbers(dataset) == everything[:80]
     (record,) = log
@@ -104,7 +104,7 @@ def test_behind_a_bad_length_and_a_cut_record_all_is_lost_and_told(data, log, wh
     else:
         path.write_bytes(path.read_bytes()[: place + 30])
         said = f"expected {size} bytes of data and its CRC, got the end of the file"
-    dataset = rs.read(SCHEMA, data, batch=10, corrupt="skip")
+    dataset = rs.read(data, SCHEMA, batch=10, corrupt="skip")
     assert numbers(dataset) == [n for n in range(ROWS) if not 70 <= n < 75]
     (record,) = log
     assert record.getMessage().splitlines() == [
@@ -117,19 +117,19 @@ def test_without_a_manifest_the_rest_is_of_unknown_number(data, log):
     (data / "manifest.json").unlink()
     path = shard(data, 2)
     flip(path, records(path)[20].offset)
-    dataset = rs.read(SCHEMA, data, batch=10, corrupt="skip")
+    dataset = rs.read(data, SCHEMA, batch=10, corrupt="skip")
     assert int(dataset.cardinality()) == 10
     assert len(numbers(dataset)) == 95
     assert log[0].getMessage().startswith(f"{path}: rows left out: unknown, read: 20")
 
 
 def test_a_block_that_is_passed_over_takes_its_rows_along(tmp_path, log):
-    rs.write(SCHEMA, map(row, range(95)), tmp_path / "data", key="n", layout={"blocks": 10})
+    rs.write(map(row, range(95)), SCHEMA, tmp_path / "data", key="n", layout={"blocks": 10})
     path = shard(tmp_path / "data", 0)
-    everything = numbers(rs.read(SCHEMA, tmp_path / "data", batch=10))
+    everything = numbers(rs.read(tmp_path / "data", SCHEMA, batch=10))
     flip(path, records(path)[-1].offset + 40)
     flip(path, framing.HEADER_BYTES + 40)
-    dataset = rs.read(SCHEMA, tmp_path / "data", batch=10, corrupt="skip")
+    dataset = rs.read(tmp_path / "data", SCHEMA, batch=10, corrupt="skip")
     assert numbers(dataset) == everything[10:90]
     assert log[0].getMessage().startswith(f"{path}: rows left out: 15, read: 80\n")
 
@@ -162,7 +162,7 @@ def test_where_nothing_is_left_that_is_said_instead_of_looping(data):
     for index in range(4):
         flip(shard(data, index), 0)
     with pytest.raises(rs.RecordError) as caught:
-        rs.read(SCHEMA, data, batch=10, repeat="forever", corrupt="skip")
+        rs.read(data, SCHEMA, batch=10, repeat="forever", corrupt="skip")
     assert str(caught.value) == f"{data}: expected records that can be read, got none"
 
 
@@ -172,7 +172,7 @@ def test_what_is_no_tfrecord_is_not_skipped(data):
     tell_size(path)
     for corrupt in ("error", "skip"):
         with pytest.raises(rs.RecordError) as caught:
-            rs.read(SCHEMA, data, corrupt=corrupt)
+            rs.read(data, SCHEMA, corrupt=corrupt)
         assert str(caught.value) == (
             f"{path}: expected a TFRecord file, got a Git LFS pointer (run git lfs pull)"
         )
@@ -205,7 +205,7 @@ def test_a_cache_of_copies_is_found_by_the_next_process(data, tmp_path):
     flip(path, records(path)[9].offset + 40)
     cached = tmp_path / "cached"
     for _ in range(2):
-        read = rs.read(SCHEMA, data, batch=10, corrupt="skip", cache=str(cached))
+        read = rs.read(data, SCHEMA, batch=10, corrupt="skip", cache=str(cached))
         assert len(numbers(read)) == ROWS - 1
         corrupt_records._replacement.cache_clear()
     assert len([*cached.iterdir()]) == 1
@@ -215,5 +215,5 @@ def test_records_that_the_manifest_does_not_know_are_left_out(data, log):
     path = shard(data, 1)
     found = records(path)
     store(path, [one.data for one in [*found, *found]])
-    assert numbers(rs.read(SCHEMA, data, batch=10, corrupt="skip")) == list(range(ROWS))
+    assert numbers(rs.read(data, SCHEMA, batch=10, corrupt="skip")) == list(range(ROWS))
     assert log[0].getMessage().startswith(f"{path}: rows left out: 0, read: 25\n")

@@ -107,8 +107,8 @@ def _said(*arguments: object) -> str:
 
 def _read(place: RemotePath, work: Path, **options: Any) -> list[int]:
     dataset = rs.read(
-        SCHEMA,
         place / "data",
+        SCHEMA,
         split="train",
         batch=8,
         staging={"folder": str(work / "copies"), "size": "1MiB"},
@@ -118,7 +118,7 @@ def _read(place: RemotePath, work: Path, **options: Any) -> list[int]:
 
 
 def _written(place: RemotePath, start: int, stop: int, **how: Any) -> None:
-    rs.write(SCHEMA, rows(start, stop), place / "data", **OPTIONS, **how)
+    rs.write(rows(start, stop), SCHEMA, place / "data", **OPTIONS, **how)
 
 
 def _exported(place: RemotePath, work: Path) -> bytes:

@@ -51,13 +51,13 @@ def server(request, servers):
 @pytest.fixture(scope="module")
 def local(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("home") / "local"
-    rs.write(SCHEMA, rows(0, 400), folder, key="id", shards=8)
+    rs.write(rows(0, 400), SCHEMA, folder, key="id", shards=8)
     return folder
 
 
 @pytest.fixture
 def both(bucket, local) -> tuple[Path, RemotePath]:
-    rs.write(SCHEMA, rows(0, 400), bucket, key="id", shards=8)
+    rs.write(rows(0, 400), SCHEMA, bucket, key="id", shards=8)
     return local, bucket
 
 
@@ -112,7 +112,7 @@ OPTIONS = {
 @pytest.fixture(scope="module")
 def in_order(local) -> Callable[[str], list[int]]:
     """The ids that reading local files with some options gives."""
-    return cache(lambda name: ids(rs.read(SCHEMA, local, **OPTIONS[name])))
+    return cache(lambda name: ids(rs.read(local, SCHEMA, **OPTIONS[name])))
 
 
 @pytest.mark.parametrize("name", [*OPTIONS])
@@ -120,9 +120,9 @@ def test_the_order_is_that_of_local_files(both, copies, name, in_order):
     _, remote = both
     if name == "parallel":
         with pytest.raises(rs.SpecError, match="for 9 shards that are open at a time, got "):
-            rs.read(SCHEMA, remote, staging=copies, **OPTIONS[name])
+            rs.read(remote, SCHEMA, staging=copies, **OPTIONS[name])
         copies["size"] = "1MiB"
-    dataset = rs.read(SCHEMA, remote, staging=copies, **OPTIONS[name])
+    dataset = rs.read(remote, SCHEMA, staging=copies, **OPTIONS[name])
     expected = in_order(name)
     assert ids(dataset) == expected
     if "seed" not in OPTIONS[name]:
@@ -132,16 +132,16 @@ def test_the_order_is_that_of_local_files(both, copies, name, in_order):
 
 def test_blocks_are_read(bucket, tmp_path, copies):
     for place in (tmp_path / "blocks", bucket / "blocks"):
-        rs.write(SCHEMA, rows(0, 400), place, key="id", shards=4, layout={"blocks": 32})
+        rs.write(rows(0, 400), SCHEMA, place, key="id", shards=4, layout={"blocks": 32})
     copies["size"] = "1MiB"
     options = {"batch": 24, "repeat": 2, "interleave": {"cycle": 2}, **SHUFFLE}
-    expected = ids(rs.read(SCHEMA, tmp_path / "blocks", **options))
-    assert ids(rs.read(SCHEMA, bucket / "blocks", staging=copies, **options)) == expected
+    expected = ids(rs.read(tmp_path / "blocks", SCHEMA, **options))
+    assert ids(rs.read(bucket / "blocks", SCHEMA, staging=copies, **options)) == expected
 
 
 def test_an_iterator_that_is_dropped_leaves_no_lease(both, copies):
     for count in (0, 1, 30, 399):
-        iterator = iter(rs.read(SCHEMA, both[1], staging=copies, interleave={"cycle": 3}))
+        iterator = iter(rs.read(both[1], SCHEMA, staging=copies, interleave={"cycle": 3}))
         for _ in range(count):
             next(iterator)
         del iterator
@@ -150,16 +150,16 @@ def test_an_iterator_that_is_dropped_leaves_no_lease(both, copies):
 
 def test_reading_goes_on_where_it_was(both, copies):
     options = {"batch": 16, "repeat": 2, "interleave": {"cycle": 3}, **SHUFFLE}
-    expected = ids(rs.read(SCHEMA, both[0], **options))
-    seen = ids(rs.read(SCHEMA, both[1], staging=copies, **options).take(9))
-    rest = rs.read(SCHEMA, both[1], staging=copies, **options, start=rs.Position(epoch=0, step=9))
+    expected = ids(rs.read(both[0], SCHEMA, **options))
+    seen = ids(rs.read(both[1], SCHEMA, staging=copies, **options).take(9))
+    rest = rs.read(both[1], SCHEMA, staging=copies, **options, start=rs.Position(epoch=0, step=9))
     assert seen + ids(rest) == expected
 
 
 def test_the_folder_stays_below_its_size(both, copies):
     size = int(copies["size"].removesuffix("KiB")) << 10
     most = 0
-    for _ in rs.read(SCHEMA, both[1], staging=copies, repeat=2):
+    for _ in rs.read(both[1], SCHEMA, staging=copies, repeat=2):
         most = max(most, held(Path(copies["folder"])))
     assert 0 < most <= size
 
@@ -168,13 +168,13 @@ def test_the_folder_stays_below_its_size(both, copies):
 def test_a_fault_while_reading_is_not_noticed(both, copies, server, kind):
     times = 1 if kind == "flip" else 3  # wrong bytes are asked for once more, no oftener
     with server.proxy.failing(Fault(kind, "GET", r"\.tfrecord|%2Etfrecord", times=times, skip=1)):
-        assert ids(rs.read(SCHEMA, both[1], batch=16, staging=copies)) == list(range(400))
+        assert ids(rs.read(both[1], SCHEMA, batch=16, staging=copies)) == list(range(400))
         assert server.proxy.faults[0].done == times
 
 
 def test_copies_that_were_changed_are_read_as_before(both, tmp_path, server, caplog):
     staging = {"folder": str(tmp_path / "copies")}
-    dataset = rs.read(SCHEMA, both[1], batch=16, staging=staging)
+    dataset = rs.read(both[1], SCHEMA, batch=16, staging=staging)
     assert ids(dataset) == list(range(400))
     shards = rs.Manifest.load(both[0]).all_shards
     paths = [tmp_path / "copies" / shard.sha256 for shard in shards]
@@ -249,8 +249,8 @@ def test_a_pass_goes_on_where_a_copy_is_corrupt(both, tmp_path, server, caplog, 
 
 def test_a_copy_that_changes_while_it_is_read_is_an_error_once(bucket, tmp_path):
     """Records that were read before may be more than the changed copy has before its error."""
-    rs.write(SCHEMA, rows(0, 20_000), bucket, key="id", shards=1)
-    dataset = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)}, prefetch=0)
+    rs.write(rows(0, 20_000), SCHEMA, bucket, key="id", shards=1)
+    dataset = rs.read(bucket, SCHEMA, batch=10, staging={"folder": str(tmp_path)}, prefetch=0)
     assert ids(dataset) == list(range(20_000))
     (shard,) = rs.Manifest.load(bucket).all_shards
     iterator = iter(dataset)
@@ -268,7 +268,7 @@ def test_a_copy_that_changes_while_it_is_read_is_an_error_once(bucket, tmp_path)
 @pytest.mark.parametrize(("compression", "record"), [("none", 25), ("gzip", 19)])
 def test_a_corrupt_object_is_named_with_its_record(bucket, tmp_path, compression, record):
     """Of a compressed file of another writer, only `locating` tells the record."""
-    rs.write(SCHEMA, rows(0, 50), bucket, key="id", shards=1, compression=compression)
+    rs.write(rows(0, 50), SCHEMA, bucket, key="id", shards=1, compression=compression)
     (shard,) = rs.Manifest.load(bucket).all_shards
     place = bucket / shard.file
     data = bytearray(place.read_bytes())
@@ -276,7 +276,7 @@ def test_a_corrupt_object_is_named_with_its_record(bucket, tmp_path, compression
     place.unlink()
     remote.create(place, bytes(data))
     (bucket / MANIFEST).unlink()
-    given = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
+    given = rs.read(bucket, SCHEMA, batch=10, staging={"folder": str(tmp_path)})
     with pytest.raises(tf.errors.OpError) as error:
         ids(given)
     if compression == "none":
@@ -294,7 +294,7 @@ def test_an_object_in_whose_middle_tensorflow_ends_is_named(bucket, tmp_path):
     for name, packed in {"gz": gzip.compress, "zlib": zlib.compress}.items():
         place = bucket / f"{name}/train.tfrecord.{name}"
         remote.create(place, b"".join(map(packed, parts)))
-        given = rs.read(SCHEMA, place.parent, batch=10, staging={"folder": str(tmp_path)})
+        given = rs.read(place.parent, SCHEMA, batch=10, staging={"folder": str(tmp_path)})
         with pytest.raises(tf.errors.OpError) as error:
             ids(given)
         assert f"{place}: expected whole compressed data, got " in str(error.value)
@@ -303,9 +303,9 @@ def test_an_object_in_whose_middle_tensorflow_ends_is_named(bucket, tmp_path):
 
 def test_compressed_copies_of_other_writers_are_hashed_each_time(bucket, tmp_path, server, caplog):
     """Only reading tells how many records they have, so that nothing notices the end of one."""
-    rs.write(SCHEMA, rows(0, 50), bucket, key="id", shards=1, compression="gzip")
+    rs.write(rows(0, 50), SCHEMA, bucket, key="id", shards=1, compression="gzip")
     (bucket / MANIFEST).unlink()
-    dataset = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
+    dataset = rs.read(bucket, SCHEMA, batch=10, staging={"folder": str(tmp_path)})
     assert ids(dataset) == list(range(50))
     (path,) = (path for path in tmp_path.iterdir() if len(path.name) == 64)
     rot(path)
@@ -320,10 +320,10 @@ def test_a_copy_of_another_writer_whose_lengths_are_corrupt_is_made_again(
     bucket, tmp_path, server, caplog, byte
 ):
     """Its records are counted before they are read. An object with such a length is named."""
-    rs.write(SCHEMA, rows(0, 50), bucket, key="id", shards=1)
+    rs.write(rows(0, 50), SCHEMA, bucket, key="id", shards=1)
     (shard,) = rs.Manifest.load(bucket).all_shards
     (bucket / MANIFEST).unlink()
-    dataset = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
+    dataset = rs.read(bucket, SCHEMA, batch=10, staging={"folder": str(tmp_path)})
     assert ids(dataset) == list(range(50))
     (path,) = (path for path in tmp_path.iterdir() if len(path.name) == 64)
     rot(path, byte)
@@ -338,7 +338,7 @@ def test_a_copy_of_another_writer_whose_lengths_are_corrupt_is_made_again(
     data[second + byte] ^= 1
     (bucket / shard.file).unlink()
     remote.create(bucket / shard.file, bytes(data))
-    damaged = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
+    damaged = rs.read(bucket, SCHEMA, batch=10, staging={"folder": str(tmp_path)})
     for _ in range(2):
         with pytest.raises(tf.errors.OpError) as error:
             ids(damaged)
@@ -350,7 +350,7 @@ def test_a_shard_that_is_gone_is_named(both, copies):
     place = both[1] / "train-00003-of-00008.tfrecord"
     place.unlink()
     with pytest.raises(tf.errors.OpError) as error:
-        ids(rs.read(SCHEMA, both[1], batch=10, staging=copies))
+        ids(rs.read(both[1], SCHEMA, batch=10, staging=copies))
     assert f"`{place}` does not exist, and the manifest lists it" in str(error.value)
     assert "Traceback" not in str(error.value)
     del error  # it holds the iterator
@@ -358,7 +358,7 @@ def test_a_shard_that_is_gone_is_named(both, copies):
 
 
 def test_a_model_trains_while_copies_come_and_go(both, copies):
-    dataset = rs.read(SCHEMA, both[1], batch=20, staging=copies, repeat=2, interleave={"cycle": 2}, **SHUFFLE)
+    dataset = rs.read(both[1], SCHEMA, batch=20, staging=copies, repeat=2, interleave={"cycle": 2}, **SHUFFLE)
     model = tf.keras.Sequential([tf.keras.layers.Input([1]), tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     pairs = dataset.map(
@@ -374,6 +374,6 @@ def test_a_model_trains_while_copies_come_and_go(both, copies):
 def test_a_folder_that_cannot_be_written_is_named(both, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(rs.StoreError) as error:
-        rs.read(SCHEMA, both[1], staging={"folder": str(tmp_path / "file" / "copies")})
+        rs.read(both[1], SCHEMA, staging={"folder": str(tmp_path / "file" / "copies")})
     assert str(error.value) == f"{tmp_path}/file/copies: cannot write: not a directory"
     assert os.listdir(both[0])

@@ -74,7 +74,7 @@ def test_a_request_that_fails_is_repeated(bucket, server, method, kind):
 
 
 def test_a_manifest_whose_answer_is_cut_is_asked_for_again(bucket, server):
-    rs.write(rs.Schema.loads("schema: s\nfeatures: {a: int64}"), {"a": [1, 2]}, str(bucket))
+    rs.write({"a": [1, 2]}, rs.Schema.loads("schema: s\nfeatures: {a: int64}"), str(bucket))
     with server.proxy.failing(Fault("cut", "GET", "manifest", times=3)):
         assert rs.Manifest.load(str(bucket)).splits["train"][0].records == 2
         assert server.proxy.faults[0].done == 3

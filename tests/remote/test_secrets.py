@@ -40,9 +40,9 @@ remote.RETRIES = 1
 import recordspec as rs
 schema = rs.Schema.loads("schema: s\\nfeatures:\\n  id: int64\\n")
 for action in (
-    lambda: rs.write(schema, {"id": [1, 2, 3]}, sys.argv[1]),
+    lambda: rs.write({"id": [1, 2, 3]}, schema, sys.argv[1]),
     lambda: rs.Manifest.load(sys.argv[1]),
-    lambda: list(rs.write(schema, {"id": [1]}, sys.argv[1], append=True)),
+    lambda: list(rs.write({"id": [1]}, schema, sys.argv[1], append=True)),
     lambda: [print(repr(remote._store(remote.RemotePath.parse(sys.argv[1]).root)))],
     lambda: print(repr(remote.RemotePath.parse(sys.argv[1])), vars(remote.RemotePath.parse(sys.argv[1]))),
 ):
@@ -79,8 +79,8 @@ def test_no_output_has_a_secret(servers, tmp_path, scheme, fault):
 
 def test_no_file_has_a_secret(store, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
-    rs.write(SCHEMA, {"id": [*range(100)]}, store.url, shards=3)
-    rs.write(SCHEMA, {"id": [*range(100)]}, store.url, append=True, shards=3)
+    rs.write({"id": [*range(100)]}, SCHEMA, store.url, shards=3)
+    rs.write({"id": [*range(100)]}, SCHEMA, store.url, append=True, shards=3)
     for name, data in store.files().items():
         for secret in (SECRET, SESSION, "AKIDOFTHETESTS"):
             assert secret.encode() not in data, name
@@ -98,8 +98,8 @@ def test_no_file_has_a_secret(store, tmp_path, caplog):
 )
 def test_a_url_with_a_secret_is_refused_without_it(command, tmp_path, url):
     for action in (
-        lambda: rs.write(SCHEMA, {"id": [1]}, url),
-        lambda: rs.read(SCHEMA, url),
+        lambda: rs.write({"id": [1]}, SCHEMA, url),
+        lambda: rs.read(url, SCHEMA),
         lambda: rs.Manifest.load(url),
     ):
         with pytest.raises(rs.SpecError) as error:

@@ -52,7 +52,7 @@ def staging(tmp_path) -> dict[str, str]:
 
 def written(place):
     """A dataset at a place, with a row that is rejected; returns the place."""
-    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], place, **OPTIONS)
+    rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, place, **OPTIONS)
     return place
 
 
@@ -67,7 +67,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_build_has_the_bytes_of_a_local_one(store, local):
-    made = rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    made = rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, store.url, **OPTIONS)
     assert made == rs.Manifest.load(store.url) == rs.Manifest.load(local)
     assert store.files() == contents(local)
 
@@ -75,28 +75,28 @@ def test_a_build_has_the_bytes_of_a_local_one(store, local):
 @pytest.mark.parametrize("options", [{"layout": {"blocks": 16}}, {"compression": "gzip"}, {"shards": "auto"}])
 def test_a_build_of_another_layout_is_read(store, staging, tmp_path, options):
     for place in (store.url, tmp_path / "local"):
-        rs.write(SCHEMA, rows(0, 100), place, key="id", **options)
+        rs.write(rows(0, 100), SCHEMA, place, key="id", **options)
     assert store.files() == contents(tmp_path / "local")
-    assert ids(rs.read(SCHEMA, store.url, batch=7, staging=staging)) == list(range(100))
+    assert ids(rs.read(store.url, SCHEMA, batch=7, staging=staging)) == list(range(100))
 
 
 def test_a_dataset_is_not_replaced_unless_asked(store):
-    rs.write(SCHEMA, rows(0, 10), store.url)
+    rs.write(rows(0, 10), SCHEMA, store.url)
     before = store.files()
     with pytest.raises(rs.StoreError) as error:
-        rs.write(SCHEMA, rows(0, 20), store.url)
+        rs.write(rows(0, 20), SCHEMA, store.url)
     assert str(error.value) == f"`{store.url}` exists: force=True, or --force, replaces it"
     assert store.files() == before
 
 
 def test_force_replaces_and_a_reader_that_began_before_goes_on(store, staging):
-    rs.write(SCHEMA, rows(0, 100), store.url, shards=4)
+    rs.write(rows(0, 100), SCHEMA, store.url, shards=4)
     before = store.files()
-    dataset = rs.read(SCHEMA, store.url, staging=staging)
+    dataset = rs.read(store.url, SCHEMA, staging=staging)
     begun = iter(dataset)
     first = int(next(begun)["id"])
-    made = rs.write(SCHEMA, rows(100, 150), store.url, shards=4, force=True)
-    assert ids(rs.read(SCHEMA, store.url, staging=staging)) == list(range(100, 150))
+    made = rs.write(rows(100, 150), SCHEMA, store.url, shards=4, force=True)
+    assert ids(rs.read(store.url, SCHEMA, staging=staging)) == list(range(100, 150))
     assert rs.Manifest.load(store.url) == made
     if store.proxy is not None:
         assert [first, *(int(row["id"]) for row in begun)] == list(range(100))
@@ -108,22 +108,22 @@ def test_force_replaces_and_a_reader_that_began_before_goes_on(store, staging):
 
 def test_rows_are_added(store, local, staging, tmp_path):
     for place in (store.url, tmp_path / "grown"):
-        rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], place, **OPTIONS)
+        rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, place, **OPTIONS)
         for start in (300, 400):
             more = [*rows(start, start + 100), {"id": "y"}]
-            made = rs.write(SCHEMA, more, place, append=True, **OPTIONS)
+            made = rs.write(more, SCHEMA, place, append=True, **OPTIONS)
         assert made == rs.Manifest.load(place)
         assert made.rejected == 3
         with pytest.raises(
             rs.RecordError, match="row 1: id: expected a key that no other row has, got that of "
         ):
-            rs.write(SCHEMA, rows(449, 451), place, append=True, **OPTIONS | {"invalid": "error"})
+            rs.write(rows(449, 451), SCHEMA, place, append=True, **OPTIONS | {"invalid": "error"})
         with pytest.raises(rs.RecordError) as error:
-            rs.write(SCHEMA, rows(450, 452), place, append=True, **OPTIONS | {"invalid": "error"})
+            rs.write(rows(450, 452), SCHEMA, place, append=True, **OPTIONS | {"invalid": "error"})
         assert f"got that of {place}/t" in str(error.value)
     shards = [shard.sha256 for shard in rs.Manifest.load(tmp_path / "grown").all_shards]
     assert [shard.sha256 for shard in made.all_shards] == shards
-    assert sorted(ids(rs.read(SCHEMA, expand(store.url), staging=staging))) == list(range(500))
+    assert sorted(ids(rs.read(expand(store.url), SCHEMA, staging=staging))) == list(range(500))
     name = made.name_of("rejects.jsonl")
     assert (
         store.files()[rs.Manifest.load(store.url).name_of("rejects.jsonl")]
@@ -132,11 +132,11 @@ def test_rows_are_added(store, local, staging, tmp_path):
 
 
 def test_two_splits_by_pattern_are_what_the_manifest_names(store, staging):
-    rs.write(SCHEMA, rows(0, 100), store.url, **OPTIONS | {"shards": 2})
-    rs.write(SCHEMA, rows(0, 60), store.url, force=True, **OPTIONS | {"shards": 2})
+    rs.write(rows(0, 100), SCHEMA, store.url, **OPTIONS | {"shards": 2})
+    rs.write(rows(0, 60), SCHEMA, store.url, force=True, **OPTIONS | {"shards": 2})
     counts = {}
     for split in ("train", "test"):
-        counts[split] = ids(rs.read(SCHEMA, f"{store.url}/{split}*", staging=staging))
+        counts[split] = ids(rs.read(f"{store.url}/{split}*", SCHEMA, staging=staging))
         assert len(counts[split]) == rs.Manifest.load(store.url).rows(split)
     assert sorted(counts["train"] + counts["test"]) == list(range(60))
 
@@ -158,13 +158,13 @@ READS = (
 @pytest.fixture(scope="module")
 def read_locally(tmp_path_factory) -> list[list[int]]:
     local = written(tmp_path_factory.mktemp("home") / "local")
-    return [ids(rs.read(SCHEMA, expand(local), **options)) for options in READS]
+    return [ids(rs.read(expand(local), SCHEMA, **options)) for options in READS]
 
 
 def test_reading_is_as_local(store, staging, read_locally):
     written(store.url)
     for options, expected in zip(READS, read_locally, strict=True):
-        assert ids(rs.read(SCHEMA, expand(store.url), staging=staging, **options)) == expected, options
+        assert ids(rs.read(expand(store.url), SCHEMA, staging=staging, **options)) == expected, options
 
 
 COMMANDS = [
@@ -215,7 +215,7 @@ def test_commands_say_what_they_say_of_local_data(store, tmp_path, command):
 
 
 def test_export_is_of_the_same_rows(store, local, command, tmp_path):
-    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, store.url, **OPTIONS)
     for suffix in ("jsonl", "csv", "parquet"):
         for name, place in (("a", local), ("b", store.url)):
             code, _, err = command(
@@ -226,7 +226,7 @@ def test_export_is_of_the_same_rows(store, local, command, tmp_path):
 
 
 def test_sql_reads_a_store(store, local, command):
-    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, store.url, **OPTIONS)
     sql = "SELECT split, count(*) AS n FROM d GROUP BY ALL ORDER BY ALL"
     here, there = (command("query", sql, f"d={place}") for place in (local, store.url))
     assert here == there
@@ -235,7 +235,7 @@ def test_sql_reads_a_store(store, local, command):
 
 
 def test_resharding_reads_and_writes_stores(store, local, tmp_path):
-    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store / "a", **OPTIONS)
+    rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, store / "a", **OPTIONS)
     made = rs.reshard(store / "a", store / "b", shards=2)
     assert made == rs.reshard(local, tmp_path / "b", shards=2)
     assert store.files("b") == contents(tmp_path / "b")

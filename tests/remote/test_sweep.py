@@ -30,7 +30,7 @@ def names(found) -> set[str]:
 def replaced(bucket) -> RemotePath:
     """A dataset that has replaced another one, whose first shard has an index."""
     for start in (0, 100):
-        rs.write(SCHEMA, {"id": [*range(start, start + 50)]}, bucket / "data", shards=2, key="id", force=True)
+        rs.write({"id": [*range(start, start + 50)]}, SCHEMA, bucket / "data", shards=2, key="id", force=True)
         if not start:
             index(bucket / "data/train-00000-of-00002.tfrecord")
     return bucket
@@ -51,12 +51,12 @@ def test_a_sweep_takes_what_no_manifest_names(replaced, tmp_path):
     assert names(sweep(replaced, older_than=NOW, delete=True)) == orphans
     assert {path.name for path in before - {path for path, _ in remote.walk(replaced)}} == orphans
     assert sum(one.records for one in count(data)) == 50
-    rs.write(SCHEMA, {"id": [*range(50)]}, data, key="id", shards=1, append=True)  # keys.bin is whole
+    rs.write({"id": [*range(50)]}, SCHEMA, data, key="id", shards=1, append=True)  # keys.bin is whole
 
 
 def test_files_of_others_stay(bucket, tmp_path):
     folder = bucket / "theirs"
-    rs.write(SCHEMA, {"id": [*range(50)]}, tmp_path / "data", shards=1)
+    rs.write({"id": [*range(50)]}, SCHEMA, tmp_path / "data", shards=1)
     remote.put_file(
         folder / "train-00000-of-00001.tfrecord",
         tmp_path / "data/train-00000-of-00001.tfrecord",
@@ -72,7 +72,7 @@ def test_files_of_others_stay(bucket, tmp_path):
 
 
 def test_a_build_that_was_broken_off_is_swept(bucket):
-    rs.write(SCHEMA, {"id": [*range(50)]}, bucket / "data", shards=2)
+    rs.write({"id": [*range(50)]}, SCHEMA, bucket / "data", shards=2)
     (bucket / "data/manifest.json").unlink()
     assert len([*sweep(bucket, older_than=NOW, delete=True)]) == 4
     assert not [*remote.walk(bucket)]

@@ -53,7 +53,7 @@ def test_tensorflow_finds_and_reads_objects(place):
 
 
 def test_tensorflow_reads_the_shards_of_a_dataset(place):
-    made = rs.write(SCHEMA, [{"id": n, "text": f"row {n}"} for n in range(300)], place, key="id", shards=3)
+    made = rs.write([{"id": n, "text": f"row {n}"} for n in range(300)], SCHEMA, place, key="id", shards=3)
     paths = [f"{place}/{shard.file}" for shard in made.shards("train")]
     parsed = (
         tf.data.TFRecordDataset(paths)

@@ -74,7 +74,7 @@ def web(handler) -> Iterator[str]:
 
 @pytest.fixture
 def data(web, tmp_path) -> str:
-    rs.write(SCHEMA, [{"a": row} for row in range(10)], tmp_path / FOLDER, shards=2)
+    rs.write([{"a": row} for row in range(10)], SCHEMA, tmp_path / FOLDER, shards=2)
     return f"{web}/{IN_URL}"
 
 
@@ -92,18 +92,18 @@ def test_a_dataset_is_looked_at(data, handler):
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_dataset_is_read(data, handler, ranges, tmp_path):
     handler.ranges = ranges  # shards are read whole
-    found = rs.read(SCHEMA, data, staging={"folder": str(tmp_path / "copies")})
+    found = rs.read(data, SCHEMA, staging={"folder": str(tmp_path / "copies")})
     assert sorted(int(row["a"]) for row in found) == [*range(10)]
 
 
 def test_a_table_is_read_by_ranges(web, handler, tmp_path):
     parquet.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "rows.parquet")
-    assert rs.write(SCHEMA, Parquet(files=f"{web}/rows.parquet"), tmp_path / "three").rows("train") == 3
+    assert rs.write(Parquet(files=f"{web}/rows.parquet"), SCHEMA, tmp_path / "three").rows("train") == 3
     (tmp_path / "rows#1.csv").write_text("a\n1\n2\n")
-    assert rs.write(SCHEMA, Csv(path=f"{web}/rows%231.csv"), tmp_path / "data").rows("train") == 2
+    assert rs.write(Csv(path=f"{web}/rows%231.csv"), SCHEMA, tmp_path / "data").rows("train") == 2
     handler.ranges = False
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, Csv(path=f"{web}/rows%231.csv"), tmp_path / "other")
+        rs.write(Csv(path=f"{web}/rows%231.csv"), SCHEMA, tmp_path / "other")
     assert str(caught.value) == (
         f"{web}/rows%231.csv: cannot read: operation not supported: Range request not supported by rows#1.csv"
     )
@@ -111,7 +111,7 @@ def test_a_table_is_read_by_ranges(web, handler, tmp_path):
 
 def test_nothing_is_written_or_listed(web, handler):
     for writing in (
-        lambda: rs.write(SCHEMA, [{"a": 1}], f"{web}/new"),
+        lambda: rs.write([{"a": 1}], SCHEMA, f"{web}/new"),
         lambda: output_file(location(f"{web}/new"), force=True).__enter__(),
     ):
         with pytest.raises(rs.SpecError) as caught:

@@ -67,7 +67,7 @@ def check_whole(place: RemotePath) -> rs.Manifest:
 
 def ids(place: RemotePath, tmp_path) -> list[int]:
     staging = {"folder": str(tmp_path / "copies"), "size": "1MiB"}
-    dataset = rs.read(SCHEMA, expand(place), batch=16, staging=staging)
+    dataset = rs.read(expand(place), SCHEMA, batch=16, staging=staging)
     return sorted(np.concatenate([batch["id"].numpy() for batch in dataset]).tolist())
 
 
@@ -77,7 +77,7 @@ def test_one_of_several_writers_wins(bucket, elsewhere, tmp_path, starts):
         place = bucket / str(attempt)
 
         def write(start: int, place: RemotePath = place) -> rs.Manifest:
-            return rs.write(SCHEMA, rows(start, start + 50), place, **OPTIONS)
+            return rs.write(rows(start, start + 50), SCHEMA, place, **OPTIONS)
 
         found = run(*(partial(write, start) for start in starts))
         errors = [one for one in found if isinstance(one, rs.RecordspecError)]
@@ -90,10 +90,10 @@ def test_one_of_several_writers_wins(bucket, elsewhere, tmp_path, starts):
 
 
 def test_one_of_several_that_replace_wins(bucket, elsewhere, tmp_path):
-    rs.write(SCHEMA, rows(0, 20), bucket, **OPTIONS)
+    rs.write(rows(0, 20), SCHEMA, bucket, **OPTIONS)
     found = run(
         *(
-            lambda start=start: rs.write(SCHEMA, rows(start, start + 50), bucket, force=True, **OPTIONS)
+            lambda start=start: rs.write(rows(start, start + 50), SCHEMA, bucket, force=True, **OPTIONS)
             for start in (100, 200)
         )
     )
@@ -106,11 +106,11 @@ def test_one_of_several_that_replace_wins(bucket, elsewhere, tmp_path):
 
 
 def test_all_who_add_rows_add_them(bucket, elsewhere, tmp_path):
-    rs.write(SCHEMA, rows(0, 20), bucket, **OPTIONS)
+    rs.write(rows(0, 20), SCHEMA, bucket, **OPTIONS)
     starts = [100, 200, 300]
     found = run(
         *(
-            lambda start=start: rs.write(SCHEMA, rows(start, start + 30), bucket, append=True, **OPTIONS)
+            lambda start=start: rs.write(rows(start, start + 30), SCHEMA, bucket, append=True, **OPTIONS)
             for start in starts
         )
     )
@@ -121,12 +121,12 @@ def test_all_who_add_rows_add_them(bucket, elsewhere, tmp_path):
     assert ids(bucket, tmp_path) == [*range(20), *(start + n for start in starts for n in range(30))]
     # whatever the order in which they came, no key comes twice
     with pytest.raises(rs.RecordError, match="expected a key that no other row has"):
-        rs.write(SCHEMA, rows(329, 331), bucket, append=True, **OPTIONS)
+        rs.write(rows(329, 331), SCHEMA, bucket, append=True, **OPTIONS)
 
 
 def test_of_two_who_add_the_same_key_one_is_refused(bucket, elsewhere, tmp_path):
-    rs.write(SCHEMA, rows(0, 20), bucket, **OPTIONS)
-    found = run(*(lambda: rs.write(SCHEMA, rows(100, 130), bucket, append=True, **OPTIONS) for _ in range(2)))
+    rs.write(rows(0, 20), SCHEMA, bucket, **OPTIONS)
+    found = run(*(lambda: rs.write(rows(100, 130), SCHEMA, bucket, append=True, **OPTIONS) for _ in range(2)))
     errors = [one for one in found if isinstance(one, Exception)]
     assert len(errors) == 1
     assert "expected a key that no other row has" in str(errors[0])
@@ -135,14 +135,14 @@ def test_of_two_who_add_the_same_key_one_is_refused(bucket, elsewhere, tmp_path)
 
 
 def test_equal_rows_without_a_key_are_added_by_each(bucket, elsewhere, tmp_path):
-    rs.write(SCHEMA, rows(0, 20), bucket)
-    found = run(*(lambda: rs.write(SCHEMA, rows(100, 130), bucket, append=True) for _ in range(2)))
+    rs.write(rows(0, 20), SCHEMA, bucket)
+    found = run(*(lambda: rs.write(rows(100, 130), SCHEMA, bucket, append=True) for _ in range(2)))
     assert [one for one in found if isinstance(one, Exception)] == []
     assert ids(bucket, tmp_path) == sorted([*range(20), *range(100, 130), *range(100, 130)])
 
 
 def test_readers_see_whole_datasets_while_one_is_replaced(bucket, tmp_path):
-    rs.write(SCHEMA, rows(0, 40), bucket, **OPTIONS)
+    rs.write(rows(0, 40), SCHEMA, bucket, **OPTIONS)
     done, seen, wrong = threading.Event(), set(), []
 
     def look() -> None:
@@ -158,7 +158,7 @@ def test_readers_see_whole_datasets_while_one_is_replaced(bucket, tmp_path):
     for number in range(6):
         # the reader goes on to look while the next one is written
         wait_until(lambda number=number: 40 + number in seen or wrong)
-        rs.write(SCHEMA, rows(0, 41 + number), bucket, force=True, **OPTIONS)
+        rs.write(rows(0, 41 + number), SCHEMA, bucket, force=True, **OPTIONS)
     wait_until(lambda: 46 in seen or wrong)
     done.set()
     reader.join()
@@ -169,7 +169,7 @@ def test_readers_see_whole_datasets_while_one_is_replaced(bucket, tmp_path):
 def test_resharding_asks_once_for_each_shard(bucket, server, tmp_path, monkeypatch):
     """It asked six times for each, twice for its keys, and for other files again and again."""
     monkeypatch.setattr(locations, "_MANY", 10)
-    made = rs.write(SCHEMA, rows(0, 40), bucket / "data", shards=20, key="id")
+    made = rs.write(rows(0, 40), SCHEMA, bucket / "data", shards=20, key="id")
     with server.proxy.failing():
         again = rs.reshard(bucket / "data", tmp_path / "data", shards=2)
     assert again.rows("train") == 40

@@ -105,8 +105,8 @@ def columns(schema: rs.Schema, rows: list[dict]) -> dict:
 def test_they_are_read_as_other_columns(tmp_path, layout, options):
     schema, count = schema_of(), 100
     expected = schema.decode_numpy([schema.encode(row) for row in rows_of(schema, count)])
-    rs.write(schema, rows_of(schema, count), tmp_path / "data", layout=layout)
-    read = list(rs.read(schema, tmp_path / "data", **options))
+    rs.write(rows_of(schema, count), schema, tmp_path / "data", layout=layout)
+    read = list(rs.read(tmp_path / "data", schema, **options))
     names = options.get("features") or [name for name in schema.outputs if name not in ("list", "pair")]
     order = np.arange(count)
     if "filter" in options:

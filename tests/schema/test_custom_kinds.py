@@ -155,23 +155,23 @@ def grades(given: str) -> rs.Schema:
 def test_cells_of_text_are_converted_to_what_the_kind_takes(tmp_path, given, text, seen):
     (tmp_path / "rows.csv").write_text(text)
     schema = grades(given)
-    rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", key=None)
+    rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data", key=None)
     assert Grade.seen[: len(seen)] == seen
 
 
 def test_classes_of_a_custom_kind_are_those_of_the_dataset(tmp_path):
     schema = grades("class")
-    manifest = rs.write(schema, pyarrow.table({"g": ["high", "low", "high"]}), tmp_path / "data", key=None)
+    manifest = rs.write(pyarrow.table({"g": ["high", "low", "high"]}), schema, tmp_path / "data", key=None)
     assert schema.classes == {"g": 3}
     assert manifest.labels == {"g": ("low", "mid", "high")}
-    copy = rs.write(schema, TFRecords(files="data").open(tmp_path), tmp_path / "copy", key=None)
+    copy = rs.write(TFRecords(files="data").open(tmp_path), schema, tmp_path / "copy", key=None)
     assert sum(shard.rows for shard in copy.all_shards) == 3
     report = check(StoredDataset.of(tmp_path / "copy", schema).checked_files(), schema)
     assert (report.rows, report.valid) == (3, True)
 
 
 def test_commands_read_rows_of_a_custom_kind_by_their_keys(tmp_path, caplog):
-    rs.write(grades("class"), [{"g": "low"}] * 3, tmp_path / "data")
+    rs.write([{"g": "low"}] * 3, grades("class"), tmp_path / "data")
     for arguments in (
         ("stats",),
         ("diff", tmp_path / "data"),
@@ -188,12 +188,12 @@ def test_commands_read_rows_of_a_custom_kind_by_their_keys(tmp_path, caplog):
 
 def test_a_key_of_a_dataset_with_a_custom_kind_is_no_column_of_its_table(tmp_path):
     """The schema is not known, and so is no feature that is the key."""
-    rs.write(grades("class"), [{"g": "low"}, {"g": "mid"}], tmp_path / "data", key="g")
+    rs.write([{"g": "low"}, {"g": "mid"}], grades("class"), tmp_path / "data", key="g")
     assert rs.scan(tmp_path / "data").to_table().to_pylist() == [{"g": 0}, {"g": 1}]
 
 
 def test_commands_refuse_blocks_of_a_custom_kind(tmp_path):
-    rs.write(grades("class"), [{"g": "low"}] * 3, tmp_path / "data", layout={"blocks": 2})
+    rs.write([{"g": "low"}] * 3, grades("class"), tmp_path / "data", layout={"blocks": 2})
     done = run_here("stats", tmp_path / "data")
     hint = "blocks are unpacked by it, give it with --spec; see `recordspec docs explanation/blocks`"
     assert f"`{tmp_path / 'data/schema.yaml'}` has custom kinds: {hint}" in done.stderr

@@ -102,15 +102,15 @@ def test_columns_of_dates_are_stored_from_every_source(tmp_path):
     for unit, scale in (("days", 1), ("seconds", 86_400)):
         for name, rows in given.items():
             folder = tmp_path / f"{unit} {name}"
-            rs.write(schema(unit, ", default: 7"), rows, folder, progress=False)
-            found = [int(row["t"]) for row in rs.read(schema(unit, ", default: 7"), folder)]
+            rs.write(rows, schema(unit, ", default: 7"), folder, progress=False)
+            found = [int(row["t"]) for row in rs.read(folder, schema(unit, ", default: 7"))]
             assert found == [DAY * scale, 7, -scale], name
     with pytest.raises(
         rs.SpecError, match=r"t: expected a column for int64, got date32\[day\] \(`date: days` or"
     ):
-        rs.write(rs.Schema.loads("schema: s\nfeatures: {t: int64}"), table, tmp_path / "plain")
+        rs.write(table, rs.Schema.loads("schema: s\nfeatures: {t: int64}"), tmp_path / "plain")
     with pytest.raises(rs.StoreError, match=r"features\.t\.date: expected `days`, as the data was written"):
-        rs.read(schema("seconds"), tmp_path / "days date32", batch=2)
+        rs.read(tmp_path / "days date32", schema("seconds"), batch=2)
 
 
 def test_the_unit_is_inferred(tmp_path):
@@ -126,7 +126,7 @@ def test_the_unit_is_inferred(tmp_path):
     }
     assert found.names["gaps"].description == "days since 1970-01-01, missing in 11 of 20"
     assert found.names["none"].kind == "text"
-    rs.write(found, Csv(path="a.csv").open(tmp_path), tmp_path / "data", progress=False)
+    rs.write(Csv(path="a.csv").open(tmp_path), found, tmp_path / "data", progress=False)
     times = pa.table({"t": pa.array([NOON * 1000, NOON * 1000 + 1], pa.timestamp("ms"))})
     assert infer_rows(times, "s").schema.names["t"].date == "milliseconds"
     assert infer_rows([{"t": datetime.date(2026, 1, 31)}], "s").schema.names["t"].date == "days"

@@ -48,7 +48,7 @@ def sequence_examples(root) -> rs.Schema:
 
 
 def test_examples_are_read(root, examples, golden):
-    (batch,) = rs.read(examples, root / "tests/golden/examples.tfrecord", batch=2)
+    (batch,) = rs.read(root / "tests/golden/examples.tfrecord", examples, batch=2)
     dense = {name: value for name, value in batch.items() if isinstance(value, tf.Tensor)}
     assert dense.pop("a scalar").numpy().tolist() == [-7, -7]
     assert dense.pop("shaped").numpy().tolist() == [FULL["shaped"]] * 2
@@ -89,7 +89,7 @@ def test_examples_are_written_as_a_hand_writes_them(examples, golden):
 
 
 def test_sequence_examples_are_read(root, sequence_examples):
-    (batch,) = rs.read(sequence_examples, root / "tests/golden/sequence_examples.tfrecord", batch=3)
+    (batch,) = rs.read(root / "tests/golden/sequence_examples.tfrecord", sequence_examples, batch=3)
     assert batch["length"].numpy().tolist() == [3, 0, 1]
     assert batch["tokens"].numpy().tolist() == [[1, 2, 3], [-1, -1, -1], [1, -1, -1]]
     assert batch["vectors"].numpy()[0].tolist() == [[0, 0], [1, -1], [2, -2]]

@@ -103,11 +103,11 @@ def test_text_names_the_byte_that_is_no_utf8():
 
 def test_another_quality_is_no_other_image(tmp_path):
     written = schema("{kind: image, encoding: jpeg, quality: 80}")
-    rs.write(written, [{"f": photo()}], tmp_path / "data")
-    (batch,) = rs.read(schema("{kind: image, encoding: jpeg}"), tmp_path / "data", batch=1)
+    rs.write([{"f": photo()}], written, tmp_path / "data")
+    (batch,) = rs.read(tmp_path / "data", schema("{kind: image, encoding: jpeg}"), batch=1)
     assert batch["f"].shape[0] == 1
     with pytest.raises(rs.StoreError, match=r"features\.f\.encoding: expected `jpeg`, .* got `png`"):
-        rs.read(schema("{kind: image, encoding: png}"), tmp_path / "data", batch=1)
+        rs.read(tmp_path / "data", schema("{kind: image, encoding: png}"), batch=1)
 
 
 # Encodes values in every encoding that there is, twice, and prints a hash of the bytes of each.

@@ -194,13 +194,13 @@ def test_nothing_else_reads_them(folder):
     plain = rs.Schema.loads("schema: s\nfeatures: {query: text}")
     for schema in (SCHEMA, plain):
         with pytest.raises(tf.errors.InvalidArgumentError):
-            list(rs.read(schema, "theirs", batch=3))
+            list(rs.read("theirs", schema, batch=3))
         assert list(map(str, decode_problems(schema, RECORDS[0], in_blocks=False))) == [said]
     for refused in (
         lambda: SCHEMA.decode_numpy(RECORDS),
         lambda: rs.open("theirs", SCHEMA)[0],
         lambda: rs.scan("theirs", SCHEMA).to_table(),
-        lambda: rs.adopt(SCHEMA, "theirs"),
+        lambda: rs.adopt("theirs", SCHEMA),
     ):
         with pytest.raises(RecordError) as error:
             refused()

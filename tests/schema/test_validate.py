@@ -51,11 +51,11 @@ def stored(path: Path, records: list[bytes]) -> File:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_was_written_fits(case, tmp_path):
     schema = case.schema
-    rs.write(schema, case.rows, tmp_path / "rows", key=None, progress=False)
+    rs.write(case.rows, schema, tmp_path / "rows", key=None, progress=False)
     report = check(StoredDataset.of(tmp_path / "rows", schema).checked_files(), schema)
     assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
     assert report.unknown == {}
-    rs.write(schema, case.rows, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
+    rs.write(case.rows, schema, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
     report = check(StoredDataset.of(tmp_path / "blocks", schema).checked_files(), schema)
     assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
 
@@ -352,7 +352,7 @@ def test_any_number_of_keys_takes_bounded_memory(tmp_path):
 
 
 def test_damage_is_told_with_what_is_lost(tmp_path):
-    rs.write(SCHEMA, [ROW] * 40, tmp_path / "data", shards=1, key=None, progress=False)
+    rs.write([ROW] * 40, SCHEMA, tmp_path / "data", shards=1, key=None, progress=False)
     (path,) = expand(tmp_path / "data")
     size = len(framed(SCHEMA.encode(ROW)))
     data = bytearray(path.read_bytes())
@@ -368,7 +368,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
 
 
 def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
-    rs.write(SCHEMA, [ROW] * 40, tmp_path / "data", shards=1, key=None, progress=False)
+    rs.write([ROW] * 40, SCHEMA, tmp_path / "data", shards=1, key=None, progress=False)
     files = StoredDataset.of(tmp_path / "data", SCHEMA).checked_files()
     (path,) = (file.path for file in files)
     size = len(framed(SCHEMA.encode(ROW)))
@@ -389,7 +389,7 @@ def test_the_report_is_json(tmp_path):
 
 
 def test_blocks_are_checked_row_by_row(tmp_path):
-    rs.write(SCHEMA, [ROW] * 20, tmp_path / "data", shards=1, layout={"blocks": 8}, key=None, progress=False)
+    rs.write([ROW] * 20, SCHEMA, tmp_path / "data", shards=1, layout={"blocks": 8}, key=None, progress=False)
     (path,) = expand(tmp_path / "data")
     blocks = [record.data for record in scan(path)]
     message = proto._classes()["Example"].FromString(blocks[1])
@@ -486,7 +486,7 @@ sequence: {b: {kind: var_len, dtype: int64}}
 
 def test_blocks_have_all_features_that_they_were_written_with(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: int64, default: 0}}")
-    rs.write(schema, [{"n": 1}] * 3, tmp_path / "d", layout={"blocks": 2}, progress=False)
+    rs.write([{"n": 1}] * 3, schema, tmp_path / "d", layout={"blocks": 2}, progress=False)
     assert check(StoredDataset.of(tmp_path / "d", schema).checked_files(), schema).valid
 
 

@@ -84,7 +84,7 @@ def test_a_frame_with_each_option(session, tmp_path, same, options):
     from recordspec import spark
 
     some = rows(900)
-    rs.write(SCHEMA, some, tmp_path / "local", **options)
+    rs.write(some, SCHEMA, tmp_path / "local", **options)
     manifest = spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", **options)
     assert same(tmp_path / "spark", tmp_path / "local") == manifest
 
@@ -105,7 +105,7 @@ def test_copies_of_rows(session, tmp_path, same, options, broadcast):
     draw = random.Random(1)
     some = [{"id": draw.randrange(9), "name": "x", "many": [], "class": "a"} for _ in range(900)]
     how = {"split": {"a": 3, "b": 1}, "shards": 2, **options}
-    rs.write(SCHEMA, some, tmp_path / "local", **how)
+    rs.write(some, SCHEMA, tmp_path / "local", **how)
     before = session.conf.get("spark.sql.autoBroadcastJoinThreshold")
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
     try:
@@ -120,7 +120,7 @@ def test_any_partitions_of_a_shuffled_frame(session, tmp_path, same):
     from recordspec import spark
 
     some = rows(2000)
-    rs.write(SCHEMA, some, tmp_path / "local", shuffle=1, shards=5)
+    rs.write(some, SCHEMA, tmp_path / "local", shuffle=1, shards=5)
     frame = frame_of(session, random.Random(0).sample(some, len(some)), partitions=1).repartition(11)
     spark.write(frame, SCHEMA, tmp_path / "spark", shuffle=1, shards=5)
     same(tmp_path / "spark", tmp_path / "local")
@@ -131,7 +131,7 @@ def test_fewer_rows_than_shards(session, tmp_path, same, count):
     from recordspec import spark
 
     options = {"shuffle": 1, "shards": 5, "allow_empty": True, "key": "id"}
-    rs.write(SCHEMA, rows(count), tmp_path / "local", **options)
+    rs.write(rows(count), SCHEMA, tmp_path / "local", **options)
     spark.write(frame_of(session, rows(count)), SCHEMA, tmp_path / "spark", **options)
     same(tmp_path / "spark", tmp_path / "local")
 
@@ -141,7 +141,7 @@ def test_equal_rows_on_both_sides_of_a_bound(session, tmp_path, same):
     from recordspec import spark
 
     some = [rows(3)[number % 3] for number in range(600)]
-    rs.write(SCHEMA, some, tmp_path / "local", shuffle=1, shards=8)
+    rs.write(some, SCHEMA, tmp_path / "local", shuffle=1, shards=8)
     spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", shuffle=1, shards=8)
     same(tmp_path / "spark", tmp_path / "local")
 
@@ -154,7 +154,7 @@ def test_append_and_force(session, tmp_path, same):
         for start, how in ((600, {}), (0, {"force": True}), (300, {"append": True}), (600, {"append": True})):
             part, place = some[start : start + 300], tmp_path / folder
             if write is not None:
-                write(SCHEMA, part, place, **options, **how)
+                write(part, SCHEMA, place, **options, **how)
             else:
                 spark.write(frame_of(session, part), SCHEMA, place, **options, **how)
     assert same(tmp_path / "spark", tmp_path / "local").rows("a") > 700
@@ -304,7 +304,7 @@ def test_each_type_of_spark_is_written_as_that_of_arrow_is(session, tmp_path, sa
     schema = rs.Schema.loads(f"schema: s\nfeatures:\n{features}")
     frame = session.sql(f"select {', '.join(f'{text} as `{name}`' for name, (text, _, _) in names.items())}")
     spark.write(frame, schema, tmp_path / "spark")
-    rs.write(schema, [{name: value for name, (_, _, value) in names.items()}], tmp_path / "local")
+    rs.write([{name: value for name, (_, _, value) in names.items()}], schema, tmp_path / "local")
     same(tmp_path / "spark", tmp_path / "local")
 
 

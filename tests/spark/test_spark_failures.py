@@ -87,7 +87,7 @@ def test_what_is_killed_is_done_again(session, tmp_path, same, monkeypatch, stag
     from recordspec.spark import engine
 
     some, options = rows(900), {"shuffle": 1, "shards": 4, "key": "id"}
-    rs.write(SCHEMA, some, tmp_path / "local", **options)
+    rs.write(some, SCHEMA, tmp_path / "local", **options)
     monkeypatch.setattr(engine, stage, after_a_batch(getattr(engine, stage), tmp_path / "killed", act))
     spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", **options)
     assert (tmp_path / "killed").exists()
@@ -105,7 +105,7 @@ def test_a_bucket(session, tmp_path, same, monkeypatch, store):
 
     some, options = rows(900), {"shuffle": 1, "shards": 3, "key": "id"}
     place = location(f"{store}/{tmp_path.name}")
-    rs.write(SCHEMA, some[:600], tmp_path / "local", **options)
+    rs.write(some[:600], SCHEMA, tmp_path / "local", **options)
     with monkeypatch.context() as patched:
         marker = tmp_path / "killed"
         patched.setattr(engine, "write_shard", killed_at_the_end(engine.write_shard, marker))

@@ -22,7 +22,7 @@ ROWS = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: {kind: var_len, dtyp
 
 def keyed(folder: Path, rows: dict[int, int], **options) -> Path:
     given = [{"id": key, "x": [value] * (value % 3)} for key, value in rows.items()]
-    rs.write(ROWS, given, folder, key="id", **options)
+    rs.write(given, ROWS, folder, key="id", **options)
     return folder
 
 
@@ -50,7 +50,7 @@ def test_rows_that_moved_and_rows_that_are_stored_otherwise(tmp_path):
     assert (by_key.added, by_key.removed, by_key.changed) == (0, 0, 0)
     assert 15 < by_key.moved < 45
     other = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
-    rs.write(other, [{"id": key} for key in rows], tmp_path / "other", key="id")
+    rs.write([{"id": key} for key in rows], other, tmp_path / "other", key="id")
     found = diff(old, tmp_path / "other")
     assert found.keys.changed is None
     assert [".".join(change.path) for change in found.schema] == ["features.x"]

@@ -41,7 +41,7 @@ def test_rows_of_three_splits_are_found_as_python_finds_them(tmp_path, layout):
             for _ in range(60)
         ]
         splits[split] = rows
-        rs.write(SCHEMA, rows, tmp_path / split, layout=layout, shuffle=None)
+        rs.write(rows, SCHEMA, tmp_path / split, layout=layout, shuffle=None)
     sources = [(split, str(tmp_path / split)) for split in splits]
     content = {split: [json.dumps(row) for row in rows] for split, rows in splits.items()}
     assert told(leaks(sources)) == found_by(content, "content")
@@ -55,8 +55,8 @@ def test_rows_of_three_splits_are_found_as_python_finds_them(tmp_path, layout):
 
 def test_rows_and_blocks_are_compared_as_records(tmp_path):
     rows = [{"n": number, "who": "x", "tags": [1, 2]} for number in range(20)]
-    rs.write(SCHEMA, rows, tmp_path / "rows")
-    rs.write(SCHEMA, rows[5:], tmp_path / "blocks", layout={"blocks": 4})
+    rs.write(rows, SCHEMA, tmp_path / "rows")
+    rs.write(rows[5:], SCHEMA, tmp_path / "blocks", layout={"blocks": 4})
     found = leaks([("a", str(tmp_path / "rows")), ("b", str(tmp_path / "blocks"))])
     assert told(found) == {("content", ("a", "b"), 15)}
     assert not found[0].told_apart
@@ -65,18 +65,18 @@ def test_rows_and_blocks_are_compared_as_records(tmp_path):
 def test_a_key_that_is_in_two_datasets(tmp_path):
     for name, first in (("old", 0), ("new", 7)):
         rows = [{"n": number, "who": name} for number in range(first, first + 10)]
-        rs.write(PEOPLE, rows, tmp_path / name, key="n")
+        rs.write(rows, PEOPLE, tmp_path / name, key="n")
     found = leaks([("old", str(tmp_path / "old")), ("new", str(tmp_path / "new"))])
     assert told(found) == {("key", ("old", "new"), 3)}
 
 
 def test_copies_that_the_build_told_apart_are_named_as_that(tmp_path):
     rows = [{"n": number % 5, "who": ""} for number in range(200)]
-    rs.write(PEOPLE, rows, tmp_path / "spread", split={"test": 20, "train": 80})
+    rs.write(rows, PEOPLE, tmp_path / "spread", split={"test": 20, "train": 80})
     found = leaks([("", str(tmp_path / "spread"))])
     assert told(found) == {("content", ("test", "train"), 5), *told(found[1:])}
     assert all(leak.told_apart for leak in found)
-    rs.write(PEOPLE, rows, tmp_path / "kept", split={"test": 20, "train": 80}, key={"unique": False})
+    rs.write(rows, PEOPLE, tmp_path / "kept", split={"test": 20, "train": 80}, key={"unique": False})
     found = leaks([("", str(tmp_path / "kept"))])
     assert {len(leak.splits) for leak in found} == {1}
     assert sum(leak.rows for leak in found) == 195
@@ -113,7 +113,7 @@ def test_text_is_compared_with_bytes_as_bytes(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: string, n: int64}")
     for name, keys in (("x", [accent, escape]), ("y", [accent, other])):
         rows = [{"id": key, "n": number} for number, key in enumerate([*keys, name])]
-        rs.write(schema, rows, tmp_path / name, key="id", shuffle=None)
+        rs.write(rows, schema, tmp_path / name, key="id", shuffle=None)
     found = leaks([(name, str(tmp_path / name)) for name in "xy"])
     assert told(found) == {("key", ("x", "y"), 1), ("content", ("x", "y"), 1)}
 
@@ -164,7 +164,7 @@ def test_errors_are_those_of_the_files(tmp_path):
 
 def test_the_command_tells_what_it_found_by_its_exit_code(tmp_path):
     rows = [{"n": number % 3, "who": "x"} for number in range(6)]
-    rs.write(PEOPLE, rows, tmp_path / "data", split={"b": 1}, shuffle=None)
+    rs.write(rows, PEOPLE, tmp_path / "data", split={"b": 1}, shuffle=None)
     done = run("leaks", tmp_path / "data", "--columns", "n")
     assert done.returncode == 1
     file = f"{tmp_path}/data/b-00000-of-00001.tfrecord"
@@ -177,6 +177,6 @@ def test_the_command_tells_what_it_found_by_its_exit_code(tmp_path):
     }
     done = run("leaks", f"one={tmp_path}/data", "--columns", '"n", who')
     assert done.returncode == 1
-    rs.write(PEOPLE, rows[:3], tmp_path / "alone")
+    rs.write(rows[:3], PEOPLE, tmp_path / "alone")
     done = run("leaks", tmp_path / "alone")
     assert (done.returncode, done.stdout) == (0, "")

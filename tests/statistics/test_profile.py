@@ -26,13 +26,14 @@ from recordspec.statistics.profile import profile_all
 from recordspec.statistics.stats import stats
 from recordspec.statistics.value_counts import SHARES, NumberValues, counted_numbers
 from recordspec.store import scan
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.wire.arrays import numbers_array
 from selection import scaled
 
 
 def profiled(path: Path, **options) -> profile.Profile:
-    return profile_all(Scanner.of_rows(path), threads=1, **options)
+    return profile_all(Scanner.of_rows(StoredDataset.of(path)), threads=1, **options)
 
 
 KINDS = st.one_of(
@@ -311,7 +312,7 @@ def test_each_of_many_classes_is_counted(tmp_path):
 def test_duplicates_among_more_rows_than_are_kept_are_estimated(tmp_path, monkeypatch, layout):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, s: text}")
     rows = [{"n": number % 1500, "s": f"{number % 1500}"} for number in range(2000)]
-    rs.write(schema, rows, tmp_path / "data", layout=layout, shuffle=None)
+    rs.write(rows, schema, tmp_path / "data", layout=layout, shuffle=None)
     whole = profiled(tmp_path / "data").hashes
     assert (whole.copies.value, whole.copies.error) == (500, 0)
     assert (whole.shared(whole).value, whole.shared(whole).error) == (1500, 0)
@@ -355,7 +356,7 @@ def test_rows_of_blocks_with_other_orders_are_no_duplicates(tmp_path, kind):
             "schema: s\nrecord: sequence_example\nsequence: {x: {kind: fixed_len_sequence, dtype: int64, shape: [2]}}"
         )
         rows = [{"x": [[1, one], [two, 4]]} for one in range(8) for two in range(8)]
-    rs.write(schema, rows, tmp_path / "data", layout={"blocks": 16}, shuffle=None)
+    rs.write(rows, schema, tmp_path / "data", layout={"blocks": 16}, shuffle=None)
     hashes = profiled(tmp_path / "data").hashes
     assert (hashes.distinct.value, hashes.copies.value) == (len(rows), 0)
 

@@ -162,9 +162,9 @@ def test_what_breaks_is_what_readers_refuse(tmp_path):
         (change,) = changes(rs.Schema.loads(OLD), rs.Schema.loads(OLD.replace(old, new)))
         assert "reading old records" in change.breaks
         rows = [{"id": 1, "image": np.zeros((8, 8, 1), np.uint8), "label": 0, "tokens": [], "note": ""}]
-        rs.write(rs.Schema.loads(OLD), rows, tmp_path / "data", force=True)
+        rs.write(rows, rs.Schema.loads(OLD), tmp_path / "data", force=True)
         with pytest.raises(StoreError):
-            rs.read(rs.Schema.loads(OLD.replace(old, new)), tmp_path / "data")
+            rs.read(tmp_path / "data", rs.Schema.loads(OLD.replace(old, new)))
 
 
 def test_schemas_on_the_command_line(tmp_path):

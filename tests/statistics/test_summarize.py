@@ -99,8 +99,8 @@ def test_blocks_hold_what_records_hold(tmp_path, schema):
             "sequence: {x: {kind: var_len, dtype: float32}}"
         )
         rows = [{"n": row, "x": [[1.0] * (row % 3)] * (row % 4)} for row in range(40)]
-        rs.write(spec, rows, tmp_path / "rows", shuffle=None)
-        rs.write(spec, rows, tmp_path / "blocks", shuffle=None, layout={"blocks": 16})
+        rs.write(rows, spec, tmp_path / "rows", shuffle=None)
+        rs.write(rows, spec, tmp_path / "blocks", shuffle=None, layout={"blocks": 16})
     in_rows, _ = only(stats(tmp_path / "rows"))
     in_blocks, _ = only(stats(tmp_path / "blocks"))
     assert in_blocks.features == in_rows.features
@@ -187,7 +187,7 @@ def test_images_and_sounds_are_told_by_their_headers(tmp_path):
         "  sound: {kind: audio, sample_rate: 8000, channels: 1, encoding: wav}"
     )
     row = {"image": np.zeros((2, 3, 1), np.uint8), "sound": np.zeros((4000, 1), np.int16)}
-    rs.write(spec, [row] * 5, tmp_path / "data")
+    rs.write([row] * 5, spec, tmp_path / "data")
     _, features = only(stats(tmp_path / "data"))
     image, sound = features["image"].strings, features["sound"].strings
     assert image.forms == {"PNG image": 5}

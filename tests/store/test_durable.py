@@ -86,7 +86,7 @@ def csv(tmp_path) -> Path:
 
 def build(folder: Path, source: str = "rows.csv", **options: Any) -> None:
     rows = Csv(path=source).open(folder)
-    rs.write(SCHEMA, rows, folder / "data", progress=False, **OPTIONS, **options)
+    rs.write(rows, SCHEMA, folder / "data", progress=False, **OPTIONS, **options)
 
 
 def test_a_build_from_a_file(csv, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_build_over_another(csv, monkeypatch, how):
 def test_a_build_from_rows(tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path / "data")
     rows = ({"id": index, "x": 0.5} for index in range(200))
-    rs.write(SCHEMA, rows, tmp_path / "data", progress=False, **OPTIONS)
+    rs.write(rows, SCHEMA, tmp_path / "data", progress=False, **OPTIONS)
     disk.check_published()
 
 

@@ -120,7 +120,7 @@ def test_every_command_reads_the_records_of_a_folder(layout, tmp_path):
     exported = (tmp_path / "rows.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["id"] for line in exported) == numbers
     assert rs.infer(data).rows == rows("infer", data)[0]["rows"] == total
-    read = rs.read(rs.Schema.loads(SCHEMA), expand(data), batch=5)
+    read = rs.read(expand(data), rs.Schema.loads(SCHEMA), batch=5)
     assert sorted(number for batch in read.as_numpy_iterator() for number in batch["id"].tolist()) == numbers
     assert sum(row["rows"] for row in rows("reshard", data, "again")) == total
     assert ids("head", "again", "-n", 100) == numbers
@@ -214,7 +214,7 @@ def test_a_folder_of_records_and_tables_is_of_one_format(tmp_path):
 
 
 def test_the_files_of_a_dataset_are_those_of_its_manifest(tmp_path):
-    rs.write(rs.Schema.loads(SCHEMA), [{"id": 7}], tmp_path / "data", key=None, progress=False)
+    rs.write([{"id": 7}], rs.Schema.loads(SCHEMA), tmp_path / "data", key=None, progress=False)
     (tmp_path / "data" / "notes.csv").write_text("id\n1\n")
     assert rs.infer(tmp_path / "data").rows == 1
     write(tmp_path / "data" / "more.tfrec", record(8))
@@ -271,7 +271,7 @@ def test_a_pattern_that_matches_a_folder_is_refused(arguments, tmp_path, command
 
 def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
-    rs.write(schema, [{"a": 1}], tmp_path / "data", shards=1, split={"a": 1, "b": 0.001})
+    rs.write([{"a": 1}], schema, tmp_path / "data", shards=1, split={"a": 1, "b": 0.001})
     shards = {path.stat().st_size: path for path in (tmp_path / "data").glob("*.tfrecord")}
     assert len(expand(tmp_path / "data")) == 2
     assert expand(shards[0]) == (shards.pop(0),)
@@ -281,7 +281,7 @@ def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog
     assert expand(whole) == (whole,)
     for name in ("b", "c"):
         (tmp_path / f"{name}.tfrecord").touch()
-    assert [*rs.read(schema, tmp_path / "*.tfrecord", batch=1)] == []
+    assert [*rs.read(tmp_path / "*.tfrecord", schema, batch=1)] == []
     assert caplog.messages == [f"{whole}: {EMPTY}", f"{tmp_path}/b.tfrecord and 1 more: {EMPTY}"]
 
 
@@ -291,7 +291,7 @@ def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog
 def test_a_shard_of_another_size_than_its_manifest_says_is_noted(arguments, tmp_path, command, caplog):
     """A shard that is cut between two records looks whole."""
     schema = rs.Schema.loads(SCHEMA)
-    rs.write(schema, [{"id": 1}] * 4, tmp_path / "data", shards=2)
+    rs.write([{"id": 1}] * 4, schema, tmp_path / "data", shards=2)
     assert command(*arguments, tmp_path / "data")[0] == 0
     assert caplog.messages == []
     shard = sorted((tmp_path / "data").glob("*.tfrecord"))[0]
@@ -466,7 +466,7 @@ def rows_read(schema: rs.Schema, files, **options) -> list[list[int]]:
     return [
         sorted(number for batch in batches for number in np.asarray(batch["id"]).tolist())
         for batches in (
-            rs.read(schema, files, batch=4, **options),
+            rs.read(files, schema, batch=4, **options),
             rs.iterate(files, schema, batch=4, **options),
         )
     ]
@@ -478,11 +478,11 @@ def test_a_folder_of_several_splits_is_read_by_the_split(tmp_path, is_ours):
     schema, data = rs.Schema.loads(SCHEMA), tmp_path / "data"
     splits = {"train": list(range(10)), "test": list(range(10, 15))}
     if is_ours:
-        rs.write(schema, [{"id": n} for n in range(10)], data)
+        rs.write([{"id": n} for n in range(10)], schema, data)
         one = rs.iterate(data, batch=4)  # a single split need not be named
         assert sorted(n for batch in one for n in batch["id"].tolist()) == splits["train"]
         rows = ({"id": n, "split": "test" if n >= 10 else "train"} for n in range(15))
-        rs.write(schema, rows, data, split={"column": "split"}, force=True)
+        rs.write(rows, schema, data, split={"column": "split"}, force=True)
     else:
         data.mkdir()
         for split, some in splits.items():
@@ -494,15 +494,16 @@ def test_a_folder_of_several_splits_is_read_by_the_split(tmp_path, is_ours):
     both = sorted(splits["train"] + splits["test"])
     assert len(list(rs.iterate((path for path in [data]), schema, split="train", batch=4))) == 3
     assert rows_read(schema, f"{data}/*-of-*") == [both, both]
-    for read in (rs.read, lambda schema, files, **options: rs.iterate(files, schema, **options)):
+    for read in (rs.read, rs.iterate):
         with pytest.raises(
-            rs.StoreError, match=r'` has the splits .*: `split="t.*"` reads one of them, and a list'
+            rs.StoreError, match=r'` has the splits .*: `split="t.*"` reads one of them, and `split=None` all'
         ):
-            read(schema, data, batch=4)
+            read(data, schema, batch=4)
+        assert len(list(read(data, schema, batch=4, split=None))) == -(-len(both) // 4)
         with pytest.raises(rs.SpecError, match=r"^split: expected one of t.*, got `val`$"):
-            read(schema, data, batch=4, split="val")
+            read(data, schema, batch=4, split="val")
         with pytest.raises(rs.SpecError, match=r"got `tran` \(did you mean `train`\?\)$"):
-            read(schema, data, batch=4, split="tran")
+            read(data, schema, batch=4, split="tran")
     with pytest.raises(rs.SpecError, match=r"^split: expected none of opened rows, got `train` "):
         rs.iterate(rs.open(data, schema), batch=4, split="train")
 
@@ -512,13 +513,13 @@ def test_what_was_appended_is_read_in_the_order_of_the_manifest(tmp_path):
     """Of twelve, the tenth has not the last name."""
     schema, data = rs.Schema.loads(SCHEMA), tmp_path / "data"
     for number in range(12):
-        rs.write(schema, [{"id": number}], data, append=number > 0)
+        rs.write([{"id": number}], schema, data, append=number > 0)
     expected = list(range(12))
     assert [path.name for path in map(Path, expand(data))] != sorted(
         path.name for path in data.glob("*.tfrecord")
     )
     for files in (data, f"{data}/train-*", f"{data}/*.tfrecord"):
-        batches = rs.read(schema, files, batch=12), rs.iterate(files, schema, batch=12), [rs.open(files)[:]]
+        batches = rs.read(files, schema, batch=12), rs.iterate(files, schema, batch=12), [rs.open(files)[:]]
         assert [np.asarray(batch["id"]).tolist() for (batch,) in batches] == [expected] * 3
     backwards = sorted(data.glob("*.tfrecord"), reverse=True)
     assert list(map(str, expand(backwards))) == list(map(str, backwards))
@@ -530,9 +531,9 @@ def test_files_of_two_datasets_are_each_what_its_manifest_says(tmp_path, layout)
     ours = rs.Schema.loads("schema: s\nfeatures: {y: {kind: label, names: [cat, dog]}}")
     theirs = rs.Schema.loads("schema: s\nfeatures: {y: {kind: label, names: [dog, cat]}}")
     for name, schema in {"a": ours, "b": theirs, "c": ours}.items():
-        rs.write(schema, [{"y": "cat"}] * 3, tmp_path / name, layout=layout)
+        rs.write([{"y": "cat"}] * 3, schema, tmp_path / name, layout=layout)
     readers = {
-        "read": lambda files: rs.read(ours, files, batch=9),
+        "read": lambda files: rs.read(files, ours, batch=9),
         "open": lambda files: [rs.open(files, ours)[:]],
         "iterate": lambda files: rs.iterate(files, ours, batch=9),
     }
@@ -555,7 +556,7 @@ def test_files_of_two_datasets_are_each_what_its_manifest_says(tmp_path, layout)
 def test_records_of_several_folders_have_as_many_rows(tmp_path):
     schema = rs.Schema.loads(SCHEMA)
     for name, layout in {"a": {"blocks": 2}, "b": {"blocks": 4}, "c": "rows"}.items():
-        rs.write(schema, [{"id": n} for n in range(8)], tmp_path / name, layout=layout)
+        rs.write([{"id": n} for n in range(8)], schema, tmp_path / name, layout=layout)
     for other, got in {"b": "blocks of 4 rows", "c": "records of one row"}.items():
         paths = expand([tmp_path / "a/train-*", tmp_path / other / "train-*"])
         with pytest.raises(rs.StoreError, match=rf"expected blocks of 2 rows, as .*/a/.* has, got {got}$"):

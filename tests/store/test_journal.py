@@ -47,7 +47,7 @@ def test_what_comes_after_a_lost_part_is_forgotten(tmp_path, script, monkeypatch
     monkeypatch.setattr(Journal, "add", lambda self, entry: added.append(next(iter(entry))))
     data = tmp_path / "data"
     rs.write(
-        test_checkpoint.SCHEMA, test_checkpoint.source(tmp_path), data, resume=True, **test_checkpoint.OPTIONS
+        test_checkpoint.source(tmp_path), test_checkpoint.SCHEMA, data, resume=True, **test_checkpoint.OPTIONS
     )
     assert added.count("part") == 3
 
@@ -61,17 +61,17 @@ def test_a_copy_that_was_cut_is_made_again(tmp_path, monkeypatch):
     test_checkpoint.make_rows(tmp_path)
     schema = test_checkpoint.SCHEMA
     options = {"key": "id", "invalid": "quarantine"}
-    rs.write(schema, [{"id": 10_000, "text": "old"}], tmp_path / "data", **options)
+    rs.write([{"id": 10_000, "text": "old"}], schema, tmp_path / "data", **options)
     old = files(tmp_path / "data")["train-00000-of-00001.tfrecord"]
     monkeypatch.setattr(base, "PART_BYTES", test_checkpoint.PART)
     monkeypatch.setattr(os, "link", no_links)
     done = Journal.add
     monkeypatch.setattr(Journal, "add", lambda self, entry: (done(self, entry), interrupt(entry)))
     with pytest.raises(rs.Interrupted):
-        rs.write(schema, test_checkpoint.source(tmp_path), tmp_path / "data", append=True, **options)
+        rs.write(test_checkpoint.source(tmp_path), schema, tmp_path / "data", append=True, **options)
     (tmp_path / ".data.partial/train-00000-of-00001.tfrecord").write_bytes(old[:10])
     monkeypatch.setattr(Journal, "add", done)
-    rs.write(schema, test_checkpoint.source(tmp_path), tmp_path / "data", append=True, resume=True, **options)
+    rs.write(test_checkpoint.source(tmp_path), schema, tmp_path / "data", append=True, resume=True, **options)
     assert files(tmp_path / "data")["train-00000-of-00001.tfrecord"] == old
 
 

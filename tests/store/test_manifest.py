@@ -164,7 +164,7 @@ def test_sidecars_and_indices_do_not_change_the_identity():
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Path:
     data = tmp_path_factory.mktemp("manifest") / "data"
-    rs.write(rs.Schema.loads("schema: s\nfeatures: {id: int64}"), ({"id": n} for n in range(767)), data)
+    rs.write(({"id": n} for n in range(767)), rs.Schema.loads("schema: s\nfeatures: {id: int64}"), data)
     return data
 
 
@@ -263,7 +263,7 @@ def test_every_command_reads_a_dataset_of_format_1(tmp_path, name):
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == total
     again = Manifest.load(tmp_path / "again")
     assert ({split: again.rows(split) for split in rows}, again.format) == (rows, 3)
-    batches = rs.read(rs.Schema.load(data / "schema.yaml"), expand(data), batch=8)
+    batches = rs.read(expand(data), rs.Schema.load(data / "schema.yaml"), batch=8)
     assert sum(len(batch["kind"]) for batch in batches) == total
 
 

@@ -67,7 +67,7 @@ CODES = [("rows", ["missing", "count", "record"]), ({"blocks": 3}, ["record"])]
 @pytest.mark.parametrize(("layout", "codes"), CODES, ids=["rows", "blocks"])
 def test_two_processes_find_what_one_finds(tmp_path, layout, codes):
     rows = [{"n": number, "words": ["a"] * (number % 3)} for number in range(40)]
-    rs.write(SCHEMA, rows, tmp_path / "data", shards=3, key=None, layout=layout, progress=False)
+    rs.write(rows, SCHEMA, tmp_path / "data", shards=3, key=None, layout=layout, progress=False)
     paths = expand(tmp_path / "data")
     data = bytearray(paths[1].read_bytes())
     data[-10] ^= 1

@@ -66,11 +66,11 @@ def test_an_index_is_small():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_build_writes_the_index_of_its_shards(tmp_path, layout, jobs):
     options = {"layout": layout, "shards": 3, "jobs": jobs, "key": "a", "progress": False}
-    manifest = rs.write(SCHEMA, ROWS, tmp_path / "data", split={"train": 0.8, "test": 0.2}, **options)
+    manifest = rs.write(ROWS, SCHEMA, tmp_path / "data", split={"train": 0.8, "test": 0.2}, **options)
     check(tmp_path / "data", manifest)
     more = [{"a": number, "b": "y"} for number in range(100, 150)]
     manifest = rs.write(
-        SCHEMA, more, tmp_path / "data", append=True, split={"train": 0.8, "test": 0.2}, **options
+        more, SCHEMA, tmp_path / "data", append=True, split={"train": 0.8, "test": 0.2}, **options
     )
     check(tmp_path / "data", manifest)
     check(tmp_path / "again", rs.reshard(tmp_path / "data", tmp_path / "again", shards=2, progress=False))
@@ -88,15 +88,15 @@ def check(folder, manifest: Manifest) -> None:
 
 def test_rows_are_added_to_a_dataset_of_an_older_release(tmp_path):
     options = {"key": "a", "progress": False}
-    manifest = rs.write(SCHEMA, ROWS, tmp_path / "data", **options)
+    manifest = rs.write(ROWS, SCHEMA, tmp_path / "data", **options)
     (tmp_path / "data/index.bin").unlink()
     (tmp_path / "data/manifest.json").write_text(replace(manifest, index_sha256=None).dump())
-    manifest = rs.write(SCHEMA, [{"a": 1000, "b": ""}], tmp_path / "data", append=True, **options)
+    manifest = rs.write([{"a": 1000, "b": ""}], SCHEMA, tmp_path / "data", append=True, **options)
     check(tmp_path / "data", manifest)
 
 
 def test_compressed_shards_have_none(tmp_path):
-    manifest = rs.write(SCHEMA, ROWS, tmp_path / "data", compression="gzip", progress=False)
+    manifest = rs.write(ROWS, SCHEMA, tmp_path / "data", compression="gzip", progress=False)
     assert manifest.index_sha256 is None
     assert of_dataset(location(tmp_path / "data"), manifest) == {}
     assert not (tmp_path / "data/index.bin").exists()
@@ -104,7 +104,7 @@ def test_compressed_shards_have_none(tmp_path):
 
 def test_an_index_of_other_shards_is_an_error(tmp_path):
     manifests = [
-        rs.write(SCHEMA, rows, tmp_path / name, progress=False)
+        rs.write(rows, SCHEMA, tmp_path / name, progress=False)
         for name, rows in (("a", ROWS), ("b", [{**row, "a": 7} for row in ROWS]))
     ]
     other = (tmp_path / "b/index.bin").read_bytes()

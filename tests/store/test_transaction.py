@@ -332,7 +332,7 @@ def build(folder: Path, files: bool) -> None:
     """A dataset of Python rows, or of a file's."""
     (folder / "rows.csv").write_text("id\n1\n2\n")
     rows = Csv(path="rows.csv").open(folder) if files else [{"id": 1}, {"id": 2}]
-    rs.write(SCHEMA, rows, folder / "data")
+    rs.write(rows, SCHEMA, folder / "data")
 
 
 @pytest.mark.parametrize("files", [False, True])
@@ -383,7 +383,7 @@ def test_where_publishing_fails_what_is_finished_stays_for_resume(tmp_path, monk
     with monkeypatch.context() as patch:
         fail_to_publish(patch, number)
         with pytest.raises(rs.StoreError) as caught:
-            rs.write(SCHEMA, rows, tmp_path / "data", **how)
+            rs.write(rows, SCHEMA, tmp_path / "data", **how)
     reason = os.strerror(number)
     assert str(caught.value) == (
         f"{tmp_path}/data: cannot write: {reason[:1].lower()}{reason[1:]}, after 4 rows (nothing was "
@@ -391,9 +391,9 @@ def test_where_publishing_fails_what_is_finished_stays_for_resume(tmp_path, monk
     )
     assert sorted(os.listdir(tmp_path)) == [".data.partial", "a.csv", "b.csv", *(["data"] if how else [])]
     monkeypatch.setattr(sharding, "ShardWriter", None)  # no shard is written again
-    made = rs.write(SCHEMA, rows, tmp_path / "data", resume=True, **how)
+    made = rs.write(rows, SCHEMA, tmp_path / "data", resume=True, **how)
     monkeypatch.undo()
-    again = rs.write(SCHEMA, rows, tmp_path / "other")
+    again = rs.write(rows, SCHEMA, tmp_path / "other")
     assert [shard.sha256 for shard in made.all_shards] == [shard.sha256 for shard in again.all_shards]
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "b.csv", "data", "other"]
 
@@ -413,12 +413,12 @@ def test_a_mount_point_is_refused_before_rows_are_read(tmp_path, monkeypatch):
 
     for how in ({}, {"force": True}):
         with pytest.raises(rs.StoreError) as caught:
-            rs.write(SCHEMA, rows(), data, **how)
+            rs.write(rows(), SCHEMA, data, **how)
         assert str(caught.value) == (
             f"`{data}` is a mount point, as a container's volume is, and cannot be replaced: "
             "build into a folder in it, or mount the folder above it"
         )
-    rs.write(SCHEMA, [{"id": 1}], data / "ids")
+    rs.write([{"id": 1}], SCHEMA, data / "ids")
     with pytest.raises(rs.StoreError, match="is a mount point"):
         publish(data, append=True)
 
@@ -525,7 +525,7 @@ def test_a_report_that_no_repair_wrote_gives_nothing_free(tmp_path, report, got)
 def test_a_dataset_that_cannot_be_moved_is_refused_before_rows_are_read(unprivileged, how):
     folder, as_nobody = unprivileged
     schema, data = rs.Schema.loads("schema: s\nfeatures: {a: int64}"), folder / "data"
-    rs.write(schema, [{"a": 1}], data)
+    rs.write([{"a": 1}], schema, data)
     folder.chmod(0o1777)
 
     def rows():
@@ -533,7 +533,7 @@ def test_a_dataset_that_cannot_be_moved_is_refused_before_rows_are_read(unprivil
         yield
 
     with as_nobody(), pytest.raises(rs.StoreError) as caught:
-        rs.write(schema, rows(), data, **how)
+        rs.write(rows(), schema, data, **how)
     hint = f"it belongs to another user, and {folder} has the sticky bit"
     assert str(caught.value) == f"{data}: cannot replace: operation not permitted ({hint})"
     assert os.listdir(folder) == ["data"]
@@ -694,17 +694,17 @@ def commands(data: Path) -> dict:
     return {
         "index": lambda: index([str(data)]),
         "describe": lambda: add_sidecars(data, {"labels.txt": "a\n"}),
-        "adopt": lambda: rs.adopt(SCHEMA, str(data / "train-*"), force=True),
+        "adopt": lambda: rs.adopt(str(data / "train-*"), SCHEMA, force=True),
     }
 
 
 @pytest.mark.parametrize("name", ["index", "describe", "adopt"])
 def test_a_command_that_writes_into_a_dataset_locks_it(tmp_path, name):
     data = tmp_path / "data"
-    rs.write(SCHEMA, [{"id": 1}], data)
+    rs.write([{"id": 1}], SCHEMA, data)
     if name == "adopt":
         (data / "manifest.json").unlink()
-        rs.adopt(SCHEMA, str(data / "train-*"))
+        rs.adopt(str(data / "train-*"), SCHEMA)
     command = commands(data)[name]
     before = {path.name: path.read_bytes() for path in data.iterdir()}
     with transactions.changing(data), pytest.raises(StoreError) as caught:
@@ -720,7 +720,7 @@ def test_a_command_that_writes_into_a_dataset_locks_it(tmp_path, name):
 
 @pytest.mark.parametrize("resumable", [False, True])
 def test_a_command_that_writes_into_a_dataset_leaves_an_unfinished_build_alone(tmp_path, resumable):
-    rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
+    rs.write([{"id": 1}], SCHEMA, tmp_path / "data")
     left = Transaction(tmp_path / "data", force=True).__enter__()
     if resumable:
         (left.work / JOURNAL).touch()
@@ -730,8 +730,8 @@ def test_a_command_that_writes_into_a_dataset_leaves_an_unfinished_build_alone(t
 
 
 def test_a_dataset_that_is_replaced_before_it_is_locked_is_not_changed(tmp_path):
-    old = rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
-    rs.write(SCHEMA, [{"id": 2}], tmp_path / "data", force=True)
+    old = rs.write([{"id": 1}], SCHEMA, tmp_path / "data")
+    rs.write([{"id": 2}], SCHEMA, tmp_path / "data", force=True)
     with pytest.raises(StoreError) as caught, transactions.changing(tmp_path / "data", old):
         raise AssertionError("it is changed")
     assert str(caught.value) == f"`{tmp_path}/data` was changed by another writer: try again"
@@ -740,7 +740,7 @@ def test_a_dataset_that_is_replaced_before_it_is_locked_is_not_changed(tmp_path)
 def test_a_dataset_in_a_folder_that_nobody_writes_to_has_an_index(unprivileged):
     folder, as_nobody = unprivileged
     with as_nobody():
-        rs.write(SCHEMA, [{"id": 1}], folder / "data")
+        rs.write([{"id": 1}], SCHEMA, folder / "data")
     folder.chmod(0o555)
     with as_nobody():
         (written,) = index([str(folder / "data")])

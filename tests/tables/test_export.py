@@ -70,7 +70,7 @@ ROWS = [
 def written(schema: rs.Schema, folder: Path, **how) -> Path:
     names = schema.names
     rows = [{name: value for name, value in row.items() if name in names} for row in ROWS]
-    rs.write(schema, rows, folder, **how)
+    rs.write(rows, schema, folder, **how)
     return folder
 
 
@@ -118,7 +118,7 @@ sequence:
         {"n": n, "one": [f"{n}", "x"][: n % 3], "many": [[0.5] * step for step in range(n % 4)]}
         for n in range(20)
     ]
-    rs.write(schema, rows, tmp_path / "data")
+    rs.write(rows, schema, tmp_path / "data")
     export(tmp_path / "data", tmp_path / f"out.{suffix}")
     assert read_rows(tmp_path / f"out.{suffix}") == [dict(sorted(row.items())) for row in rows]
     assert build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}") == records(tmp_path / "data")
@@ -132,8 +132,8 @@ def read_rows(path: Path) -> list[dict]:
 
 def test_blocks_are_exported_as_rows(tmp_path):
     rows = [{"n": n, "s": [n] * (n % 3), **({"name": "x"} if n % 2 else {})} for n in range(20)]
-    rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 8})
-    rs.write(BLOCKED, rows, tmp_path / "r")
+    rs.write(rows, BLOCKED, tmp_path / "b", layout={"blocks": 8})
+    rs.write(rows, BLOCKED, tmp_path / "r")
     for folder in "br":
         export(tmp_path / folder, tmp_path / f"{folder}.jsonl")
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "r.jsonl").read_bytes()
@@ -179,7 +179,7 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
     feature, values, in_cells = ODD[case]
     schema = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, x: {feature}}}")
     rows = [{"n": n, "x": value} for n, value in enumerate(values)]
-    rs.write(schema, rows, tmp_path / "data")
+    rs.write(rows, schema, tmp_path / "data")
     if suffix == "csv" and not in_cells:
         with pytest.raises(
             SpecError, match=r"^x: expected (one value per record|text or numbers) for csv, got "
@@ -213,7 +213,7 @@ def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
         """
     )
     row = {"n": 7, "many": [0.5], "pair": [1, 2], "words": [["a", "b"]]}
-    rs.write(schema, [row], tmp_path / "whole")
+    rs.write([row], schema, tmp_path / "whole")
     (whole,) = records(tmp_path / "whole")
     bare = tf.train.SequenceExample()
     bare.context.feature["n"].int64_list.value.append(7)
@@ -228,7 +228,7 @@ def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
                 writer.write(one)
         export(folder / "f.tfrecord", folder / f"out.{suffix}", Query(spec=schema))
         built = build(folder, schema, f"{{{suffix}: out.{suffix}}}")
-        again, found = ([*rs.read(schema, path)] for path in (folder / "again", folder / "f.tfrecord"))
+        again, found = ([*rs.read(path, schema)] for path in (folder / "again", folder / "f.tfrecord"))
         assert len(built) == len(again) == 2
         for one, other in zip(again, found, strict=True):
             assert {key: value.numpy().tolist() for key, value in one.items()} == {
@@ -272,7 +272,7 @@ def test_every_kind_is_built_from_an_export(tmp_path, suffix):
     for number, (section, features, rows) in enumerate(groups()):
         sections = {section: features, "record": "example" if section == "features" else "sequence_example"}
         whole = rs.Schema(name="s", **{**sections, section: tuple(features)})
-        rs.write(whole, rows, tmp_path / f"whole{number}", progress=False)
+        rs.write(rows, whole, tmp_path / f"whole{number}", progress=False)
         out = [one.name for one in features if refused(one, section == "sequence", suffix)]
         kept = [one for one in features if one.name not in out]
         home = tmp_path / str(number)
@@ -293,7 +293,7 @@ def test_every_kind_is_built_from_an_export(tmp_path, suffix):
         assert set(done.columns) == set(names)
         schema = replace(whole, **{section: tuple(kept)})
         some = [{name: row[name] for name in names} for row in rows]
-        rs.write(schema, some, home / "data", progress=False)
+        rs.write(some, schema, home / "data", progress=False)
         assert build(home, schema, f"{{{suffix}: out.{suffix}}}") == records(home / "data")
         count += len(kept)
     assert count > {"jsonl": 180, "parquet": 190, "csv": 20}[suffix]
@@ -315,7 +315,7 @@ def test_the_gallery_is_built_from_exports(tmp_path, suffix, root):
             }
             for n in range(9)
         ]
-        rs.write(schema, rows, home / "data", key=None, progress=False)
+        rs.write(rows, schema, home / "data", key=None, progress=False)
         done = export(home / "data", home / f"out.{suffix}")
         assert set(done.columns) == set(schema.names)
         assert build(home, schema, f"{{{suffix}: out.{suffix}}}") == records(home / "data"), file
@@ -341,7 +341,7 @@ def test_features_are_columns_of_the_values_of_rows(tmp_path):
         {"photo": b"\xff", "box": boxes, "words": [["a", "b"], []], "one": [7], "where": sparse},
         {"photo": "b", "box": [], "words": [], "one": [8], "where": {"indices": [], "values": []}},
     ]
-    rs.write(schema, rows, tmp_path / "data", shuffle=None)
+    rs.write(rows, schema, tmp_path / "data", shuffle=None)
     expected = [dict(row, photo={"b64": base64.b64encode(photo).decode()}) for row, photo in zip(rows, (b"\xff", b"b"), strict=True)]  # fmt: skip
     for suffix in ("jsonl", "parquet"):
         done = export(tmp_path / "data", tmp_path / f"all.{suffix}")
@@ -400,7 +400,7 @@ def test_columns_have_the_types_of_a_scan(tmp_path):
         {"day": "2026-01-31", "at": "2026-01-31T12:00:00Z", "is": [True, False], "half": 0.5, "wave": [1j], "side": "8"},
         {"day": 2932897, "is": [False, True], "half": -1.0, "wave": [], "side": "7"},
     ]  # fmt: skip
-    rs.write(schema, rows, tmp_path / "data", shuffle=None, progress=False)
+    rs.write(rows, schema, tmp_path / "data", shuffle=None, progress=False)
     export(tmp_path / "data", tmp_path / "out.parquet")
     types = parquet.read_schema(tmp_path / "out.parquet")
     assert {field.name: str(field.type).replace("element", "item") for field in types} == {
@@ -458,7 +458,7 @@ class Hexadecimal(Feature):
 def test_values_of_a_custom_kind_are_those_of_rows(tmp_path):
     """Whether they are text is not told by what is stored."""
     schema = rs.Schema(name="s", features=(Hexadecimal(name="a"),))
-    rs.write(schema, [{"a": "é"}, {"a": b"\xff"}], tmp_path / "data", shuffle=None, progress=False)
+    rs.write([{"a": "é"}, {"a": b"\xff"}], schema, tmp_path / "data", shuffle=None, progress=False)
     (file,) = (tmp_path / "data").glob("*.tfrecord")
     export(file, tmp_path / "text.jsonl", Query(spec=schema), limit=1)
     assert read_rows(tmp_path / "text.jsonl") == [{"a": "é"}]
@@ -579,7 +579,7 @@ def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkey
 
 def test_a_condition_on_a_feature_in_several_keys_or_on_one_of_these(tmp_path):
     schema = rs.Schema.loads(NESTED)
-    rs.write(schema, [schema_row(schema)], tmp_path / "data")
+    rs.write([schema_row(schema)], schema, tmp_path / "data")
     conditions = (
         ("len(box) = 3", 1),
         ("len(box) <> 3", 0),
@@ -623,14 +623,14 @@ def test_taxi(tmp_path):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {trip_start_timestamp: int64, fare: float32, company: {dtype: string, default: '-'}}"
     )
-    (built,) = rs.read(schema, files, batch=20_000)
+    (built,) = rs.read(files, schema, batch=20_000)
     np.testing.assert_array_equal(table["fare"].to_numpy(), built["fare"].numpy())
     for suffix in ("csv", "parquet"):
         folder = tmp_path / suffix
         folder.mkdir()
         (tmp_path / f"out.{suffix}").rename(folder / f"out.{suffix}")
         build(folder, schema, f"{{{suffix}: out.{suffix}}}")
-        (again,) = rs.read(schema, folder / "again", batch=20_000)
+        (again,) = rs.read(folder / "again", schema, batch=20_000)
         for name, value in built.items():
             np.testing.assert_array_equal(again[name].numpy(), value.numpy())
 

@@ -64,7 +64,7 @@ def test_mp3_files_without_metadata_are_recognized(rate, channels, tmp_path):
     """Those that a build writes begin with a frame of MPEG 1, 2 or 2.5, not with ID3."""
     features = f"{{x: {{kind: audio, encoding: mp3, sample_rate: {rate}, channels: {channels}}}}}"
     schema = rs.Schema.loads(f"schema: s\nfeatures: {features}")
-    rs.write(schema, [{"x": np.zeros((rate, channels), np.float32)}] * 2, tmp_path / "data", key=None)
+    rs.write([{"x": np.zeros((rate, channels), np.float32)}] * 2, schema, tmp_path / "data", key=None)
     (split,) = stats(tmp_path / "data").splits
     (feature,) = split.features
     assert feature.strings.forms == {"MP3 file": 2}

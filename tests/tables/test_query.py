@@ -9,6 +9,7 @@ import pytest
 import recordspec as rs
 from recordspec.errors import RecordError, SpecError
 from recordspec.statistics.info import info
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.tables.query import Query
 from recordspec.tables.show import RecordViewer
@@ -45,7 +46,7 @@ def test_a_condition_is_sql_over_the_columns_of_scan(data, chunks, where, holds)
 
 def test_the_key_of_a_dataset_and_dates_are_columns(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, day: {dtype: int64, date: days}}")
-    rs.write(schema, [{"id": n, "day": n} for n in range(9)], tmp_path / "d", key="id", shuffle=None)
+    rs.write([{"id": n, "day": n} for n in range(9)], schema, tmp_path / "d", key="id", shuffle=None)
     assert found(tmp_path / "d", "key < 3 AND day >= DATE '1970-01-02'") == [1, 2]
 
 
@@ -154,7 +155,7 @@ def test_the_first_rows_come_before_the_others_are_read(tmp_path):
     for number in range(40):
         write(tmp_path / f"f{number:02}", *[example(a=[number]) for n in range(3)])
     opened = []
-    scanner = Scanner.of_rows(tmp_path / "f*")
+    scanner = Scanner.of_rows(StoredDataset.of(tmp_path / "f*"))
     batches = scanner.batches
     scanner.batches = lambda: (opened.append(batch.file) or batch for batch in batches())  # type: ignore
     rows = Query(where="a >= 0").batches(scanner)
@@ -218,8 +219,8 @@ def test_what_is_behind_a_record_need_not_be_whole(tmp_path, pack):
 @pytest.mark.parametrize("first", ["b", "r"])
 def test_blocks_and_rows_may_be_in_files_beside_each_other(tmp_path, first):
     rows = [{"n": n, "s": [n]} for n in range(9)]
-    rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 4})
-    rs.write(BLOCKED, rows, tmp_path / "r")
+    rs.write(rows, BLOCKED, tmp_path / "b", layout={"blocks": 4})
+    rs.write(rows, BLOCKED, tmp_path / "r")
     files = [tmp_path / first, tmp_path / ("r" if first == "b" else "b")]
     look = RecordViewer(files, Query(spec=BLOCKED))
     shown = list(look.head(99))

@@ -60,7 +60,7 @@ def test_a_spec_names_keys_and_labels(data):
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_records_by_number(tmp_path, compression):
-    rs.write(SCHEMA, ROWS, tmp_path / "d", shards=3, compression=compression)
+    rs.write(ROWS, SCHEMA, tmp_path / "d", shards=3, compression=compression)
     look = RecordViewer(tmp_path / "d")
     assert [look.show(number)["features"]["id"] for number in range(50)] == list(range(50))
     for number in (50, -1):
@@ -185,8 +185,8 @@ def test_a_damaged_file_is_shown_up_to_there(tmp_path):
 
 def test_blocks_are_shown_as_rows(tmp_path):
     rows = [{"n": n, "s": [n] * (n % 3), **({"name": "x"} if n % 2 else {})} for n in range(20)]
-    rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 8})
-    rs.write(BLOCKED, rows, tmp_path / "r")
+    rs.write(rows, BLOCKED, tmp_path / "b", layout={"blocks": 8})
+    rs.write(rows, BLOCKED, tmp_path / "r")
     blocked, plain = RecordViewer(tmp_path / "b"), RecordViewer(tmp_path / "r")
     for number, (one, other) in enumerate(zip(blocked.head(99), plain.head(99), strict=True)):
         assert (one["row"], one["features"], one.get("sequence")) == (
@@ -205,7 +205,7 @@ def test_blocks_are_shown_as_rows(tmp_path):
 
 
 def test_blocks_without_a_schema_are_shown_as_they_are_stored(tmp_path):
-    rs.write(BLOCKED, [{"n": 1, "s": [2]}, {"n": 3, "s": []}], tmp_path / "b", layout={"blocks": 8})
+    rs.write([{"n": 1, "s": [2]}, {"n": 3, "s": []}], BLOCKED, tmp_path / "b", layout={"blocks": 8})
     (file,) = (tmp_path / "b").glob("*.tfrecord")
     alone = tmp_path / "alone.tfrecord"
     alone.write_bytes(file.read_bytes())
@@ -272,7 +272,7 @@ def test_an_example_list_with_context_is_named_and_is_no_row(tmp_path):
         lambda: infer(path, "x"),
         lambda: diff(path, path),
         lambda: rs.scan(path).to_table(),
-        lambda: rs.adopt(PRICES, path, check=True),
+        lambda: rs.adopt(path, PRICES, check=True),
         lambda: rs.reshard(path, tmp_path / "blocks", schema=PRICES, layout={"blocks": 2}),
     )
     for refused in refusals:
@@ -317,13 +317,13 @@ def test_what_tensorflow_reads_otherwise_is_told_and_not_converted(tmp_path):
     inferred = infer(path, "x")
     assert inferred.notes == ("TensorFlow refuses 1 of 2 rows, or reads other values: see `check`",)
     warnings = stats(path).splits[0].warnings
-    assert warnings == ("1 of 2 rows are refused by TensorFlow, or read differently: see `check`",)
+    assert warnings == ("TensorFlow refuses 1 of 2 rows, or reads other values: see `check`",)
     said = f"{path}: record 1 at byte {len(example(n=[1])) + 16}: {OTHERWISE}"
     schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
     conversions = (
         lambda: export(path, tmp_path / "x.jsonl"),
         lambda: rs.reshard(path, tmp_path / "new", schema=schema, layout={"blocks": 2}),
-        lambda: rs.write(schema, TFRecords(files=str(path)).open(tmp_path), tmp_path / "new"),
+        lambda: rs.write(TFRecords(files=str(path)).open(tmp_path), schema, tmp_path / "new"),
     )
     for convert in conversions:
         with pytest.raises(RecordError) as error:

@@ -21,6 +21,7 @@ from recordspec._duckdb import connected, interrupting
 from recordspec.cli.shared_options import NAMED_PATTERN
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.locations import location
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.tables.sql import Condition, named_tables, query
 from recordspec.tables.table_writers import json_lines, saving
@@ -32,7 +33,7 @@ SPLIT = {"train": 0.8, "test": 0.2}
 @pytest.fixture(scope="module")
 def splits(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("splits") / "d"
-    rs.write(SCHEMA, ROWS, folder, split=SPLIT, key="id")
+    rs.write(ROWS, SCHEMA, folder, split=SPLIT, key="id")
     return folder
 
 
@@ -230,7 +231,7 @@ def test_columns_that_differ_in_case_are_told_apart_or_refused(tmp_path):
 def test_tables_whose_names_differ_in_case_are_told_apart_or_refused(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
     for name, rows in {"one": [1], "two": [2, 3]}.items():
-        rs.write(schema, [{"a": n} for n in rows], tmp_path / name)
+        rs.write([{"a": n} for n in rows], schema, tmp_path / name)
     sources = [f"A={tmp_path}/one", f"a={tmp_path}/two", f"b={tmp_path}/one"]
     with pytest.raises(SpecError, match="tables whose names differ in more than case, got `A` and `a`"):
         rows_of("SELECT count(*) AS n FROM A", *sources)
@@ -240,7 +241,7 @@ def test_tables_whose_names_differ_in_case_are_told_apart_or_refused(tmp_path):
 def test_a_gap_is_no_empty_line_of_csv(tmp_path):
     """Which readers pass over."""
     schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: float32, default: 0.0}}")
-    rs.write(schema, [{"x": 1.0}, {}, {"x": 2.0}], tmp_path / "data", shuffle=None)
+    rs.write([{"x": 1.0}, {}, {"x": 2.0}], schema, tmp_path / "data", shuffle=None)
     tables = named_tables([("train", str(tmp_path / "data"))])
     out = tmp_path / "x.csv"
 
@@ -298,7 +299,7 @@ def test_nan_is_the_largest_number_in_every_comparison(tmp_path):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {r: int64, x: {dtype: float32, default: 0.0, with_missing: true}}"
     )
-    rs.write(schema, [{"r": row, "x": x} for row, x in NAN_ROWS], tmp_path / "d", shuffle=None)
+    rs.write([{"r": row, "x": x} for row, x in NAN_ROWS], schema, tmp_path / "d", shuffle=None)
     known = {row: float("inf") if x != x else x for row, x in NAN_ROWS if x is not None}
     conditions = {
         "x > 1.5": lambda x: x > 1.5,
@@ -320,10 +321,10 @@ def test_lists_without_a_label_are_empty(tmp_path, condition):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {r: int64, w: {kind: label, names: [p, q], shape: [null]}}"
     )
-    rs.write(schema, [{"r": row, "w": []} for row in range(2)], tmp_path / "d", shuffle=None)
+    rs.write([{"r": row, "w": []} for row in range(2)], schema, tmp_path / "d", shuffle=None)
     rows = rows_of(f"SELECT * FROM train WHERE {condition}", tmp_path / "d")
     assert rows == [{"r": row, "w": []} for row in range(2) if condition == "true" or row]
-    scanner = Scanner.of_rows(tmp_path / "d")
+    scanner = Scanner.of_rows(StoredDataset.of(tmp_path / "d"))
     assert sum(map(len, Condition(f"len(w) = 0 AND {condition}", scanner).batches())) == len(rows)
 
 
@@ -361,7 +362,7 @@ def test_a_name_that_is_no_word_takes_double_quotes(tmp_path, name):
     # `a` in double quotes is no column that is two
     assert rows_of(f'SELECT "{name}" AS "of a" FROM x', f"x={path}") == [{"of a": 1}]
     with pytest.raises(SpecError, match=f'{says}|the name "{name}" takes its double quotes'):
-        Condition(f"{name} = 1", Scanner.of_rows(path))
+        Condition(f"{name} = 1", Scanner.of_rows(StoredDataset.of(path)))
     if "/" not in name:
         with pytest.raises(SpecError, match=says):
             rows_of(f"SELECT 1 FROM {name}", f"{name}={path}")

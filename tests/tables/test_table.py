@@ -82,10 +82,10 @@ def test_a_table_is_written_as_the_same_bytes(layout, section, tmp_path):
         for _ in range(30)
     ]
     options = {"layout": layout, "shards": 2}
-    rs.write(schema, rows, tmp_path / "first", **options)
+    rs.write(rows, schema, tmp_path / "first", **options)
     binary = [name for name, feature in apart.items() if feature.columns()[0].storage == "bytes"]
     table = rs.scan(tmp_path / "first", binary=binary)
-    rs.write(schema, table.to_reader(), tmp_path / "second", **options)
+    rs.write(table.to_reader(), schema, tmp_path / "second", **options)
     first, second = (
         {path.name: path.read_bytes() for path in (tmp_path / name).glob("*.tfrecord")}
         for name in ("first", "second")
@@ -110,7 +110,7 @@ def _file(row) -> str:
 
 def test_a_feature_may_have_the_name_of_a_place(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {file: int64}\n")
-    rs.write(schema, [{"file": 3}], tmp_path / "d")
+    rs.write([{"file": 3}], schema, tmp_path / "d")
     assert rs.scan(tmp_path / "d", columns=["file", "split"]).to_table().to_pylist() == [
         {"file": 3, "split": "train"}
     ]
@@ -118,7 +118,7 @@ def test_a_feature_may_have_the_name_of_a_place(tmp_path):
 
 @pytest.mark.parametrize("layout", ["rows", {"blocks": 4}], ids=["rows", "blocks"])
 def test_only_what_is_asked_for_is_decoded(layout, tmp_path, monkeypatch):
-    rs.write(SCHEMA, ROWS, tmp_path / "d", layout=layout)
+    rs.write(ROWS, SCHEMA, tmp_path / "d", layout=layout)
     table, asked = rs.scan(tmp_path / "d"), set[str]()
     decode_records = record_batch._decode
 
@@ -202,7 +202,7 @@ features:
 def test_images_and_sounds_may_be_decoded(tmp_path):
     rng = np.random.default_rng(3)
     rows = [{name: feature.sample(rng) for name, feature in MEDIA.names.items()} for _ in range(5)]
-    rs.write(MEDIA, rows, tmp_path / "d")
+    rs.write(rows, MEDIA, tmp_path / "d")
     stored, decoded = rs.scan(tmp_path / "d"), rs.scan(tmp_path / "d", values="decoded")
     assert str(stored.schema.field("photo").type) == "large_binary"
     assert str(stored.schema.field("clip").type) == "large_list<item: large_binary>"
@@ -239,7 +239,7 @@ def test_dates_are_dates(tmp_path):
         "schema: s\nfeatures:\n  day: {dtype: int64, date: days}\n"
         "  at: {dtype: int64, date: milliseconds, default: 0}\n"
     )
-    rs.write(schema, [{"day": "2026-01-31", "at": "2026-01-31T12:00:00.5Z"}, {"day": 0}], tmp_path / "d")
+    rs.write([{"day": "2026-01-31", "at": "2026-01-31T12:00:00.5Z"}, {"day": 0}], schema, tmp_path / "d")
     table = rs.scan(tmp_path / "d").to_table()
     assert [str(kind) for kind in table.schema.types] == ["date32[day]", "timestamp[ms]"]
     assert [str(day) for day in table["day"].to_pylist()] == ["2026-01-31", "1970-01-01"]
@@ -361,7 +361,7 @@ def test_compressed_files_are_read(tmp_path):
 
 
 def test_blocks_without_their_schema_are_refused(tmp_path):
-    rs.write(SCHEMA, ROWS, tmp_path / "d", layout={"blocks": 4})
+    rs.write(ROWS, SCHEMA, tmp_path / "d", layout={"blocks": 4})
     (tmp_path / "d/schema.yaml").unlink()
     with pytest.raises(StoreError, match="blocks are unpacked by it"):
         rs.scan(tmp_path / "d")
@@ -373,7 +373,7 @@ def test_blocks_without_their_schema_are_refused(tmp_path):
 
 @pytest.mark.parametrize("layout", ["rows", {"blocks": 4}], ids=["rows", "blocks"])
 def test_corrupt_records_are_an_error_or_counted(layout, tmp_path, chunks):
-    rs.write(SCHEMA, ROWS, tmp_path / "d", shards=2, layout=layout)
+    rs.write(ROWS, SCHEMA, tmp_path / "d", shards=2, layout=layout)
     file = sorted((tmp_path / "d").glob("*.tfrecord"))[0]
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -497,7 +497,7 @@ def test_rows_between_many_bad_ones_are_kept(tmp_path, monkeypatch):
 
 def test_a_column_that_a_condition_names_by_its_number_is_that_one(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: int64, c: int64}")
-    rs.write(schema, [{"a": n, "b": n % 3, "c": n % 2} for n in range(30)], tmp_path / "data", shuffle=None)
+    rs.write([{"a": n, "b": n % 3, "c": n % 2} for n in range(30)], schema, tmp_path / "data", shuffle=None)
     table = rs.scan(tmp_path / "data")
     for one in (table, pyarrow.dataset.dataset(table.to_table())):
         found = one.to_table(columns=["a", "c"], filter=pyarrow.compute.field(1) == 2)
@@ -513,7 +513,7 @@ def test_a_column_that_a_condition_names_by_its_number_is_that_one(tmp_path):
 def test_a_table_is_grouped_by_a_label_whose_files_have_other_classes(tmp_path):
     """Indices without a name are classes of their own."""
     stored = rs.Schema.loads("schema: s\nfeatures: {c: int64}")
-    rs.write(stored, [{"c": n // 2} for n in range(8)], tmp_path / "data", shards=4, shuffle=None)
+    rs.write([{"c": n // 2} for n in range(8)], stored, tmp_path / "data", shards=4, shuffle=None)
     label = rs.Schema.loads("schema: s\nfeatures: {c: {kind: label, names: [a]}}")
     table = rs.scan(f"{tmp_path}/data/*.tfrecord", label).to_table()
     counts = table.group_by("c").aggregate([([], "count_all")])

@@ -30,7 +30,7 @@ def shown(table) -> Fragment:
 
 def test_the_columns_with_their_types_and_the_first_rows(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {a: int64, b: {dtype: float32, default: 0}}}")
-    rs.write(schema, [{"a": 1000, "b": 0.1}, {"a": 2}], tmp_path / "d", shuffle=None)
+    rs.write([{"a": 1000, "b": 0.1}, {"a": 2}], schema, tmp_path / "d", shuffle=None)
     assert rs.scan(tmp_path / "d")._repr_html_().replace(' style="text-align: left"', "") == (
         '<div><p><strong>2 columns of 1 file</strong></p><table><tr><th scope="col"></th>'
         '<th scope="col">a<br><small>int64</small></th><th scope="col">b<br><small>float</small></th></tr>'
@@ -68,7 +68,7 @@ def test_values_of_all_types(layout, tmp_path):
         "data": b"\xff\xd8",
     }
     schema = rs.Schema.loads(VALUES)
-    rs.write(schema, [row], tmp_path / "d", layout=layout)
+    rs.write([row], schema, tmp_path / "d", layout=layout)
     head, first = shown(rs.scan(tmp_path / "d")).rows
     assert dict(zip(head, first, strict=True)) == {
         "": "0",
@@ -146,7 +146,7 @@ features:
 
 def test_decoded_and_raw_pixels_are_png(tmp_path, monkeypatch):
     pixels, deep = photo(6, 8), np.full((6, 8, 1), 0x1234, np.uint16)
-    rs.write(rs.Schema.loads(DECODED), [{"a": pixels, "b": deep, "c": tone()}], tmp_path / "d")
+    rs.write([{"a": pixels, "b": deep, "c": tone()}], rs.Schema.loads(DECODED), tmp_path / "d")
     decoded = rs.scan(tmp_path / "d", values="decoded")
     fragment = shown(decoded)
     first, second = map(pixels_in, fragment.media)
@@ -255,7 +255,7 @@ def test_every_kind_is_shown(section, layout, tmp_path):
         ]
         if feature.traits.optional:
             rows[1] = {}
-        rs.write(schema, rows, tmp_path / str(number), layout=layout)
+        rs.write(rows, schema, tmp_path / str(number), layout=layout)
         for values in ("stored", "decoded"):
             fragment = shown(rs.scan(tmp_path / str(number), schema, values=values))
             assert fragment.tags.count("li") == 0, (feature, fragment.rows)

@@ -230,10 +230,10 @@ def test_csv_refuses_bytes_that_are_no_text_by_name(tmp_path):
 def test_only_parquet_keeps_the_sign_and_the_payload_of_a_nan(tmp_path, suffix):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: float32}")
     nans = np.array([0xFFC00000, 0x7FC00001, 0x7FC00000], np.uint32)
-    rs.write(schema, {"n": np.arange(3), "x": nans.view(np.float32)}, tmp_path / "data")
+    rs.write({"n": np.arange(3), "x": nans.view(np.float32)}, schema, tmp_path / "data")
     export(tmp_path / "data", tmp_path / f"out.{suffix}")
     build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}")
-    (batch,) = rs.read(schema, tmp_path / "again", batch=3)
+    (batch,) = rs.read(tmp_path / "again", schema, batch=3)
     expected = nans.tolist() if suffix == "parquet" else [0x7FC00000] * 3
     found = zip(batch["n"].numpy().tolist(), batch["x"].numpy().view(np.uint32).tolist(), strict=True)
     assert [bits for _, bits in sorted(found)] == expected

@@ -51,7 +51,7 @@ model.compile("adam", "mse", metrics=["mae"])
 schema = rs.Schema.load(data + "/schema.yaml")
 backup = rs.Backup(folder, every=int(every) or None)
 pick = lambda features: (features["x"], features["y"])
-dataset = rs.read(schema, data, batch=16, shuffle=40, seed=3, map=pick, start=backup.start)
+dataset = rs.read(data, schema, batch=16, shuffle=40, seed=3, map=pick, start=backup.start)
 breaks = Break()
 model.fit(
     dataset, initial_epoch=backup.start.epoch, epochs=3, callbacks=[breaks, backup], verbose=0, shuffle=False
@@ -67,7 +67,7 @@ def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("backup") / "data"
     rng = np.random.default_rng(0)
     rows = {"x": rng.random((100, 4), np.float32), "y": rng.random(100, np.float32)}
-    rs.write(SCHEMA, rows, folder, shards=3)
+    rs.write(rows, SCHEMA, folder, shards=3)
     return folder
 
 
@@ -129,7 +129,7 @@ def small_model(**options):
 
 def fit(data, model, backup, *, steps_per_epoch=None, **options) -> None:
     dataset = rs.read(
-        SCHEMA, data, batch=16, map=lambda row: (row["x"], row["y"]), start=backup.start, **options
+        data, SCHEMA, batch=16, map=lambda row: (row["x"], row["y"]), start=backup.start, **options
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -181,17 +181,17 @@ def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
     with pytest.raises(
         rs.SpecError, match=r"start\.batch: expected 8, the rows per batch that are read, got 16 "
     ):
-        rs.read(SCHEMA, mine, batch=8, start=rs.Backup(folder).start, **pick)
-    rs.write(SCHEMA, {"x": np.zeros((3, 4), np.float32), "y": np.zeros(3, np.float32)}, mine, append=True)
+        rs.read(mine, SCHEMA, batch=8, start=rs.Backup(folder).start, **pick)
+    rs.write({"x": np.zeros((3, 4), np.float32), "y": np.zeros(3, np.float32)}, SCHEMA, mine, append=True)
     backup = rs.Backup(folder)
     with pytest.raises(
         rs.SpecError, match=r"start\.manifest: expected .+the dataset was replaced or added to since"
     ):
-        rs.read(SCHEMA, mine, batch=16, start=backup.start, **pick)
+        rs.read(mine, SCHEMA, batch=16, start=backup.start, **pick)
     # a backup of an earlier version has the epoch and the step alone
     (folder / "position.json").write_text('{"epoch": 1, "step": 2, "seeds": []}')
     assert rs.Backup(folder).start == rs.Position(epoch=1, step=2)
-    rs.read(SCHEMA, mine, batch=8, start=rs.Backup(folder).start, **pick)
+    rs.read(mine, SCHEMA, batch=8, start=rs.Backup(folder).start, **pick)
 
 
 def test_a_resumed_training_that_would_read_other_rows_is_refused(data, tmp_path):
@@ -200,7 +200,7 @@ def test_a_resumed_training_that_would_read_other_rows_is_refused(data, tmp_path
         rs.SpecError, match=r"Backup: expected initial_epoch=1, got 0 \(give `fit` `backup.start"
     ):
         fit(data, small_model(), rs.Backup(tmp_path))
-    from_the_beginning = rs.read(SCHEMA, data, batch=16, map=lambda row: (row["x"], row["y"]))
+    from_the_beginning = rs.read(data, SCHEMA, batch=16, map=lambda row: (row["x"], row["y"]))
     expected = "Backup: expected a dataset that begins where the backup ends, got another"
     for epoch, folder in ((1, tmp_path), (0, tmp_path / "new")):
         with pytest.raises(rs.SpecError, match=expected):

@@ -86,7 +86,7 @@ def adapted(layer, dataset, name: str):
 
 def test_layers_are_those_that_keras_adapts_to_the_training_split(pipeline):
     layers, keras = pipeline.layers(), tf.keras.layers
-    train = rs.read(pipeline.schema, pipeline.data / "train-*", batch=ROWS)
+    train = rs.read(pipeline.data / "train-*", pipeline.schema, batch=ROWS)
     for name, axis in (("fare", None), ("vec", -1), ("photo", -1)):
         expected = adapted(keras.Normalization(axis=axis), train, name)
         np.testing.assert_allclose(np.ravel(layers[name].mean), np.ravel(expected.mean), 1e-5)
@@ -106,7 +106,7 @@ def test_layers_are_those_that_keras_adapts_to_the_training_split(pipeline):
 
 
 def test_each_input_is_encoded(pipeline):
-    layers, test = pipeline.layers(), rs.read(pipeline.schema, pipeline.data / "test-*", batch=32)
+    layers, test = pipeline.layers(), rs.read(pipeline.data / "test-*", pipeline.schema, batch=32)
     stored, (inputs, *_) = next(iter(test)), next(iter(pipeline.dataset("test")))
 
     def same(name, expected):
@@ -187,7 +187,7 @@ def test_what_is_missing_has_no_part_in_statistics(small):
         assert layers[name].get_vocabulary(include_special_tokens=False) == tokens
     tokens = frame["pair"].dropna().explode().value_counts().index.tolist()
     assert layers["pair"].get_vocabulary(include_special_tokens=False) == tokens
-    (batch,) = rs.read(made.schema, made.data / "train-*", batch=len(frame))
+    (batch,) = rs.read(made.data / "train-*", made.schema, batch=len(frame))
     bins = keras.Discretization(num_bins=4)
     bins.adapt(tf.data.Dataset.from_tensors(batch["fare"][~batch["fare_missing"]][:, None]))
     assert layers["fare"].bin_boundaries == bins.bin_boundaries
@@ -339,7 +339,7 @@ def test_another_training_split_is_named(small):
     )
     layers = folds.layers("one")
     (first, _), *_ = folds.dataset("two", layers=layers)
-    stored = next(iter(rs.read(folds.schema, folds.data / "two-*", batch=4)))
+    stored = next(iter(rs.read(folds.data / "two-*", folds.schema, batch=4)))
     np.testing.assert_array_equal(first, layers["x"](stored["x"]))
 
 

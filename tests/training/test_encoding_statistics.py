@@ -157,7 +157,7 @@ def test_a_value_that_does_not_decode_is_named(tmp_path, block, place):
     schema = rs.Schema.loads("schema: s\nfeatures: {x: {kind: label, names: [a, b], encoding: name}}")
     other = rs.Schema.loads("schema: s\nfeatures: {x: string}")
     layout = "rows" if block is None else {"blocks": block}
-    rs.write(other, [{"x": name} for name in "abac"], tmp_path / "data", layout=layout)
+    rs.write([{"x": name} for name in "abac"], other, tmp_path / "data", layout=layout)
     path = min((tmp_path / "data").glob("*.tfrecord"))
     assert path.stat().st_size in (4 * 30, 2 * 49)
     plan = plan_files(StoredDataset((location(path),), None, other))

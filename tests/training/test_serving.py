@@ -114,7 +114,7 @@ def test_a_model_is_served_as_it_was_trained(pipeline, tmp_path):
             np.testing.assert_array_equal(found[name], value, name)
             assert found[name].dtype == value.dtype
 
-    stored = next(iter(rs.read(pipeline.schema, pipeline.data / "test-*", batch=ASKED)))
+    stored = next(iter(rs.read(pipeline.data / "test-*", pipeline.schema, batch=ASKED)))
     missing = stored.pop("fare_missing").numpy()
     assert 0 < missing.sum() < ASKED
     columns = {}

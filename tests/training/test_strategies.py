@@ -80,7 +80,7 @@ def build(folder: Path, rows: int, shards: int, config: str = CONFIG) -> None:
     x = rng.random((rows, 2), np.float32)
     pipeline = rs.Pipeline.load(folder / "c.yaml")
     given = {"n": np.arange(rows), "x": x, "y": x @ np.float32([2, 1])}
-    rs.write(pipeline.schema, given, pipeline.data, shards=shards, layout=pipeline.config.write.layout)
+    rs.write(given, pipeline.schema, pipeline.data, shards=shards, layout=pipeline.config.write.layout)
 
 
 MIRRORED = """

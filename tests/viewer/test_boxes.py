@@ -35,7 +35,7 @@ features:
         {"picture": photo(), "boxes": FORMATS[format_], "names": [1, 0]},
         {"picture": photo(), "boxes": [], "names": [1]},
     ]
-    rs.write(schema, rows, tmp_path / "d", shuffle=None)
+    rs.write(rows, schema, tmp_path / "d", shuffle=None)
     viewed = ViewedFiles(tmp_path / "d")
     described = {column["name"]: column for column in viewed.described()["columns"]}
     assert described["boxes"]["boxes"] == "picture"
@@ -60,6 +60,6 @@ features:
 """
     )
     picture = image_bytes(photo(), "png")
-    rs.write(schema, [{"front": picture, "back": picture, "boxes": [[1, 2, 3, 4]]}], tmp_path / "d")
+    rs.write([{"front": picture, "back": picture, "boxes": [[1, 2, 3, 4]]}], schema, tmp_path / "d")
     described = ViewedFiles(tmp_path / "d").described()["columns"]
     assert [column.get("boxes") for column in described] == [None, None, "back"]

@@ -105,7 +105,7 @@ def test_an_item_is_found_by_its_place():
 def test_values_of_every_kind_are_cells(tmp_path, section):
     for number, case in enumerate(case for case in CASES if case.section == section):
         folder = tmp_path / str(number)
-        rs.write(case.schema, case.rows[:4], folder, shuffle=None, progress=False)
+        rs.write(case.rows[:4], case.schema, folder, shuffle=None, progress=False)
         viewed = ViewedFiles(folder, case.schema)
         page = viewed.page(None, Choice(), 0, 100)
         assert [row for row in page["rows"] if "problems" in row] == []
@@ -125,7 +125,7 @@ def test_a_row_with_nan_and_infinities_is_opened(tmp_path, layout):
     """JSON has none: they are texts in what is stored, too."""
     schema = rs.Schema.loads("schema: s\nfeatures: {x: float32, v: {kind: var_len, dtype: float32}}")
     rows = [{"x": float("nan"), "v": [1.5, float("-inf")]}, {"x": float("inf"), "v": []}]
-    rs.write(schema, rows, tmp_path / "data", shuffle=None, layout=layout)
+    rs.write(rows, schema, tmp_path / "data", shuffle=None, layout=layout)
     viewed = ViewedFiles(tmp_path / "data")
     opened = [viewed.record(None, row) for row in range(2)]
     json.dumps(opened, allow_nan=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recordspec as rs
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.tables.scan_columns import columns_of
 from recordspec.viewer import selection
@@ -77,8 +78,8 @@ def selected(scanner, choice) -> Selection:
 def scanner(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("selection") / "d"
     layout = {"layout": {"blocks": 16}} if request.param == "blocks" else {}
-    rs.write(rs.Schema.loads(SCHEMA), ROWS, folder, shards=3, shuffle=None, split="all", **layout)
-    return Scanner.of_rows(folder)
+    rs.write(ROWS, rs.Schema.loads(SCHEMA), folder, shards=3, shuffle=None, split="all", **layout)
+    return Scanner.of_rows(StoredDataset.of(folder))
 
 
 @pytest.mark.parametrize("case", CHOICES)
@@ -132,14 +133,14 @@ def test_rows_that_cannot_be_read_are_counted_and_passed(tmp_path, monkeypatch):
     data = bytearray(path.read_bytes())
     data[data.index(example(n=[77])) + 3] ^= 1
     path.write_bytes(data)
-    found = selected(Scanner.of_rows(path, schema), Choice(where="n >= 25"))
+    found = selected(Scanner.of_rows(StoredDataset.of(path, schema)), Choice(where="n >= 25"))
     assert found.numbers(0, 1000) == [row for row in range(25, 100) if row not in (30, 31, 60, 77)]
     assert (found.skipped, found.ends) == (4, "")
-    ordered = selected(Scanner.of_rows(path, schema), Choice(sort="n", descending=True))
+    ordered = selected(Scanner.of_rows(StoredDataset.of(path, schema)), Choice(sort="n", descending=True))
     assert ordered.numbers(0, 1000) == [row for row in range(99, -1, -1) if row not in (30, 31, 60, 77)]
     assert ordered.skipped == 4
     many = write(tmp_path / "y", *(example(n=[row] * (1 + row % 2)) for row in range(100)))
-    found = selected(Scanner.of_rows(many, schema), Choice(where="n >= 4"))
+    found = selected(Scanner.of_rows(StoredDataset.of(many, schema)), Choice(where="n >= 4"))
     assert found.numbers(0, 1000) == [4, 6, 8, 10]
     assert found.ends == "too many rows cannot be read, or have no value: only the first rows are shown"
 

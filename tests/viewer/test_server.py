@@ -63,7 +63,7 @@ class Server:
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("viewed")
     rows = [{"n": row, "text": f"<b>{row}", "side": row % 2} for row in range(250)]
-    rs.write(rs.Schema.loads(SCHEMA), rows, folder / "data", shuffle=None, split={"train": 80, "test": 20})
+    rs.write(rows, rs.Schema.loads(SCHEMA), folder / "data", shuffle=None, split={"train": 80, "test": 20})
     return folder
 
 
@@ -198,13 +198,14 @@ def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
     program = """if True:
         import resource
         from recordspec import StoreError
+        from recordspec.store.dataset import StoredDataset
         from recordspec.store.scan import Scanner
         from recordspec.tables.sql import Condition
         from recordspec.viewer.server import limit_memory
         limit_memory(1 << 30)
         for where in ("len(range(200000000 + n)) > 0", "n < 3"):
             try:
-                print(sum(map(len, Condition(where, Scanner.of_rows("data")).batches())))
+                print(sum(map(len, Condition(where, Scanner.of_rows(StoredDataset.of("data"))).batches())))
             except StoreError as error:
                 print(error)
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
@@ -248,10 +249,10 @@ def test_a_page_and_a_choice_of_two_rows_are_told_apart(server):
 
 def test_files_that_change_are_opened_anew_when_the_page_is_loaded(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {n: int64}}")
-    rs.write(schema, {"n": [1, 2]}, tmp_path / "d")
+    rs.write({"n": [1, 2]}, schema, tmp_path / "d")
     viewed = ViewedFiles(tmp_path / "d")
     assert viewed.described()["total"] == 2
-    rs.write(schema, {"n": [1, 2, 3]}, tmp_path / "d", force=True)
+    rs.write({"n": [1, 2, 3]}, schema, tmp_path / "d", force=True)
     assert viewed.described()["total"] == 3
     assert len(viewed.page(None, Choice(), 0, 100)["rows"]) == 3
 

@@ -72,7 +72,7 @@ def data(tmp_path_factory):
         }
         for row in range(250)
     ]
-    rs.write(rs.Schema.loads(SCHEMA), rows, folder, shuffle=None, split={"train": 80, "test": 20})
+    rs.write(rows, rs.Schema.loads(SCHEMA), folder, shuffle=None, split={"train": 80, "test": 20})
     return folder
 
 
@@ -244,7 +244,7 @@ def test_problems_are_found_and_lead_to_their_rows(browser, tmp_path):
 
 
 def test_splits_and_other_files_are_compared(browser, data, tmp_path):
-    rs.write(rs.Schema.loads("{schema: s, features: {n: int64}}"), {"n": list(range(99))}, tmp_path / "other")
+    rs.write({"n": list(range(99))}, rs.Schema.loads("{schema: s, features: {n: int64}}"), tmp_path / "other")
     with opened(browser, data, "--against", tmp_path / "other") as page:
         page.get_by_role("link", name="Compare").click()
         page.locator("select[name=old]").select_option("train")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.viewer import problems as viewer_problems
 from recordspec.viewer.jobs import JobProgress
@@ -17,7 +18,7 @@ SCHEMA = rs.Schema.loads("{schema: s, features: {n: int64}}")
 
 
 def found(files, schema=None):
-    scanner = Scanner.of_rows(files, schema)
+    scanner = Scanner.of_rows(StoredDataset.of(files, schema))
     return problems(files, scanner, NumberedRows(scanner), JobProgress())
 
 
@@ -41,13 +42,13 @@ def test_corrupt_and_invalid_records_are_listed_with_their_rows(tmp_path):
 
 def test_a_row_of_blocks_is_counted_from_their_rows(tmp_path):
     rows = {"n": np.arange(1000)}
-    rs.write(SCHEMA, rows, tmp_path / "d", shuffle=None, layout={"blocks": 16}, split="all", shards=2)
+    rs.write(rows, SCHEMA, tmp_path / "d", shuffle=None, layout={"blocks": 16}, split="all", shards=2)
     path = tmp_path / "d" / "all-00001-of-00002.tfrecord"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     made = found(tmp_path / "d")
-    scanner = Scanner.of_rows(tmp_path / "d")
+    scanner = Scanner.of_rows(StoredDataset.of(tmp_path / "d"))
     (row,) = {problem["row"] for problem in made["problems"]} - {None}
     (bad,) = NumberedRows(scanner).page(row, 1)
     assert [str(problem) for problem in bad.item.problems] == [
@@ -64,7 +65,7 @@ def test_many_problems_are_counted_and_the_first_are_listed(tmp_path, monkeypatc
 
 
 def test_files_of_another_schema(tmp_path):
-    rs.write(SCHEMA, {"n": [1, 2]}, tmp_path / "d")
+    rs.write({"n": [1, 2]}, SCHEMA, tmp_path / "d")
     other = rs.Schema.loads("{schema: s, features: {m: int64}}")
     made = found(tmp_path / "d", other)
     assert made["count"] >= 1

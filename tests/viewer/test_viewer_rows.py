@@ -7,6 +7,7 @@ import random
 import pytest
 
 import recordspec as rs
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.index import find_records
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.viewer import row_pages as viewer_rows
@@ -37,11 +38,11 @@ def numbers(page) -> list[tuple[int, int]]:
 def test_pages_are_parts_of_all_rows(tmp_path, monkeypatch, form):
     monkeypatch.setattr(viewer_rows, "_APART", 10)
     rs.write(
-        SCHEMA, {"n": list(range(1000))}, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form]
+        {"n": list(range(1000))}, SCHEMA, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form]
     )
     if "without" in form:
         (tmp_path / "d" / "index.bin").unlink()
-    numbered = NumberedRows(Scanner.of_rows(tmp_path / "d"))
+    numbered = NumberedRows(Scanner.of_rows(StoredDataset.of(tmp_path / "d")))
     assert numbered.total == 1000
     draws = random.Random(1)
     for _ in range(60):
@@ -53,7 +54,7 @@ def test_pages_are_parts_of_all_rows(tmp_path, monkeypatch, form):
 def test_rows_of_other_writers_are_counted_when_all_are_passed(tmp_path, monkeypatch):
     monkeypatch.setattr(viewer_rows, "_APART", 10)
     paths = [write(tmp_path / f"{name}-x", *(example(n=[n]) for n in range(5000))) for name in ("a", "b")]
-    numbered = NumberedRows(Scanner.of_rows(paths))
+    numbered = NumberedRows(Scanner.of_rows(StoredDataset.of(paths)))
     assert numbers(numbered.page(3, 2)) == [(3, 3), (4, 4)]
     assert numbered.total is None
     assert numbers(numbered.page(5001, 2)) == [(5001, 1), (5002, 2)]
@@ -67,7 +68,7 @@ def test_a_record_that_cannot_be_read_has_a_number(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 100 * 50 + 14] ^= 1  # in a record of the middle
     path.write_bytes(data)
-    numbered = NumberedRows(Scanner.of_rows(path))
+    numbered = NumberedRows(Scanner.of_rows(StoredDataset.of(path)))
     whole = numbered.page(0, 1000)
     (bad,) = [rows.first for rows in whole if not isinstance(rows.item, RowBatch)]
     assert sum(map(len, whole)) == numbered.total == 100
@@ -77,8 +78,8 @@ def test_a_record_that_cannot_be_read_has_a_number(tmp_path):
 
 
 def test_only_the_rows_of_a_split(tmp_path):
-    rs.write(SCHEMA, {"n": list(range(50))}, tmp_path / "d", shuffle=None, split={"train": 80, "test": 20})
-    scanner = Scanner.of_rows(tmp_path / "d")
+    rs.write({"n": list(range(50))}, SCHEMA, tmp_path / "d", shuffle=None, split={"train": 80, "test": 20})
+    scanner = Scanner.of_rows(StoredDataset.of(tmp_path / "d"))
     counts = [NumberedRows(scanner, split).total for split in ("train", "test", None)]
     assert counts[0] + counts[1] == counts[2] == 50
     assert len(numbers(NumberedRows(scanner, "test").page(0, 100))) == counts[1]
@@ -88,8 +89,8 @@ def test_only_the_rows_of_a_split(tmp_path):
 def test_rows_at_numbers_come_in_their_order(tmp_path, monkeypatch, form):
     monkeypatch.setattr(viewer_rows, "_APART", 10)
     rows = {"n": list(range(1000))}
-    rs.write(SCHEMA, rows, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form])
-    numbered = NumberedRows(Scanner.of_rows(tmp_path / "d"))
+    rs.write(rows, SCHEMA, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form])
+    numbered = NumberedRows(Scanner.of_rows(StoredDataset.of(tmp_path / "d")))
     draws = random.Random(2)
     for _ in range(10):
         wanted = [draws.randrange(1000) for _ in range(20)]
@@ -101,13 +102,13 @@ def test_rows_at_numbers_come_in_their_order(tmp_path, monkeypatch, form):
 @pytest.mark.parametrize("place", [4, 14], ids=["a length", "a record"])
 def test_rows_have_the_same_numbers_however_they_are_reached(tmp_path, form, place):
     rows = {"n": list(range(1000))}
-    rs.write(SCHEMA, rows, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form])
+    rs.write(rows, SCHEMA, tmp_path / "d", shards=3, shuffle=None, split="all", **FORMS[form])
     path = tmp_path / "d" / "all-00001-of-00003.tfrecord"
     (record, *_) = find_records(path, [5], None)
     data = bytearray(path.read_bytes())
     data[record.start + place] ^= 1
     path.write_bytes(data)
-    numbered = NumberedRows(Scanner.of_rows(tmp_path / "d"))
+    numbered = NumberedRows(Scanner.of_rows(StoredDataset.of(tmp_path / "d")))
     alone = [numbered.at([row])[0] for row in range(1000)]
     assert numbered.total == 1000
     whole = numbered.page(0, 1000)

@@ -11,6 +11,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.statistics.value_counts import bin_edges
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
 from recordspec.tables.scan_columns import columns_of
 from recordspec.tables.sql import Condition
@@ -64,7 +65,7 @@ def rows():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("statistics") / "d"
-    rs.write(rs.Schema.loads(SCHEMA), rows(), folder, shuffle=None, split={"train": 80, "test": 20})
+    rs.write(rows(), rs.Schema.loads(SCHEMA), folder, shuffle=None, split={"train": 80, "test": 20})
     return folder
 
 
@@ -81,7 +82,7 @@ def made(scanner, **options):
 @pytest.mark.slow
 @pytest.mark.newest
 def test_the_condition_of_each_bar_finds_its_rows(folder):
-    scanner = Scanner.of_rows([*folder.glob("train*")])
+    scanner = Scanner.of_rows(StoredDataset.of([*folder.glob("train*")]))
     _, whole = made(scanner)
     charts = {
         (feature["name"], chart["of"]): chart["bars"]
@@ -114,22 +115,22 @@ def test_the_condition_of_each_bar_finds_its_rows(folder):
 
 def test_the_first_rows_are_told_before_all_and_a_dataset_keeps_what_was_counted(folder, monkeypatch):
     (folder / "statistics.json").unlink(missing_ok=True)
-    scanner = Scanner.of_rows(folder)
+    scanner = Scanner.of_rows(StoredDataset.of(folder))
     (first,), whole = made(scanner)
     assert (first["first"], whole["first"]) == (2000, None)
     assert [split["rows"] for split in whole["splits"]] == [
         scanner.dataset.manifest.rows(name) for name in ("test", "train")
     ]
     assert json.loads(json.dumps(whole)) == made(scanner)[1]
-    assert made(Scanner.of_rows(folder))[0] == []  # it was kept
+    assert made(Scanner.of_rows(StoredDataset.of(folder)))[0] == []  # it was kept
     assert rs.Manifest.load(folder) == scanner.dataset.manifest
     kept = json.loads((folder / "statistics.json").read_text())
     assert json.loads(json.dumps(whole)) == kept["statistics"]
     for spoilt in ("{}", "[", json.dumps({**kept, "of": ["other"]}), '"' * 10_000):
         (folder / "statistics.json").write_text(spoilt)
-        assert len(made(Scanner.of_rows(folder))[0]) == 1, spoilt
+        assert len(made(Scanner.of_rows(StoredDataset.of(folder)))[0]) == 1, spoilt
     (folder / "statistics.json").unlink()
-    some = Scanner.of_rows([*folder.glob("train*")])
+    some = Scanner.of_rows(StoredDataset.of([*folder.glob("train*")]))
     made(some)
     assert not (folder / "statistics.json").exists()
     assert statistics(scanner, of(scanner), None, JobProgress(), None)["first"] == 2000
@@ -137,9 +138,9 @@ def test_the_first_rows_are_told_before_all_and_a_dataset_keeps_what_was_counted
 
 def test_a_rebuilt_dataset_has_no_old_statistics(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {n: int64}}")
-    rs.write(schema, {"n": [1, 2]}, tmp_path / "d")
-    assert made(Scanner.of_rows(tmp_path / "d"))[1]["splits"][0]["rows"] == 2
-    rs.write(schema, {"n": [1, 2, 3]}, tmp_path / "d", force=True)
+    rs.write({"n": [1, 2]}, schema, tmp_path / "d")
+    assert made(Scanner.of_rows(StoredDataset.of(tmp_path / "d")))[1]["splits"][0]["rows"] == 2
+    rs.write({"n": [1, 2, 3]}, schema, tmp_path / "d", force=True)
     assert not (tmp_path / "d" / "statistics.json").exists()
 
 
@@ -147,8 +148,8 @@ def test_two_sides_are_compared_by_distribution_and_by_key(tmp_path):
     schema = rs.Schema.loads("{schema: s, features: {n: int64, m: float32}}")
     for name, shift in (("a", 0), ("b", 5)):
         several = {"n": [row + shift for row in range(100)], "m": [float(row + shift) for row in range(100)]}
-        rs.write(schema, several, tmp_path / name, key="n", shuffle=None)
-    sides = [Scanner.of_rows(tmp_path / name) for name in ("a", "b")]
+        rs.write(several, schema, tmp_path / name, key="n", shuffle=None)
+    sides = [Scanner.of_rows(StoredDataset.of(tmp_path / name)) for name in ("a", "b")]
     old, new = (
         Side(name=name, scanner=s, split=None, columns=of(s)) for name, s in zip("ab", sides, strict=True)
     )
@@ -177,7 +178,7 @@ def test_without_columns_no_bar_has_a_condition(folder):
 
 
 def charts_of(path, schema=None):
-    scanner = Scanner.of_rows(path, schema)
+    scanner = Scanner.of_rows(StoredDataset.of(path, schema))
     report = drawn(rs.stats(path, schema), of(scanner))
     for feature in report["features"]:
         for chart in feature["splits"]["all"]["charts"]:
@@ -214,8 +215,8 @@ def test_bars_of_large_integers_find_the_rows_that_they_count(tmp_path, low):
     values = [low, 2**63 - 1, *[2**62 + 1] * 10, *range(2**53, 2**53 + 40), low + 700, low + 701]
     values += [math.ceil(edge) for edge in bin_edges(low, 2**63 - 1, integers=True)[1:-1]]
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(schema, [{"n": value} for value in values], tmp_path / "data", shuffle=None)
-    scanner = Scanner.of_rows([*(tmp_path / "data").glob("train*.tfrecord")])
+    rs.write([{"n": value} for value in values], schema, tmp_path / "data", shuffle=None)
+    scanner = Scanner.of_rows(StoredDataset.of([*(tmp_path / "data").glob("train*.tfrecord")]))
     _, whole = made(scanner)
     (feature,) = whole["features"]
     (chart,) = [chart for chart in feature["splits"]["train"]["charts"] if chart["of"] == "values"]

@@ -32,7 +32,7 @@ def test_what_is_read_once_more_is_not_hashed_again(data, steps):
 
 def test_keys_that_never_end_are_not_hashed(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(schema, [{"n": 1}], tmp_path / "data", split="train", key="n")
+    rs.write([{"n": 1}], schema, tmp_path / "data", split="train", key="n")
     (tmp_path / "data" / KEYS_FILE).unlink()
     (tmp_path / "data" / KEYS_FILE).symlink_to("/dev/zero")
     *_, last = verify(tmp_path / "data")

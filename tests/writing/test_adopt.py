@@ -70,7 +70,7 @@ def theirs(tmp_path) -> Path:
 
 def test_a_manifest_beside_files(theirs):
     before = contents(theirs)
-    manifest = rs.adopt(SCHEMA, theirs)
+    manifest = rs.adopt(theirs, SCHEMA)
     after = contents(theirs)
     assert {name: after[name] for name in before} == before
     assert after.keys() - before.keys() == {"manifest.json", "index.bin", "schema.yaml"}
@@ -104,7 +104,7 @@ def test_a_manifest_beside_files(theirs):
 def test_a_folder_of_links(theirs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = contents(theirs)
-    manifest = rs.adopt(SCHEMA, ["theirs/train_1.tfrecord", str(theirs / "test_0.tfrecord")], "data/flowers")
+    manifest = rs.adopt(["theirs/train_1.tfrecord", str(theirs / "test_0.tfrecord")], SCHEMA, "data/flowers")
     assert contents(theirs) == before
     data = tmp_path / "data/flowers"
     links = {path.name: os.readlink(path) for path in data.iterdir() if path.is_symlink()}
@@ -125,13 +125,13 @@ def test_files_of_one_name_in_folders_of_splits(tmp_path):
     for split, (start, stop) in {"train": (0, 6), "validation": (6, 9)}.items():
         put(tmp_path / f"theirs/{split}/part-00000", rows(start, stop))
     with pytest.raises(SpecError) as error:
-        rs.adopt(SCHEMA, tmp_path / "theirs")
+        rs.adopt(tmp_path / "theirs", SCHEMA)
     folders = [tmp_path / "theirs" / split for split in ("train", "validation")]
     assert str(error.value) == (
         f"files: expected files in one folder, got {folders[0]} and {folders[1]}"
         " (out=FOLDER, or --out, makes a folder of links to them)"
     )
-    manifest = rs.adopt(SCHEMA, tmp_path / "theirs", tmp_path / "data")
+    manifest = rs.adopt(tmp_path / "theirs", SCHEMA, tmp_path / "data")
     assert {split: [one.file for one in shards] for split, shards in manifest.splits.items()} == {
         "train": ["train-part-00000"],
         "validation": ["validation-part-00000"],
@@ -139,25 +139,25 @@ def test_files_of_one_name_in_folders_of_splits(tmp_path):
     for place in ("a/x", "b/x"):  # the names of the folders do not tell them apart either
         put(tmp_path / place / "part-00000", rows(0, 1))
     pattern = str(tmp_path / "[ab]/x/part-*")
-    manifest = rs.adopt(SCHEMA, pattern, tmp_path / "numbered")
+    manifest = rs.adopt(pattern, SCHEMA, tmp_path / "numbered")
     assert sorted(manifest.files) == ["00000-part-00000", "00001-part-00000"]
     assert list(manifest.splits) == ["train"]
 
 
 def test_splits(theirs, tmp_path):
     splits = {"validation": theirs / "test_0.tfrecord", "train": [theirs / "train_*"]}
-    manifest = rs.adopt(SCHEMA, splits, tmp_path / "given")
+    manifest = rs.adopt(splits, SCHEMA, tmp_path / "given")
     assert {split: manifest.rows(split) for split in manifest.splits} == {"train": 22, "validation": 8}
-    alone = rs.adopt(SCHEMA, theirs / "test_0.tfrecord", tmp_path / "test")
+    alone = rs.adopt(theirs / "test_0.tfrecord", SCHEMA, tmp_path / "test")
     assert list(alone.splits) == ["train"]  # as of `reshard`: the names tell no several splits apart
     with pytest.raises(SpecError) as error:
-        rs.adopt(SCHEMA, {"a": theirs / "train*", "b": theirs / "*_0.tfrecord"}, tmp_path / "twice")
+        rs.adopt({"a": theirs / "train*", "b": theirs / "*_0.tfrecord"}, SCHEMA, tmp_path / "twice")
     assert str(error.value) == (
         f"files.a: expected a file of one split, got {theirs / 'train_0.tfrecord'}, which is in another split, too"
     )
     for number in range(2):
         (theirs / f"train_{number}.tfrecord").rename(theirs / f"trips-{number:05}-of-00002.tfrecord")
-    named = rs.adopt(SCHEMA, theirs / "trips-*", tmp_path / "named")
+    named = rs.adopt(theirs / "trips-*", SCHEMA, tmp_path / "named")
     assert list(named.splits) == ["train"]  # the name of the data is that of no split
 
 
@@ -165,7 +165,7 @@ def test_splits(theirs, tmp_path):
 def test_a_config_trains_on_it(theirs, tmp_path, where):
     tf = pytest.importorskip("tensorflow")
     data = theirs if where == "files" else tmp_path / "links"
-    rs.adopt(SCHEMA, str(theirs / "*.tfrecord"), None if where == "files" else data)
+    rs.adopt(str(theirs / "*.tfrecord"), SCHEMA, None if where == "files" else data)
     (tmp_path / "config.yaml").write_text(CONFIG.format(data=data))
     pipeline = rs.Pipeline.load(tmp_path / "config.yaml")
     mean = np.mean([[number, number / 2] for number in range(22)], axis=0)
@@ -231,16 +231,16 @@ def test_rows_are_added_to_a_copy_in_the_splits_that_they_name(theirs, tmp_path,
     monkeypatch.chdir(tmp_path)
     SCHEMA.dump("s.yaml")
     assert run("reshard", "theirs", "of_files", "--schema", "s.yaml").returncode == 0
-    rs.adopt(SCHEMA, theirs)
+    rs.adopt(theirs, SCHEMA)
     assert run("reshard", "theirs", "of_adopted").returncode == 0
     assert run("repair", "theirs", "--out", "repaired").returncode == 0
     more = {"x": np.zeros((3, 2)), "label": ["iris"] * 3, "part": ["test", "train", "test"]}
     for copy in ("of_adopted", "of_files", "repaired"):
         with pytest.raises(StoreError, match=f"{copy}: splits: expected one split, or a column"):
-            rs.write(SCHEMA, more, copy, append=True, shuffle=None, split={"train": 1, "test": 1})
+            rs.write(more, SCHEMA, copy, append=True, shuffle=None, split={"train": 1, "test": 1})
         options = {"append": True, "shuffle": None}
-        rs.write(SCHEMA, {**more, "part": ["-"] * 3}, copy, split="test", ignore=["part"], **options)
-        made = rs.write(SCHEMA, more, copy, split={"column": "part"}, **options)
+        rs.write({**more, "part": ["-"] * 3}, SCHEMA, copy, split="test", ignore=["part"], **options)
+        made = rs.write(more, SCHEMA, copy, split={"column": "part"}, **options)
         assert {split: made.rows(split) for split in made.splits} == {"train": 23, "test": 13}, copy
         assert run("verify", copy).returncode == 0
 
@@ -257,12 +257,12 @@ APPENDED = (
 
 def test_no_build_replaces_or_deletes_the_files(theirs, tmp_path):
     (theirs / "README").unlink()
-    rs.adopt(SCHEMA, theirs)
+    rs.adopt(theirs, SCHEMA)
     before = contents(theirs)
     made = {"x": np.zeros((3, 2)), "label": ["iris"] * 3}
     for how, message in ({"force": True}, FOREIGN), ({"append": True}, APPENDED):
         with pytest.raises(StoreError) as error:
-            rs.write(SCHEMA, made, theirs, **how)
+            rs.write(made, SCHEMA, theirs, **how)
         assert str(error.value) == message.format(folder=theirs)
     with pytest.raises(StoreError) as error:
         rs.reshard(put(tmp_path / "more/a.tfrecord", rows(0, 3)), theirs, force=True)
@@ -274,43 +274,43 @@ def test_no_build_replaces_or_deletes_the_files(theirs, tmp_path):
 
 def test_a_build_replaces_links_and_leaves_the_files(theirs, tmp_path):
     data = tmp_path / "data"
-    rs.adopt(SCHEMA, theirs, data)
+    rs.adopt(theirs, SCHEMA, data)
     before = contents(theirs)
     made = {"x": np.zeros((3, 2)), "label": ["iris"] * 3}
     with pytest.raises(StoreError) as error:
-        rs.write(SCHEMA, made, data, append=True)
+        rs.write(made, SCHEMA, data, append=True)
     assert str(error.value) == APPENDED.format(folder=data)
-    assert rs.write(SCHEMA, made, data, force=True).rows("train") == 3
+    assert rs.write(made, SCHEMA, data, force=True).rows("train") == 3
     assert not any(path.is_symlink() for path in data.iterdir())
     assert contents(theirs) == before
     # a copy of the folder that follows links has files in their place
-    rs.adopt(SCHEMA, theirs, tmp_path / "links")
+    rs.adopt(theirs, SCHEMA, tmp_path / "links")
     os.system(f"cp -rL {tmp_path}/links {tmp_path}/copy")
     with pytest.raises(StoreError) as error:
-        rs.write(SCHEMA, made, tmp_path / "copy", force=True)
+        rs.write(made, SCHEMA, tmp_path / "copy", force=True)
     assert str(error.value) == FOREIGN.format(folder=tmp_path / "copy")
 
 
 def test_files_that_are_adopted_again(theirs):
-    first = rs.adopt(SCHEMA, theirs)
+    first = rs.adopt(theirs, SCHEMA)
     before = contents(theirs)
     with pytest.raises(StoreError) as error:
-        rs.adopt(SCHEMA, theirs)
+        rs.adopt(theirs, SCHEMA)
     assert str(error.value) == f"`{theirs}` was adopted: force=True, or --force, adopts it again"
     assert contents(theirs) == before
     put(theirs / "train_2.tfrecord", rows(30, 35))
     with pytest.raises(StoreError) as error:
-        rs.read(SCHEMA, theirs, batch=2)
+        rs.read(theirs, SCHEMA, batch=2)
     assert str(error.value) == (
         f"{theirs}/train_2.tfrecord: expected shards that the manifest names, got another one "
         "(`recordspec adopt --force` adopts it, too)"
     )
-    second = rs.adopt(SCHEMA, theirs, force=True)
+    second = rs.adopt(theirs, SCHEMA, force=True)
     assert (first.rows("train"), second.rows("train")) == (22, 27)
     assert contents(theirs).keys() - before.keys() == {"train_2.tfrecord", "schema-v2.yaml", "index-v2.bin"}
     assert before.keys() - contents(theirs).keys() == {"schema.yaml", "index.bin"}
     assert all(file.intact for file in verify(theirs))
-    third = rs.adopt(SCHEMA, theirs, force=True)
+    third = rs.adopt(theirs, SCHEMA, force=True)
     assert third.suffix == ""
     assert third.identity != second.identity
 
@@ -318,13 +318,13 @@ def test_files_that_are_adopted_again(theirs):
 def test_files_are_found_again_by_their_first_bytes(theirs, tmp_path):
     for number in range(2):
         put(tmp_path / f"nameless/chunk_{number}.bin", rows(number * 10, number * 10 + 10))
-    assert rs.adopt(SCHEMA, tmp_path / "nameless").rows("train") == 20
+    assert rs.adopt(tmp_path / "nameless", SCHEMA).rows("train") == 20
     put(tmp_path / "nameless/chunk_2.bin", rows(20, 25))
-    assert rs.adopt(SCHEMA, tmp_path / "nameless", force=True).rows("train") == 25
-    rs.adopt(SCHEMA, theirs)
+    assert rs.adopt(tmp_path / "nameless", SCHEMA, force=True).rows("train") == 25
+    rs.adopt(theirs, SCHEMA)
     put(theirs / "old.bak", rows(0, 3))
     with pytest.raises(StoreError) as error:
-        rs.adopt(SCHEMA, theirs, force=True)
+        rs.adopt(theirs, SCHEMA, force=True)
     assert str(error.value) == (
         f"{theirs}/old.bak: a TFRecord file by its first bytes, but not by its name, unlike test_0.tfrecord"
         f" (give '{theirs}/*.tfrecord' to read those alone, or the files one by one to read all)"
@@ -333,11 +333,11 @@ def test_files_are_found_again_by_their_first_bytes(theirs, tmp_path):
 
 def test_files_of_the_same_names_stay(theirs):
     (theirs / "schema.yaml").write_text("theirs")
-    assert rs.adopt(SCHEMA, theirs).suffix == "-v2"
+    assert rs.adopt(theirs, SCHEMA).suffix == "-v2"
     assert (theirs / "schema.yaml").read_text() == "theirs"
     (theirs / "manifest.json").write_text("{}")
     with pytest.raises(StoreError) as error:
-        rs.adopt(SCHEMA, theirs, force=True)
+        rs.adopt(theirs, SCHEMA, force=True)
     assert str(error.value) == (
         f"{theirs}/manifest.json: expected a manifest of format 3, got KeyError: 'format'"
         " (out=FOLDER, or --out, makes a folder of links to them)"
@@ -351,29 +351,29 @@ def test_what_is_refused(theirs, tmp_path):
         "schema: s\nfeatures: {x: {dtype: float32, shape: [3], key: measures}, size: int64}"
     )
     with pytest.raises(RecordError) as error:
-        rs.adopt(other, theirs)
+        rs.adopt(theirs, other)
     assert str(error.value).splitlines() == [
         f"{theirs}/train_0.tfrecord: record 0 at byte 0: features.x: expected 3 float32, got 2 float32 (stored under `measures`)",
         f"{theirs}/train_0.tfrecord: record 0 at byte 0: features.size: expected 1 int64, got none",
     ]
     with pytest.raises(SpecError) as error:
-        rs.adopt(SCHEMA, theirs / "train_*.tfrecord")
+        rs.adopt(theirs / "train_*.tfrecord", SCHEMA)
     assert str(error.value) == (
         f"files: expected all TFRecords of {theirs}, got them without test_0.tfrecord"
         " (out=FOLDER, or --out, makes a folder of links to them)"
     )
-    rs.write(SCHEMA, {"x": np.zeros((3, 2)), "label": ["iris"] * 3}, tmp_path / "ours")
+    rs.write({"x": np.zeros((3, 2)), "label": ["iris"] * 3}, SCHEMA, tmp_path / "ours")
     with pytest.raises(StoreError) as error:
-        rs.adopt(SCHEMA, tmp_path / "ours", force=True)
+        rs.adopt(tmp_path / "ours", SCHEMA, force=True)
     assert str(error.value) == (
         f"`{tmp_path}/ours` is a dataset already: a config and every command read it as it is"
     )
     with pytest.raises(StoreError) as error:
-        rs.adopt(SCHEMA, theirs, tmp_path / "ours")
+        rs.adopt(theirs, SCHEMA, tmp_path / "ours")
     assert str(error.value) == f"`{tmp_path}/ours` exists: force=True, or --force, replaces it"
     (theirs / "zipped.tfrecord").write_bytes(gzip.compress(b"".join(map(frame, rows(0, 2)))))
     with pytest.raises(SpecError) as error:
-        rs.adopt(SCHEMA, theirs)
+        rs.adopt(theirs, SCHEMA)
     assert str(error.value) == (
         "files: expected one compression, got test_0.tfrecord (none) and zipped.tfrecord (gzip)"
         " (`recordspec reshard` writes them again)"
@@ -404,26 +404,26 @@ def test_a_damaged_file(theirs, change, problem):
     path.write_bytes(change(path.read_bytes()))
     before = contents(theirs)
     with pytest.raises(RecordError) as error:
-        rs.adopt(SCHEMA, theirs)
+        rs.adopt(theirs, SCHEMA)
     assert str(error.value) == f"{path}: {problem}"
     assert contents(theirs) == before
 
 
 def test_all_records_are_checked(theirs):
-    manifest = rs.adopt(SCHEMA, theirs, check=True)
+    manifest = rs.adopt(theirs, SCHEMA, check=True)
     assert manifest.label_counts == {"train": {"label": (11, 11)}, "test": {"label": (4, 4)}}
-    assert manifest.splits == rs.adopt(SCHEMA, theirs, force=True).splits
+    assert manifest.splits == rs.adopt(theirs, SCHEMA, force=True).splits
     path = put(theirs / "train_1.tfrecord", [*rows(10, 21), example([1, 2], 2)])
-    assert rs.adopt(SCHEMA, theirs, force=True).rows("train") == 22
+    assert rs.adopt(theirs, SCHEMA, force=True).rows("train") == 22
     with pytest.raises(RecordError) as error:
-        rs.adopt(SCHEMA, theirs, force=True, check=True)
+        rs.adopt(theirs, SCHEMA, force=True, check=True)
     assert str(error.value) == (
         f"{path}: record 11 at byte 660: features.label: expected an index from 0 to 1, got 2"
     )
     data = path.read_bytes()
     path.write_bytes(data[:-6] + b"?" + data[-5:])
     with pytest.raises(RecordError) as error:
-        rs.adopt(SCHEMA, theirs, force=True, check=True)
+        rs.adopt(theirs, SCHEMA, force=True, check=True)
     assert (
         str(error.value)
         == f"{path}: record 11 at byte 660: expected data that matches its CRC, got other bytes"
@@ -431,7 +431,7 @@ def test_all_records_are_checked(theirs):
 
 
 def test_files_that_change_later(theirs):
-    rs.adopt(SCHEMA, theirs)
+    rs.adopt(theirs, SCHEMA)
     path = theirs / "train_0.tfrecord"
     same_size = put(path, rows(40, 50))
     problems = [str(problem) for file in verify(theirs) for problem in file.problems]
@@ -451,7 +451,7 @@ def test_compressed_files(tmp_path):
     for number, (start, stop) in enumerate([(0, 5), (5, 8)]):
         data = gzip.compress(b"".join(map(frame, rows(start, stop))))
         (tmp_path / f"part-{number:05d}.gz").write_bytes(data)
-    manifest = rs.adopt(SCHEMA, tmp_path)
+    manifest = rs.adopt(tmp_path, SCHEMA)
     assert (manifest.compression, manifest.rows("train"), manifest.index_sha256) == ("gzip", 8, None)
     for shard in manifest.all_shards:
         expected = hashlib.sha256((tmp_path / shard.file).read_bytes()).hexdigest()
@@ -463,23 +463,23 @@ def test_compressed_files(tmp_path):
     with pytest.raises(
         RecordError, match=r"part-00001\.gz: record 19999 at byte .* expected data that matches"
     ):
-        rs.adopt(SCHEMA, tmp_path, force=True)
+        rs.adopt(tmp_path, SCHEMA, force=True)
     assert rs.Manifest.load(tmp_path) == manifest
 
 
 def test_blocks(tmp_path):
     made = {"x": np.arange(40, dtype=np.float32).reshape(20, 2), "label": ["iris", "rose"] * 10}
-    rs.write(SCHEMA, made, tmp_path / "ours", layout={"blocks": 8}, shards=1)
+    rs.write(made, SCHEMA, tmp_path / "ours", layout={"blocks": 8}, shards=1)
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (shard,) = (tmp_path / "ours").glob("*.tfrecord")
     shard.rename(theirs / "a.tfrecord")
-    manifest = rs.adopt(SCHEMA, theirs)
+    manifest = rs.adopt(theirs, SCHEMA)
     assert (manifest.block, manifest.rows("train"), manifest.shards("train")[0].records) == (8, 20, 3)
     assert sum(len(batch) for batch in rs.open(theirs)[:]["label"].reshape(20, 1)) == 20
     put(theirs / "b.tfrecord", rows(0, 2))
     with pytest.raises(SpecError) as error:
-        rs.adopt(SCHEMA, theirs, force=True)
+        rs.adopt(theirs, SCHEMA, force=True)
     assert str(error.value) == (
         f"{theirs}/b.tfrecord: expected blocks of 8 rows, but for the last, got 2 rows in 2 records"
     )
@@ -489,15 +489,15 @@ def test_a_folder_that_cannot_be_written(unprivileged):
     folder, as_nobody = unprivileged
     path = put(folder / "theirs/a.tfrecord", rows(0, 3))
     path.parent.chmod(0o555)
-    rs.adopt(SCHEMA, path, folder / "before")  # imports what is needed
+    rs.adopt(path, SCHEMA, folder / "before")  # imports what is needed
     with as_nobody(), pytest.raises(StoreError) as error:
-        rs.adopt(SCHEMA, path)
+        rs.adopt(path, SCHEMA)
     assert str(error.value) == (
         f"{path.parent}: cannot write: permission denied (out=FOLDER, or --out, makes a folder of links to them)"
     )
     assert contents(path.parent).keys() == {"a.tfrecord"}
     with as_nobody():
-        assert rs.adopt(SCHEMA, path, folder / "links").rows("train") == 3
+        assert rs.adopt(path, SCHEMA, folder / "links").rows("train") == 3
 
 
 def test_a_large_record_and_an_empty_file(tmp_path, monkeypatch):
@@ -507,7 +507,7 @@ def test_a_large_record_and_an_empty_file(tmp_path, monkeypatch):
     records = [sized(1, sized(1, sized(1, b"data"), sized(2, sized(1, sized(1, text))))) for text in texts]
     put(tmp_path / "a.tfrecord", records)
     put(tmp_path / "b.tfrecord", [])
-    manifest = rs.adopt(schema, tmp_path)
+    manifest = rs.adopt(tmp_path, schema)
     assert [shard.records for shard in manifest.all_shards] == [6, 0]
     assert all(file.intact for file in verify(tmp_path))
     assert [len(row["data"]) for row in map(rs.open(tmp_path).__getitem__, range(6))] == [*map(len, texts)]
@@ -515,7 +515,7 @@ def test_a_large_record_and_an_empty_file(tmp_path, monkeypatch):
     with (tmp_path / "a.tfrecord").open("ab") as file:
         file.write(length + struct.pack("<I", masked(length)))
     with pytest.raises(RecordError) as error:
-        rs.adopt(schema, tmp_path, force=True)
+        rs.adopt(tmp_path, schema, force=True)
     assert "record 6 at byte" in str(error.value)
     assert "expected 1,099,511,627,776 bytes of data and its CRC, got the end of the file" in str(error.value)
 

@@ -25,17 +25,17 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def read_ids(files) -> list[int]:
-    return [int(row["id"]) for row in rs.read(SCHEMA, expand(files))]
+    return [int(row["id"]) for row in rs.read(expand(files), SCHEMA)]
 
 
 @pytest.mark.slow
 def test_new_rows_are_new_shards_beside_the_old(tmp_path):
     data = tmp_path / "data"
-    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], data, **OPTIONS)
+    rs.write([*rows(0, 300), {"id": "x"}], SCHEMA, data, **OPTIONS)
     old = contents(data)
     for jobs, start in ((1, 300), (2, 400)):
         manifest = rs.write(
-            SCHEMA, [*rows(start, start + 100), {"id": "y"}], data, append=True, jobs=jobs, **OPTIONS
+            [*rows(start, start + 100), {"id": "y"}], SCHEMA, data, append=True, jobs=jobs, **OPTIONS
         )
     assert [shard.file for shard in manifest.shards("test")] == [
         f"test{more}-0000{index}-of-00002.tfrecord" for more in ("", "-add1", "-add2") for index in (0, 1)
@@ -52,9 +52,9 @@ def test_new_rows_are_new_shards_beside_the_old(tmp_path):
 
 
 def test_a_row_stays_in_the_split_that_it_would_have_had(tmp_path):
-    rs.write(SCHEMA, rows(0, 1000), tmp_path / "whole", **OPTIONS)
-    rs.write(SCHEMA, rows(0, 600), tmp_path / "data", **OPTIONS)
-    rs.write(SCHEMA, rows(600, 1000), tmp_path / "data", append=True, **OPTIONS)
+    rs.write(rows(0, 1000), SCHEMA, tmp_path / "whole", **OPTIONS)
+    rs.write(rows(0, 600), SCHEMA, tmp_path / "data", **OPTIONS)
+    rs.write(rows(600, 1000), SCHEMA, tmp_path / "data", append=True, **OPTIONS)
     whole, grown = (rs.Manifest.load(tmp_path / name) for name in ("whole", "data"))
     for split in ("train", "test"):
         paths = [
@@ -67,22 +67,22 @@ def test_a_row_stays_in_the_split_that_it_would_have_had(tmp_path):
 def test_a_key_that_is_there_already_is_named_with_its_place(tmp_path):
     data = tmp_path / "data"
     options = {"key": "id", "shards": 2}
-    rs.write(SCHEMA, rows(0, 10), data, **options)
-    rs.write(SCHEMA, rows(10, 20), data, append=True, **options)
+    rs.write(rows(0, 10), SCHEMA, data, **options)
+    rs.write(rows(10, 20), SCHEMA, data, append=True, **options)
     before = contents(data)
     for number, place in (
         (7, "train-00001-of-00002.tfrecord: row 2"),
         (11, "train-add1-00000-of-00002.tfrecord: row 1"),
     ):
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(SCHEMA, [*rows(20, 25), {"id": number}], data, append=True, **options)
+            rs.write([*rows(20, 25), {"id": number}], SCHEMA, data, append=True, **options)
         assert str(caught.value) == (
             f"row 5: id: expected a key that no other row has, got that of {data}/{place}"
         )
     with pytest.raises(
         rs.RecordError, match="row 1: id: expected a key that no other row has, got that of row 0"
     ):
-        rs.write(SCHEMA, [{"id": 30}, {"id": 30}], data, append=True, **options)
+        rs.write([{"id": 30}, {"id": 30}], SCHEMA, data, append=True, **options)
     assert contents(data) == before
     assert os.listdir(tmp_path) == ["data"]
 
@@ -90,11 +90,11 @@ def test_a_key_that_is_there_already_is_named_with_its_place(tmp_path):
 def test_what_is_added_must_be_of_one_kind(tmp_path):
     data = tmp_path / "data"
     with pytest.raises(rs.StoreError, match="is not a dataset: it has no manifest"):
-        rs.write(SCHEMA, rows(0, 10), data, append=True)
-    rs.write(SCHEMA, rows(0, 10), data, key="id")
+        rs.write(rows(0, 10), SCHEMA, data, append=True)
+    rs.write(rows(0, 10), SCHEMA, data, key="id")
     other = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: float32}")
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(other, {"id": [1], "x": [1.0]}, data, append=True, split={"a": 1}, compression="gzip")
+        rs.write({"id": [1], "x": [1.0]}, other, data, append=True, split={"a": 1}, compression="gzip")
     lines = str(caught.value).splitlines()
     assert [line.split(": ")[1] for line in lines] == ["schema", "key", "compression", "splits"]
     assert lines[1] == f'{data}: key: expected ["id"], as the dataset has it, got []'
@@ -102,7 +102,7 @@ def test_what_is_added_must_be_of_one_kind(tmp_path):
 
 def test_an_append_that_dies_leaves_the_dataset(tmp_path, monkeypatch):
     data = tmp_path / "data"
-    rs.write(SCHEMA, rows(0, 10), data)
+    rs.write(rows(0, 10), SCHEMA, data)
     before = contents(data)
 
     def die(self):
@@ -110,6 +110,6 @@ def test_an_append_that_dies_leaves_the_dataset(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Transaction, "_swap", die)
     with pytest.raises(rs.StoreError, match="cannot write: no space left on device"):
-        rs.write(SCHEMA, {"id": np.arange(10)}, data, append=True)
+        rs.write({"id": np.arange(10)}, SCHEMA, data, append=True)
     assert contents(data) == before
     assert os.listdir(tmp_path) == ["data"]

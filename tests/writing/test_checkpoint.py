@@ -64,7 +64,7 @@ def main(folder, how, line, jobs, resume):
     schema = rs.Schema.loads({schema!r})
     source = Csv(path="rows.csv").open(Path(folder))
     try:
-        rs.write(schema, source, Path(folder, "data"), jobs=jobs, resume=resume, **{options!r})
+        rs.write(source, schema, Path(folder, "data"), jobs=jobs, resume=resume, **{options!r})
     except (rs.RecordspecError, rs.Interrupted) as error:
         print(error, file=sys.stderr)
         sys.exit(9)
@@ -86,7 +86,7 @@ def expected(tmp_path_factory):
     """What an undisturbed build gives: parts of a source are cut alike in any process."""
     folder = tmp_path_factory.mktemp("expected")
     make_rows(folder)
-    rs.write(SCHEMA, source(folder), folder / "data", **OPTIONS)
+    rs.write(source(folder), SCHEMA, folder / "data", **OPTIONS)
     return {name: data for name, data in files(folder / "data").items() if name != "rejects.jsonl"}
 
 
@@ -112,7 +112,7 @@ def resume(monkeypatch):
     """Goes on with a build in this process, which knows nothing of the one that was broken off."""
     monkeypatch.setattr(base, "PART_BYTES", PART)
     return lambda folder, jobs: rs.write(
-        SCHEMA, source(folder), folder / "data", jobs=jobs, resume=True, **OPTIONS
+        source(folder), SCHEMA, folder / "data", jobs=jobs, resume=True, **OPTIONS
     )
 
 
@@ -174,7 +174,7 @@ def test_parts_that_are_done_are_not_encoded_again(tmp_path, script, monkeypatch
     monkeypatch.setattr(base, "PART_BYTES", PART)
     added = []
     monkeypatch.setattr(Journal, "add", lambda self, entry: added.append(next(iter(entry))))
-    rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **OPTIONS)
+    rs.write(source(tmp_path), SCHEMA, tmp_path / "data", resume=True, **OPTIONS)
     parts = len(list(source(tmp_path).parts(SCHEMA, ())))
     assert added.count("part") == parts - 6
 
@@ -195,19 +195,19 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
     with (tmp_path / "rows.csv").open("a") as file:
         file.write("5000,more\n")
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **{**OPTIONS, "shards": 2})
+        rs.write(source(tmp_path), SCHEMA, tmp_path / "data", resume=True, **{**OPTIONS, "shards": 2})
     assert str(caught.value) == (
         f"`{tmp_path}/data` has an unfinished build of another options, source, version: "
         "without resume=True, or --resume, it starts from the beginning; see `recordspec docs explanation/publishing`"
     )
-    rs.write(SCHEMA, [{"id": 1, "text": ""}], tmp_path / "other")
+    rs.write([{"id": 1, "text": ""}], SCHEMA, tmp_path / "other")
     (tmp_path / "other").rename(tmp_path / "data")
     with pytest.raises(rs.StoreError, match="build of another dataset to replace, source, version: "):
-        rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, force=True, **OPTIONS)
+        rs.write(source(tmp_path), SCHEMA, tmp_path / "data", resume=True, force=True, **OPTIONS)
     shutil.rmtree(tmp_path / "data")
     assert (tmp_path / ".data.partial/work/journal.jsonl").exists()
     caplog.clear()
-    rs.write(SCHEMA, source(tmp_path), tmp_path / "data", **OPTIONS)
+    rs.write(source(tmp_path), SCHEMA, tmp_path / "data", **OPTIONS)
     assert caplog.messages[0] == (
         f"{tmp_path}/data: an unfinished build is discarded (--resume would continue it)"
     )
@@ -216,12 +216,12 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
 
 def test_there_may_be_nothing_to_resume(tmp_path, expected):
     make_rows(tmp_path)
-    rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **OPTIONS)
+    rs.write(source(tmp_path), SCHEMA, tmp_path / "data", resume=True, **OPTIONS)
     assert finished(tmp_path) == expected
 
 
 def test_a_row_that_is_wrong_leaves_nothing(tmp_path):
     make_rows(tmp_path)
     with pytest.raises(rs.RecordError):
-        rs.write(SCHEMA, source(tmp_path), tmp_path / "data", jobs=2, **{**OPTIONS, "invalid": "error"})
+        rs.write(source(tmp_path), SCHEMA, tmp_path / "data", jobs=2, **{**OPTIONS, "invalid": "error"})
     assert os.listdir(tmp_path) == ["rows.csv"]

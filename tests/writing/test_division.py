@@ -16,18 +16,18 @@ from selection import scaled
 
 def test_splits_and_order_follow_from_the_key_alone(tmp_path):
     options = {"split": {"train": 8, "test": 2}, "key": "id", "shuffle": 7, "shards": 2}
-    rs.write(SCHEMA, rows(3000), tmp_path / "a", **options)
-    rs.write(SCHEMA, rows(3000)[::-1], tmp_path / "b", **options)
+    rs.write(rows(3000), SCHEMA, tmp_path / "a", **options)
+    rs.write(rows(3000)[::-1], SCHEMA, tmp_path / "b", **options)
     assert files(tmp_path / "a") == files(tmp_path / "b")
     ids = {
-        name: [int(row["id"]) for row in rs.read(SCHEMA, f"{tmp_path}/a/{name}-*")]
+        name: [int(row["id"]) for row in rs.read(f"{tmp_path}/a/{name}-*", SCHEMA)]
         for name in ("train", "test")
     }
     assert sorted(ids["train"] + ids["test"]) == list(range(3000))
     assert ids["train"] != sorted(ids["train"])
     assert abs(len(ids["test"]) - 600) < 5 * (3000 * 0.8 * 0.2) ** 0.5  # five standard deviations
-    rs.write(SCHEMA, rows(3000), tmp_path / "c", **{**options, "shuffle": 8})
-    other = [int(row["id"]) for row in rs.read(SCHEMA, f"{tmp_path}/c/train-*")]
+    rs.write(rows(3000), SCHEMA, tmp_path / "c", **{**options, "shuffle": 8})
+    other = [int(row["id"]) for row in rs.read(f"{tmp_path}/c/train-*", SCHEMA)]
     assert sorted(other) == sorted(ids["train"])
     assert other != ids["train"]
 
@@ -81,16 +81,16 @@ def test_a_dictionary_is_a_key_by_its_entries():
 
 def test_a_key_that_is_none_is_named(tmp_path):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, {"id": [1], "a name": ["x"], "tags": [[]], "kind": [0]}, tmp_path / "a", key="idd")
+        rs.write({"id": [1], "a name": ["x"], "tags": [[]], "kind": [0]}, SCHEMA, tmp_path / "a", key="idd")
     assert str(caught.value) == "key: expected a column of the rows, got `idd` (did you mean `id`?)"
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, rows(3), tmp_path / "b", key="tags")
+        rs.write(rows(3), SCHEMA, tmp_path / "b", key="tags")
     assert str(caught.value) == "row 0: tags: expected a key: text or a whole number, got list []"
 
 
 def test_a_key_need_not_be_a_feature(tmp_path):
     with_path = [{**row, "path": f"p{row['id']}"} for row in rows(50)]
-    assert rs.write(SCHEMA, with_path, tmp_path / "a", key="path", shuffle=1).rows("train") == 50
+    assert rs.write(with_path, SCHEMA, tmp_path / "a", key="path", shuffle=1).rows("train") == 50
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, rows(3), tmp_path / "b", key="path")
+        rs.write(rows(3), SCHEMA, tmp_path / "b", key="path")
     assert str(caught.value) == "row 0: path: expected a key: text or a whole number, got nothing"

@@ -34,7 +34,7 @@ def test_a_source_that_fails_publishes_nothing(tmp_path, error, kind, expected):
         raise error
 
     with pytest.raises(kind) as caught:
-        rs.write(SCHEMA, source(), tmp_path / "data")
+        rs.write(source(), SCHEMA, tmp_path / "data")
     assert str(caught.value) == f"{tmp_path}/data: {expected}"
     assert os.listdir(tmp_path) == []
 
@@ -45,7 +45,7 @@ def test_a_full_disk_names_the_shard(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ShardFile, "_put", full)
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, rows(70), tmp_path / "data", shards=1)
+        rs.write(rows(70), SCHEMA, tmp_path / "data", shards=1)
     # on a busy machine it was told after 64 of the 70 rows
     assert re.fullmatch(
         rf"{tmp_path}/data: cannot write train-00000-of-00001\.tfrecord: no space left on device, after \d+ rows"
@@ -61,7 +61,7 @@ def test_a_full_disk_publishes_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Sorter, "finish", full)
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, rows(70), tmp_path / "data", shuffle=1)
+        rs.write(rows(70), SCHEMA, tmp_path / "data", shuffle=1)
     assert str(caught.value) == (
         f"{tmp_path}/data: cannot write: no space left on device, after 70 rows (nothing was published)"
     )
@@ -87,7 +87,7 @@ def test_a_disk_without_room_is_noted_early_and_refused_before_the_first_shard(t
         pyarrow.parquet.write_table(table, tmp_path / f"{part}.parquet")
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
     source = Parquet(files="*.parquet").open(tmp_path)
-    build = partial(rs.write, schema, source, tmp_path / "data", shuffle=1)
+    build = partial(rs.write, source, schema, tmp_path / "data", shuffle=1)
     size = build().bytes("train")
     free = [size - 1]
     monkeypatch.setattr(build_plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))

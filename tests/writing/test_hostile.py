@@ -25,7 +25,7 @@ NAMED = rs.Schema.loads("schema: s\nfeatures: {id: int64, text: string}")
 def test_a_pipe_is_not_waited_for(tmp_path, form):
     os.mkfifo(tmp_path / "rows")
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(NAMED, form(**{form.SHORT_FORM: "rows"}).open(tmp_path), tmp_path / "data")
+        rs.write(form(**{form.SHORT_FORM: "rows"}).open(tmp_path), NAMED, tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/rows: expected a regular file, got a pipe (copy its contents to a file first)"
     )
@@ -47,7 +47,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, jobs, monkeyp
 
     monkeypatch.setattr(EncodedParts, "add", disturbed)
     with pytest.raises(rs.WriteError) as caught:
-        rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", jobs=jobs)
+        rs.write(Csv(path="rows.csv").open(tmp_path), NAMED, tmp_path / "data", jobs=jobs)
     assert str(caught.value) == (
         f"`{tmp_path}/data` cannot be built: its source changed while it was read, "
         "after 100 rows: nothing was published"
@@ -60,7 +60,7 @@ def test_a_byte_that_is_no_text_is_placed(tmp_path, before):
     """Also near the start of the file, where it is read along with the header."""
     (tmp_path / "rows.csv").write_bytes(b"id,text,other\n" + b"1,abc,\xfe\n" * before + b"2,\xff,x\n3,b,x\n")
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data")
+        rs.write(Csv(path="rows.csv").open(tmp_path), NAMED, tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/rows.csv:{before + 2}: expected UTF-8 text, got the byte 0xff "
         "(`encoding` of the source names another, such as windows-1252 or utf-16)"
@@ -72,19 +72,19 @@ def test_a_header_alone_is_no_rows(tmp_path, text):
     (tmp_path / "rows.csv").write_text(text, encoding="utf-8", newline="")
     source = Csv(path="rows.csv").open(tmp_path)
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(NAMED, source, tmp_path / "data")
+        rs.write(source, NAMED, tmp_path / "data")
     assert str(caught.value) == (
         f"`{tmp_path}/rows.csv` has no rows: "
         "allow_empty=True, or --allow-empty, builds a dataset without rows"
     )
-    assert rs.write(NAMED, source, tmp_path / "data", allow_empty=True).rows("train") == 0
+    assert rs.write(source, NAMED, tmp_path / "data", allow_empty=True).rows("train") == 0
 
 
 def test_a_path_with_nul_is_a_bad_value(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, encoding: png, shape: [4, 4, 3]}}")
     (tmp_path / "rows.csv").write_bytes(b"image\nx\x00y.png\n")
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data")
+        rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/rows.csv:2: features.image: expected a path in {tmp_path}, got `x\\x00y.png`"
     )
@@ -107,7 +107,7 @@ def test_a_class_behind_a_link_is_noted(tmp_path):
 
 def test_a_file_of_several_names_is_taken_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rs.write(SCHEMA, plain(rows(20)), "old", shards=2)
+    rs.write(plain(rows(20)), SCHEMA, "old", shards=2)
     (tmp_path / "link").symlink_to("old")
     names = ["old", tmp_path / "old", "link", "old/../old/train-00001-of-00002.tfrecord"]
     assert list(map(str, expand(names))) == [f"old/train-0000{n}-of-00002.tfrecord" for n in (0, 1)]
@@ -116,8 +116,8 @@ def test_a_file_of_several_names_is_taken_once(tmp_path, monkeypatch):
 
 def test_files_of_several_datasets_are_refused(tmp_path):
     """One may be in blocks and the other not; neither says so in its bytes."""
-    rs.write(SCHEMA, plain(rows(20)), tmp_path / "a", layout={"blocks": 7})
-    rs.write(SCHEMA, plain(rows(20)), tmp_path / "b")
+    rs.write(plain(rows(20)), SCHEMA, tmp_path / "a", layout={"blocks": 7})
+    rs.write(plain(rows(20)), SCHEMA, tmp_path / "b")
     (tmp_path / "c").mkdir()
     shutil.copy(tmp_path / "b/train-00000-of-00001.tfrecord", tmp_path / "c")
     for one, other in (("a", "b"), ("a", "c")):
@@ -130,7 +130,7 @@ def test_files_of_several_datasets_are_refused(tmp_path):
 
 
 def test_a_shard_that_is_cut_between_records_is_refused(tmp_path):
-    rs.write(SCHEMA, plain(rows(20)), tmp_path / "old")
+    rs.write(plain(rows(20)), SCHEMA, tmp_path / "old")
     path = tmp_path / "old/train-00000-of-00001.tfrecord"
     size, last = path.stat().st_size, list(scan(path))[-1].offset
     os.truncate(path, last)
@@ -142,7 +142,7 @@ def test_a_shard_that_is_cut_between_records_is_refused(tmp_path):
 
 
 def test_rejects_that_are_gone_are_missed_at_once(tmp_path):
-    rs.write(NAMED, [{"id": 1, "text": "a"}, {"id": "x"}], tmp_path / "old", invalid="quarantine")
+    rs.write([{"id": 1, "text": "a"}, {"id": "x"}], NAMED, tmp_path / "old", invalid="quarantine")
     (tmp_path / "old/rejects.jsonl").unlink()
     with pytest.raises(rs.StoreError) as caught:
         rs.reshard(tmp_path / "old", tmp_path / "new")

@@ -42,7 +42,7 @@ def rows(count: int, first: int = 0) -> list[dict]:
 def counted(folder: Path, split: str) -> dict[str, tuple[int, ...]]:
     """The classes of the rows that are in the files."""
     counts = {"mood": [0, 0, 0], "word": [0, 0, 0]}
-    for row in rs.read(SCHEMA, folder / f"{split}-*"):
+    for row in rs.read(folder / f"{split}-*", SCHEMA):
         for name, found in counts.items():
             found[int(row[name])] += 1
     return {name: tuple(found) for name, found in counts.items()}
@@ -58,7 +58,7 @@ def check(folder: Path, splits: tuple[str, ...] = ("train", "test")) -> rs.Manif
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_counts_are_those_of_the_rows(tmp_path, layout, jobs):
     options = {"layout": layout, "key": "id", "split": SPLITS, "shuffle": 1, "shards": 2}
-    made = rs.write(SCHEMA, rows(300), tmp_path / "data", jobs=jobs, **options)
+    made = rs.write(rows(300), SCHEMA, tmp_path / "data", jobs=jobs, **options)
     assert check(tmp_path / "data") == made
     total = made.class_counts(["train", "test"])
     assert total == {"mood": (180, 60, 60), "word": (100, 100, 100)}
@@ -69,7 +69,7 @@ def test_rows_that_name_their_split_and_rows_that_are_rejected(tmp_path):
     given = [{**row, "subset": "abc"[row["id"] // 100]} for row in rows(300)]
     given[7]["mood"] = "nothing of the sort"
     options = {"split": {"column": "subset"}, "invalid": "quarantine"}
-    rs.write(SCHEMA, given, tmp_path / "data", **options)
+    rs.write(given, SCHEMA, tmp_path / "data", **options)
     manifest = check(tmp_path / "data", ("a", "b", "c"))
     assert manifest.rejected == 1
     assert manifest.label_counts["a"]["mood"] == (60, 20, 19)
@@ -83,29 +83,29 @@ def test_a_writer_of_rows_in_their_order_counts_too(tmp_path):
 
 
 def test_a_split_without_rows_has_none_of_any_class(tmp_path):
-    made = rs.write(SCHEMA, rows(1), tmp_path / "data", key="id", split=SPLITS)
+    made = rs.write(rows(1), SCHEMA, tmp_path / "data", key="id", split=SPLITS)
     counts = [made.label_counts[split]["mood"] for split in SPLITS]
     assert sorted(counts) == [(0, 0, 0), (0, 1, 0)]
 
 
 def test_appended_rows_are_counted_with_the_old(tmp_path):
     options = {"key": "id", "split": SPLITS}
-    rs.write(SCHEMA, rows(100), tmp_path / "data", **options)
-    rs.write(SCHEMA, rows(100, 100), tmp_path / "data", append=True, **options)
+    rs.write(rows(100), SCHEMA, tmp_path / "data", **options)
+    rs.write(rows(100, 100), SCHEMA, tmp_path / "data", append=True, **options)
     made = check(tmp_path / "data")
     assert made.class_counts(SPLITS)["mood"] == (120, 40, 40)
 
 
 def test_where_old_rows_were_not_counted_neither_are_all(tmp_path):
     options = {"split": {"column": "subset"}}
-    rs.write(SCHEMA, [{**row, "subset": "a"} for row in rows(10)], tmp_path / "data", **options)
+    rs.write([{**row, "subset": "a"} for row in rows(10)], SCHEMA, tmp_path / "data", **options)
     path = tmp_path / "data/manifest.json"
     old = json.loads(path.read_text())
     del old["label_counts"]
     path.write_text(sealed(old))
     assert rs.Manifest.load(tmp_path / "data").label_counts == {}
     more = [{**row, "subset": "ab"[row["id"] % 2]} for row in rows(10)]
-    made = rs.write(SCHEMA, more, tmp_path / "data", append=True, **options)
+    made = rs.write(more, SCHEMA, tmp_path / "data", append=True, **options)
     assert list(made.label_counts) == ["b"]
     assert made.class_counts(["a", "b"]) == {}
 
@@ -123,7 +123,7 @@ def test_a_resumed_build_counts_every_row_once(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     def build(**how):
-        return rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", key="id", **how)
+        return rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data", key="id", **how)
 
     monkeypatch.setattr(Journal, "add", breaking)
     with pytest.raises(rs.Interrupted):
@@ -140,7 +140,7 @@ def test_a_resumed_build_counts_every_row_once(tmp_path, monkeypatch):
 
 def test_resharded_rows_keep_the_counts_of_whole_splits(tmp_path):
     options = {"key": "id", "split": SPLITS, "shards": 2}
-    old = rs.write(SCHEMA, rows(100), tmp_path / "data", **options)
+    old = rs.write(rows(100), SCHEMA, tmp_path / "data", **options)
     rs.reshard(tmp_path / "data", tmp_path / "all", shards=3)
     assert check(tmp_path / "all").label_counts == old.label_counts
     some = [*(tmp_path / "data").glob("test-*"), tmp_path / "data/train-00000-of-00002.tfrecord"]
@@ -156,7 +156,7 @@ def test_labels_of_very_many_names_are_not_counted(tmp_path, monkeypatch):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: label, names: [a, b]}, y: {kind: label, names: [a, b, c]}}"
     )
-    made = rs.write(schema, [{"x": "b", "y": "b"}], tmp_path / "data")
+    made = rs.write([{"x": "b", "y": "b"}], schema, tmp_path / "data")
     assert made.label_counts == {"train": {"x": (0, 1)}}
 
 
@@ -164,7 +164,7 @@ def test_a_label_in_every_step_is_no_class_of_the_row(tmp_path):
     schema = rs.Schema.loads(
         "schema: s\ncontext: {x: {kind: label, names: [a, b]}}\nsequence: {y: {kind: label, names: [a, b]}}"
     )
-    made = rs.write(schema, [{"x": 1, "y": [0, 1, 1]}, {"x": 1, "y": []}], tmp_path / "data")
+    made = rs.write([{"x": 1, "y": [0, 1, 1]}, {"x": 1, "y": []}], schema, tmp_path / "data")
     assert made.label_counts == {"train": {"x": (0, 2)}}
 
 

@@ -53,7 +53,7 @@ def test_more_runs_than_files_may_be_open(tmp_path, few_files, monkeypatch, opti
     (tmp_path / "rows.csv").write_text("id\n" + "\n".join(map(str, range(10_000))) + "\n")
     source = Csv(path="rows.csv").open(tmp_path)
     assert len(list(source.parts(SCHEMA, ()))) > 400
-    assert rs.write(SCHEMA, source, tmp_path / "data", shards=3, **options).rows("train") == 10_000
+    assert rs.write(source, SCHEMA, tmp_path / "data", shards=3, **options).rows("train") == 10_000
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -112,10 +112,10 @@ WITHOUT_ROWS = {
 def test_a_source_without_rows_is_an_error(tmp_path, sort):
     made, where = WITHOUT_ROWS[sort]
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, made(tmp_path), tmp_path / "data")
+        rs.write(made(tmp_path), SCHEMA, tmp_path / "data")
     assert str(caught.value) == f"`{where.format(folder=tmp_path)}` {NO_ROWS}"
     assert not (tmp_path / "data").exists()
-    manifest = rs.write(SCHEMA, made(tmp_path), tmp_path / "data", split={"a": 1, "b": 1}, allow_empty=True)
+    manifest = rs.write(made(tmp_path), SCHEMA, tmp_path / "data", split={"a": 1, "b": 1}, allow_empty=True)
     assert {split: len(manifest.shards(split)) for split in manifest.splits} == {"a": 1, "b": 1}
 
 
@@ -126,16 +126,16 @@ def test_a_source_without_rows_is_an_error(tmp_path, sort):
 )
 def test_a_source_without_rows_is_an_error_however_it_is_built(tmp_path, how):
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)
+        rs.write(no_cells(tmp_path), SCHEMA, tmp_path / "data", **how)
     assert str(caught.value) == f"`{tmp_path}/rows.csv` {NO_ROWS}"
-    assert rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", allow_empty=True, **how).rows("train") == 0
+    assert rs.write(no_cells(tmp_path), SCHEMA, tmp_path / "data", allow_empty=True, **how).rows("train") == 0
 
 
 def test_a_plan_refuses_what_the_build_refuses(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
-        estimate(SCHEMA, no_cells(tmp_path), tmp_path / "data")
+        estimate(no_cells(tmp_path), SCHEMA, tmp_path / "data")
     assert str(caught.value) == f"`{tmp_path}/rows.csv` {NO_ROWS}"
-    assert estimate(SCHEMA, no_cells(tmp_path), tmp_path / "data", allow_empty=True).rows == 0
+    assert estimate(no_cells(tmp_path), SCHEMA, tmp_path / "data", allow_empty=True).rows == 0
 
 
 def test_a_writer_that_got_no_rows_publishes_nothing(tmp_path):
@@ -150,38 +150,38 @@ def test_a_writer_that_got_no_rows_publishes_nothing(tmp_path):
 
 @pytest.mark.parametrize("how", [{"append": True}, {"force": True}], ids=str)
 def test_a_dataset_that_stands_is_kept_where_there_are_no_rows(tmp_path, how):
-    rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
+    rs.write([{"id": 1}], SCHEMA, tmp_path / "data")
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)
+        rs.write(no_cells(tmp_path), SCHEMA, tmp_path / "data", **how)
     assert str(caught.value) == f"`{tmp_path}/rows.csv` {NO_ROWS}"
     assert rs.Manifest.load(tmp_path / "data").rows("train") == 1
 
 
 def test_rows_that_are_all_invalid_are_an_error_in_any_case(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, [{"id": "x"}], tmp_path / "data", invalid="quarantine", allow_empty=True)
+        rs.write([{"id": "x"}], SCHEMA, tmp_path / "data", invalid="quarantine", allow_empty=True)
     last = "the last is row 0: features.id: expected int64, got str 'x'"
     assert str(caught.value) == f"expected at least one valid row, got none ({last})"
     assert not (tmp_path / "data").exists()
 
 
 def test_a_dataset_without_rows_is_resharded(tmp_path):
-    rs.write(SCHEMA, [], tmp_path / "data", allow_empty=True)
+    rs.write([], SCHEMA, tmp_path / "data", allow_empty=True)
     assert rs.reshard(tmp_path / "data", tmp_path / "new", shards=2).rows("train") == 0
 
 
 def test_rows_are_added_to_a_dataset_without_any(tmp_path):
-    rs.write(SCHEMA, [], tmp_path / "data", key="id", allow_empty=True)
-    manifest = rs.write(SCHEMA, [{"id": 1}], tmp_path / "data", key="id", append=True)
+    rs.write([], SCHEMA, tmp_path / "data", key="id", allow_empty=True)
+    manifest = rs.write([{"id": 1}], SCHEMA, tmp_path / "data", key="id", append=True)
     assert [shard.rows for shard in manifest.shards("train")] == [0, 1]
 
 
 def test_keys_that_were_cut_are_no_keys(tmp_path):
-    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", key="id")
+    rs.write({"id": np.arange(10)}, SCHEMA, tmp_path / "data", key="id")
     keys = tmp_path / "data/keys.bin"
     keys.write_bytes(keys.read_bytes()[:40])
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, [{"id": 1}], tmp_path / "data", key="id", append=True)
+        rs.write([{"id": 1}], SCHEMA, tmp_path / "data", key="id", append=True)
     expected = "key: expected the keys of 10 rows in `keys.bin`, got 2"
     assert str(caught.value) == f"{tmp_path}/data: {expected}"
     manifest = rs.reshard(tmp_path / "data", tmp_path / "new")
@@ -191,15 +191,15 @@ def test_keys_that_were_cut_are_no_keys(tmp_path):
 
 def test_known_keys_are_looked_at_some_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(key_hashes, "_AT_ONCE", 3)
-    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", key="id", shards=2)
+    rs.write({"id": np.arange(10)}, SCHEMA, tmp_path / "data", key="id", shards=2)
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, [{"id": 8}], tmp_path / "data", key="id", append=True)
+        rs.write([{"id": 8}], SCHEMA, tmp_path / "data", key="id", append=True)
     old = f"{tmp_path}/data/train-00001-of-00002.tfrecord: row 3"
     assert str(caught.value) == f"row 0: id: expected a key that no other row has, got that of {old}"
 
 
 def test_a_file_that_is_none_of_the_dataset_is_not_resharded_with_it(tmp_path):
-    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data")
+    rs.write({"id": np.arange(10)}, SCHEMA, tmp_path / "data")
     path = tmp_path / "data/foreign.tfrecord"
     shutil.copy(tmp_path / "data/train-00000-of-00001.tfrecord", path)
     with pytest.raises(rs.StoreError) as caught:
@@ -258,7 +258,7 @@ REFUSED = f"expected {AT_MOST}, got 2,147,483,649 bytes (`parts` has 2,147,483,6
 def test_a_row_of_2_gib_is_refused_before_it_is_made(tmp_path):
     tracemalloc.start()
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(LARGE, [{"id": 0, "parts": []}, TOO_LARGE], tmp_path / "data")
+        rs.write([{"id": 0, "parts": []}, TOO_LARGE], LARGE, tmp_path / "data")
     assert tracemalloc.get_traced_memory()[1] < 500 << 20
     tracemalloc.stop()
     assert str(caught.value) == f"row 1: {REFUSED}"
@@ -273,7 +273,7 @@ def test_a_row_of_2_gib_is_refused_before_it_is_made(tmp_path):
 
 def test_a_row_of_2_gib_is_set_aside(tmp_path):
     rows = [{"id": 0, "parts": []}, TOO_LARGE, {"id": 2, "parts": ["x"]}]
-    manifest = rs.write(LARGE, rows, tmp_path / "data", invalid="quarantine")
+    manifest = rs.write(rows, LARGE, tmp_path / "data", invalid="quarantine")
     assert (manifest.rows("train"), manifest.rejected) == (2, 1)
     (line,) = map(json.loads, (tmp_path / "data/rejects.jsonl").read_text().splitlines())
     assert line == {"row": 1, "place": "row 1", "problems": [REFUSED]}
@@ -315,10 +315,10 @@ def test_a_row_of_a_file_has_one_bound_in_every_source(tmp_path, monkeypatch, so
     make(path)
     source = form(**{form.SHORT_FORM: "rows"}).open(tmp_path)
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(TEXTS, source, tmp_path / "data")
+        rs.write(source, TEXTS, tmp_path / "data")
     assert str(caught.value).startswith(place.format(path=path))
     assert f"expected a {what} of at most 2,000 bytes, got 3,0" in str(caught.value)
-    manifest = rs.write(TEXTS, source, tmp_path / "data", invalid="quarantine")
+    manifest = rs.write(source, TEXTS, tmp_path / "data", invalid="quarantine")
     assert (manifest.rows("train"), manifest.rejected) == (2, 1)
 
 
@@ -327,7 +327,7 @@ def test_cells_of_parquet_that_are_too_long_are_not_read(tmp_path, monkeypatch):
     long = pa.table({"n": [0, 1], "text": ["x" * 3000] * 2})
     parquet.write_table(long, tmp_path / "rows", use_dictionary=False, write_statistics=False)
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(TEXTS, Parquet(files="rows").open(tmp_path), tmp_path / "data", invalid="quarantine")
+        rs.write(Parquet(files="rows").open(tmp_path), TEXTS, tmp_path / "data", invalid="quarantine")
     expected = "expected a cell of `text` of at most 2,000 bytes, got 3,0"
     assert str(caught.value).startswith(f"{tmp_path}/rows: row group 0: {expected}")
 
@@ -339,7 +339,7 @@ def test_the_file_of_an_image_has_the_bound_of_a_row(tmp_path, monkeypatch):
     with pytest.raises(
         rs.RecordError, match=r"expected a file of at most 100 bytes at .*a\.png, got a larger"
     ):
-        rs.write(schema, [{"a": str(tmp_path / "a.png")}], tmp_path / "data")
+        rs.write([{"a": str(tmp_path / "a.png")}], schema, tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -378,17 +378,17 @@ def test_a_block_that_is_too_large_is_refused_with_its_rows(tmp_path, monkeypatc
     rows = [{"x": "a"}] * 10 + [{"x": "b" * 100}] * 20
     layout = {"layout": {"blocks": 12}, "shards": 1}
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema, rows[10:], tmp_path / "data", **layout, **options)
+        rs.write(rows[10:], schema, tmp_path / "data", **layout, **options)
     expected = f"expected {AT_MOST}, got 1,201 bytes in 12 rows (blocks of at most 9 rows of this size fit)"
     assert str(caught.value) == f"train-00000-of-00001.tfrecord: rows 0 to 11: {expected}"
     if not options:
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(schema, rows, tmp_path / "data", **layout | {"layout": {"blocks": 10}})
+            rs.write(rows, schema, tmp_path / "data", **layout | {"layout": {"blocks": 10}})
         # with what is around the values
         message = f"train-00000-of-00001.tfrecord: rows 10 to 19: expected {AT_MOST}, got 1,"
         assert str(caught.value).startswith(message)
     assert list(tmp_path.iterdir()) == []
-    assert rs.write(schema, rows[10:], tmp_path / "data", layout={"blocks": 6}).rows("train") == 20
+    assert rs.write(rows[10:], schema, tmp_path / "data", layout={"blocks": 6}).rows("train") == 20
 
 
 def test_a_record_of_2_gib_is_not_taken_over(tmp_path, monkeypatch):
@@ -402,7 +402,7 @@ def test_a_record_of_2_gib_is_not_taken_over(tmp_path, monkeypatch):
     source = TFRecords(files=path.name)
     for use in (
         lambda: rs.reshard(path, tmp_path / "new"),
-        lambda: rs.write(schema, source.open(tmp_path), tmp_path / "new"),
+        lambda: rs.write(source.open(tmp_path), schema, tmp_path / "new"),
     ):
         with pytest.raises(rs.RecordError) as caught:
             use()
@@ -443,7 +443,7 @@ def test_a_record_that_contradicts_itself_is_refused_with_its_place(tmp_path, te
         rs.reshard(path, tmp_path / "new", schema=schema, layout={"blocks": 4})
     assert str(caught.value) == f"{where}: {message}"
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema, TFRecords(files=path.name).open(tmp_path), tmp_path / "new", layout={"blocks": 4})
+        rs.write(TFRecords(files=path.name).open(tmp_path), schema, tmp_path / "new", layout={"blocks": 4})
     assert str(caught.value) == f"{where}: {message}"
     with pytest.raises(rs.RecordError) as caught:
         block_of_records(schema, [good, wrong.SerializeToString()])
@@ -452,7 +452,7 @@ def test_a_record_that_contradicts_itself_is_refused_with_its_place(tmp_path, te
 
 
 def test_blocks_without_a_manifest_are_blocks_still(tmp_path):
-    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", layout={"blocks": 4}, shards=1)
+    rs.write({"id": np.arange(10)}, SCHEMA, tmp_path / "data", layout={"blocks": 4}, shards=1)
     shard = tmp_path / "data/train-00000-of-00001.tfrecord"
     (tmp_path / "data/manifest.json").unlink()
     with pytest.raises(rs.SpecError, match="schema: expected a schema to make blocks by, got none"):
@@ -462,7 +462,7 @@ def test_blocks_without_a_manifest_are_blocks_still(tmp_path):
     assert rs.reshard(shard, tmp_path / "same", schema=SCHEMA).block == 4
     assert (tmp_path / "same" / shard.name).read_bytes() == shard.read_bytes()
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, TFRecords(files=str(shard)).open(tmp_path), tmp_path / "new")
+        rs.write(TFRecords(files=str(shard)).open(tmp_path), SCHEMA, tmp_path / "new")
     hint = "(`recordspec reshard FILES FOLDER --blocks 0` writes one row per record)"
     assert str(caught.value) == f"files: expected one row per record, got blocks of many rows {hint}"
     rows = tmp_path / "rows" / shard.name
@@ -475,7 +475,7 @@ def test_blocks_without_a_manifest_are_blocks_still(tmp_path):
 
 
 def test_a_block_that_cannot_be_taken_apart_is_named_with_its_place(tmp_path):
-    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", layout={"blocks": 4}, shards=1)
+    rs.write({"id": np.arange(10)}, SCHEMA, tmp_path / "data", layout={"blocks": 4}, shards=1)
     shard = tmp_path / "data/train-00000-of-00001.tfrecord"
     (tmp_path / "data/manifest.json").unlink()
     for features, message in [

@@ -19,7 +19,7 @@ def schema(features: str) -> rs.Schema:
 
 
 def read(one: rs.Schema, folder) -> list:
-    values = [next(iter(row.values())).numpy() for row in rs.read(one, folder)]
+    values = [next(iter(row.values())).numpy() for row in rs.read(folder, one)]
     return [value if isinstance(value, bytes) else value.tolist() for value in values]
 
 
@@ -46,7 +46,7 @@ def nested():
 )
 def test_values_are_kept_as_they_were_when_given(tmp_path, features, source, expected):
     one = schema(features)
-    rs.write(one, ({"x": value} for value in source()), tmp_path / "data")
+    rs.write(({"x": value} for value in source()), one, tmp_path / "data")
     assert read(one, tmp_path / "data") == expected
 
 
@@ -55,14 +55,14 @@ def test_a_long_name_with_a_gap_keeps_its_values(tmp_path):
     one = schema(f"{name}: {{dtype: int64, default: 0}}")
     rows = [{name: 1}, {}, {name: 3}]
     assert one.encode_batch({name: [1, None, 3]}, 3) == [one.encode(row) for row in rows]
-    rs.write(one, rows, tmp_path / "data")
+    rs.write(rows, one, tmp_path / "data")
     assert read(one, tmp_path / "data") == [1, 0, 3]
 
 
 def test_nan_in_a_frame_of_objects_is_missing(tmp_path):
     one = schema("x: {dtype: float32, default: 7.0}")
     frame = pd.DataFrame({"x": pd.Series([1.0, float("nan"), None, pd.NA], dtype=object)})
-    rs.write(one, frame, tmp_path / "data")
+    rs.write(frame, one, tmp_path / "data")
     np.testing.assert_array_equal(read(one, tmp_path / "data"), [1.0, 7.0, 7.0, 7.0])
 
 
@@ -112,12 +112,12 @@ def test_a_row_that_is_no_mapping_is_refused(row):
 
 def test_names_that_become_one_are_refused(tmp_path):
     with pytest.raises(rs.SpecError, match="rows: expected every name once, got 1, 1"):
-        rs.write(schema("1: int64"), {1: [1], "1": [2]}, tmp_path / "data")
+        rs.write({1: [1], "1": [2]}, schema("1: int64"), tmp_path / "data")
 
 
 def write_csv(tmp_path, text: str, one: rs.Schema) -> list:
     (tmp_path / "rows.csv").write_text(text)
-    rs.write(one, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", force=True)
+    rs.write(Csv(path="rows.csv").open(tmp_path), one, tmp_path / "data", force=True)
     return read(one, tmp_path / "data")
 
 
@@ -143,7 +143,7 @@ def test_a_png_without_its_end_is_refused(tmp_path):
     (tmp_path / "a/x.png").write_bytes(data[:-20])
     one = schema("image: {kind: image, shape: [8, 8, 1]}\n  label: {kind: label, names: [a]}")
     with pytest.raises(rs.RecordError, match="expected an image that decodes"):
-        rs.write(one, ImageFolder(path=".").open(tmp_path), tmp_path / "data")
+        rs.write(ImageFolder(path=".").open(tmp_path), one, tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_arrays_of_the_other_byte_order_are_what_they_say():
 )
 def test_options_that_lack_something_are_named(tmp_path, options, expected):
     one = schema("x: int64")
-    rs.write(one, [{"x": 1}], tmp_path / "data")
+    rs.write([{"x": 1}], one, tmp_path / "data")
     with pytest.raises(rs.SpecError) as caught:
-        rs.read(one, tmp_path / "data", **options)
+        rs.read(tmp_path / "data", one, **options)
     assert str(caught.value) == expected

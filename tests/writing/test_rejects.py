@@ -38,7 +38,7 @@ def rejects(folder) -> list[dict]:
 def test_bad_rows_are_set_aside_with_all_their_reasons(tmp_path, caplog):
     rows = [{"a": 0, "b": "x"}, {"a": 1.5, "b": "long"}, {"a": 2, "b": "y"}, {"a": 3, "b": "z", "c": 1}]
     with caplog.at_level(logging.WARNING, "recordspec"):
-        manifest = rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+        manifest = rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [0, 2]
     assert rejects(tmp_path / "data") == [
         {
@@ -57,7 +57,7 @@ def test_bad_rows_are_set_aside_with_all_their_reasons(tmp_path, caplog):
 
 
 def test_without_bad_rows_there_is_no_file(tmp_path):
-    manifest = rs.write(SCHEMA, [{"a": 0, "b": "x"}], tmp_path / "data", invalid="quarantine")
+    manifest = rs.write([{"a": 0, "b": "x"}], SCHEMA, tmp_path / "data", invalid="quarantine")
     assert manifest.rejected == 0
     assert not (tmp_path / "data/rejects.jsonl").exists()
 
@@ -72,7 +72,7 @@ def test_every_row_is_written_or_rejected(tmp_path_factory, bad, columns):
     given_rows = rows if columns else [{"a": value, "b": "x"} for value in values]
     if len(bad) == 300:
         return
-    manifest = rs.write(SCHEMA, given_rows, folder, invalid={"max_invalid": None}, shuffle=None)
+    manifest = rs.write(given_rows, SCHEMA, folder, invalid={"max_invalid": None}, shuffle=None)
     assert written(folder) == [index for index in range(300) if index not in bad]
     assert manifest.rejected == len(bad)
     if bad:
@@ -87,7 +87,7 @@ def test_all_bad_by_the_thousand_is_quick_and_publishes_nothing(tmp_path):
         f"5,000 ({reasons(0, 1, 2)}; all are in {tmp_path}/data.rejects.jsonl; {MORE.replace('SHARE', '100%')})"
     )
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, rows, tmp_path / "data", invalid={"max_invalid": None})
+        rs.write(rows, SCHEMA, tmp_path / "data", invalid={"max_invalid": None})
     assert str(caught.value) == (
         "expected at least one valid row, got none (the last is row 4999: features.a: expected int64, got str '?')"
     )
@@ -108,7 +108,7 @@ def some_bad(rows: int, bad: int) -> list[dict]:
 
 def refused(folder, rows, **options) -> str:
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, rows, folder, **{"invalid": "quarantine", **options})
+        rs.write(rows, SCHEMA, folder, **{"invalid": "quarantine", **options})
     assert not folder.exists()
     # `invalid: quarantine` is a hint for those that do not quarantine rows
     assert not any("quarantine" in note for note in caught.value.__notes__)
@@ -140,14 +140,14 @@ def as_columns(rows: list[dict]) -> dict:
 def test_the_most_rows_that_may_be_invalid(tmp_path, invalid, rows, allowed):
     for form in (list, as_columns, lambda some: iter(some)):
         folder = tmp_path / form.__name__.strip("<>")
-        assert rs.write(SCHEMA, form(some_bad(rows, allowed)), folder, invalid=invalid).rejected == allowed
+        assert rs.write(form(some_bad(rows, allowed)), SCHEMA, folder, invalid=invalid).rejected == allowed
         refused(tmp_path / "none", form(some_bad(rows, allowed + 1)), invalid=invalid)
 
 
 def test_any_number_of_rows_may_be_invalid_if_asked(tmp_path):
     for number, most in enumerate((None, "100%", 39)):
         folder = tmp_path / str(number)
-        assert rs.write(SCHEMA, some_bad(40, 39), folder, invalid={"max_invalid": most}).rejected == 39
+        assert rs.write(some_bad(40, 39), SCHEMA, folder, invalid={"max_invalid": most}).rejected == 39
 
 
 @pytest.mark.parametrize(("jobs", "resume"), [(1, False), (2, False), (1, True)])
@@ -171,10 +171,10 @@ def test_more_than_are_allowed_is_an_error(tmp_path, monkeypatch, jobs, resume):
     assert counted == (
         f"expected at most 3 invalid rows (max_invalid: 3), got at least 4 ({said}; {MORE.replace('SHARE', '20%')})"
     )
-    assert rs.write(SCHEMA, rows, tmp_path / "data", jobs=jobs, invalid={"max_invalid": "6%"}).rejected == 11
+    assert rs.write(rows, SCHEMA, tmp_path / "data", jobs=jobs, invalid={"max_invalid": "6%"}).rejected == 11
     assert not kept.exists()
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, rows, tmp_path / "error")
+        rs.write(rows, SCHEMA, tmp_path / "error")
     assert (
         "(`invalid: quarantine` leaves out invalid rows; see `recordspec docs building`)"
         in caught.value.__notes__[0]
@@ -191,21 +191,21 @@ def test_a_folder_of_broken_images_is_refused(tmp_path):
         "schema: s\nfeatures: {image: {kind: image, shape: [2, 2, 3]}, label: {kind: label, names: [a, b]}}"
     )
     with pytest.raises(rs.RecordError, match=r"at most 10 invalid rows of 181 .*, got 73 \(.*/raw/a/000.png"):
-        rs.write(schema, ImageFolder(path=str(tmp_path / "raw")), tmp_path / "data", invalid="quarantine")
+        rs.write(ImageFolder(path=str(tmp_path / "raw")), schema, tmp_path / "data", invalid="quarantine")
     assert not (tmp_path / "data").exists()
     manifest = rs.write(
-        schema, ImageFolder(path=str(tmp_path / "raw")), tmp_path / "data", invalid={"max_invalid": "50%"}
+        ImageFolder(path=str(tmp_path / "raw")), schema, tmp_path / "data", invalid={"max_invalid": "50%"}
     )
     assert (manifest.rejected, manifest.rows("train")) == (73, 108)
 
 
 def test_only_the_rows_of_this_build_are_judged(tmp_path):
-    rs.write(SCHEMA, some_bad(1000, 50), tmp_path / "data", invalid="quarantine")
+    rs.write(some_bad(1000, 50), SCHEMA, tmp_path / "data", invalid="quarantine")
     before = (tmp_path / "data/manifest.json").read_bytes()
     with pytest.raises(rs.RecordError, match=r"at most 10 invalid rows of 100 .*, got 11"):
-        rs.write(SCHEMA, some_bad(100, 11), tmp_path / "data", invalid="quarantine", append=True)
+        rs.write(some_bad(100, 11), SCHEMA, tmp_path / "data", invalid="quarantine", append=True)
     assert (tmp_path / "data/manifest.json").read_bytes() == before
-    more = rs.write(SCHEMA, some_bad(100, 10), tmp_path / "data", invalid="quarantine", append=True)
+    more = rs.write(some_bad(100, 10), SCHEMA, tmp_path / "data", invalid="quarantine", append=True)
     assert more.rejected == 60
 
 
@@ -254,7 +254,7 @@ def test_a_share_is_judged_by_the_build_and_not_by_its_estimate(tmp_path):
 def test_rows_of_a_csv_file_are_named_by_their_lines(tmp_path):
     (tmp_path / "rows.csv").write_text('a,b\n1,x\n?,y\n3,"a\nb"\n4,long\n5,z\n')
     rows = Csv(path="rows.csv").open(tmp_path)
-    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+    rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [1, 3, 5]
     assert [(line["row"], line["place"]) for line in rejects(tmp_path / "data")] == [
         (1, f"{tmp_path}/rows.csv:3"),
@@ -264,9 +264,9 @@ def test_rows_of_a_csv_file_are_named_by_their_lines(tmp_path):
 
 def test_records_of_tfrecords_are_named_by_their_places(tmp_path):
     loose = rs.Schema.loads("schema: s\nfeatures:\n  a: int64\n  b: string")
-    rs.write(loose, [{"a": 1, "b": "x"}, {"a": 2, "b": "long"}, {"a": 3, "b": "y"}], tmp_path / "loose")
+    rs.write([{"a": 1, "b": "x"}, {"a": 2, "b": "long"}, {"a": 3, "b": "y"}], loose, tmp_path / "loose")
     rows = TFRecords(files="loose").open(tmp_path)
-    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+    rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [1, 3]
     (line,) = rejects(tmp_path / "data")
     file = tmp_path / "loose/train-00000-of-00001.tfrecord"
@@ -275,8 +275,8 @@ def test_records_of_tfrecords_are_named_by_their_places(tmp_path):
 
 def test_a_dataset_with_rejects_can_be_replaced(tmp_path):
     rows = [{"a": "?", "b": ""}, {"a": 1, "b": ""}]
-    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
-    rs.write(SCHEMA, rows[1:], tmp_path / "data", invalid="quarantine", force=True)
+    rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
+    rs.write(rows[1:], SCHEMA, tmp_path / "data", invalid="quarantine", force=True)
     assert not (tmp_path / "data/rejects.jsonl").exists()
 
 
@@ -293,13 +293,13 @@ def test_a_dataset_with_rejects_can_be_replaced(tmp_path):
 )
 def test_what_is_no_number_of_rows_is_refused(tmp_path, most, said):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, [], tmp_path / "data", invalid={"max_invalid": most})
+        rs.write([], SCHEMA, tmp_path / "data", invalid={"max_invalid": most})
     assert str(caught.value) == f"invalid.max_invalid: {said}"
 
 
 def test_rows_that_are_no_mappings_are_set_aside(tmp_path):
     rows = [{"a": 1, "b": ""}, None, [3], {"a": 2, "b": ""}]
-    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+    rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [1, 2]
     assert [line["problems"] for line in rejects(tmp_path / "data")] == [
         ["expected a mapping from names to values, got nothing"],
@@ -308,7 +308,7 @@ def test_rows_that_are_no_mappings_are_set_aside(tmp_path):
 
 
 def test_text_that_utf8_cannot_hold_is_set_aside(tmp_path):
-    rs.write(SCHEMA, [{"a": 1, "b": "\udce9"}, {"a": 2, "b": ""}], tmp_path / "data", invalid="quarantine")
+    rs.write([{"a": 1, "b": "\udce9"}, {"a": 2, "b": ""}], SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [2]
     assert rejects(tmp_path / "data")[0]["problems"] == [
         "features.b: expected text that UTF-8 can encode, got the lone surrogate '\\udce9' at character 0"
@@ -321,7 +321,7 @@ def test_a_record_that_is_no_example_is_set_aside(tmp_path):
         writer.write(b"\xff\xff no Example")
         writer.write(SCHEMA.encode({"a": 2, "b": ""}))
     rows = TFRecords(files="x.tfrecord").open(tmp_path)
-    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+    rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [1, 2]
     (line,) = rejects(tmp_path / "data")
     assert line["place"].startswith(f"{tmp_path}/x.tfrecord: record 1 at byte ")

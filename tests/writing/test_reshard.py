@@ -34,8 +34,8 @@ SPLITS = {"train": 3, "test": 1}
 )
 def test_a_dataset_becomes_what_a_build_makes(tmp_path, key, jobs, options):
     given = plain(rows(2000))
-    rs.write(SCHEMA, given, tmp_path / "old", key=key, split=SPLITS, shards=2)
-    rs.write(SCHEMA, given, tmp_path / "built", key=key, split=SPLITS, **options)
+    rs.write(given, SCHEMA, tmp_path / "old", key=key, split=SPLITS, shards=2)
+    rs.write(given, SCHEMA, tmp_path / "built", key=key, split=SPLITS, **options)
     rs.reshard(tmp_path / "old", tmp_path / "new", jobs=jobs, **options)
     assert files(tmp_path / "new") == files(tmp_path / "built")
     rs.reshard(tmp_path / "new", tmp_path / "back", compression="none", layout="rows", shards=2)
@@ -62,7 +62,7 @@ def test_files_of_others_keep_their_bytes(tmp_path):
 
 
 def test_a_bad_record_is_named_and_nothing_is_published(tmp_path):
-    rs.write(SCHEMA, plain(rows(20)), tmp_path / "old")
+    rs.write(plain(rows(20)), SCHEMA, tmp_path / "old")
     path = tmp_path / "old/train-00000-of-00001.tfrecord"
     data = bytearray(path.read_bytes())
     offset = list(scan(path))[7].offset
@@ -77,14 +77,14 @@ def test_a_bad_record_is_named_and_nothing_is_published(tmp_path):
 
 def test_rejected_rows_and_labels_go_along(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {kind: {kind: label, names: [a, b]}}")
-    rs.write(schema, [{"kind": "a"}, {"kind": "c"}], tmp_path / "old", invalid="quarantine")
+    rs.write([{"kind": "a"}, {"kind": "c"}], schema, tmp_path / "old", invalid="quarantine")
     manifest = rs.reshard(tmp_path / "old", tmp_path / "new", shards=2)
     assert (manifest.rejected, manifest.labels) == (1, {"kind": ("a", "b")})
     assert (Path(tmp_path) / "new/rejects.jsonl").read_text() == (tmp_path / "old/rejects.jsonl").read_text()
 
 
 def test_an_option_of_a_build_alone_is_refused(tmp_path):
-    rs.write(SCHEMA, plain(rows(2)), tmp_path / "old")
+    rs.write(plain(rows(2)), SCHEMA, tmp_path / "old")
     with pytest.raises(rs.SpecError, match="expected one of shards, compression, layout, shuffle, got `key`"):
         rs.reshard(tmp_path / "old", tmp_path / "new", key="id")
 
@@ -94,7 +94,7 @@ def test_an_option_of_a_build_alone_is_refused(tmp_path):
 )
 def test_a_disk_without_room_is_refused_before_the_first_row(tmp_path, monkeypatch, options, times):
     """Records are gathered in runs, and written again as shards; smaller ones may have room."""
-    old = rs.write(SCHEMA, plain(rows(20_000)), tmp_path / "old")
+    old = rs.write(plain(rows(20_000)), SCHEMA, tmp_path / "old")
     size = sum(shard.bytes for shard in old.all_shards)
     free = [times * size - 1]
     monkeypatch.setattr(build_plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[0]))
@@ -111,6 +111,6 @@ def test_a_disk_without_room_is_refused_before_the_first_row(tmp_path, monkeypat
 
 
 def test_of_compressed_records_the_need_is_unknown(tmp_path, monkeypatch):
-    rs.write(SCHEMA, plain(rows(20)), tmp_path / "old", compression="gzip")
+    rs.write(plain(rows(20)), SCHEMA, tmp_path / "old", compression="gzip")
     monkeypatch.setattr(build_plan.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     assert rs.reshard(tmp_path / "old", tmp_path / "new").rows("train") == 20

@@ -21,7 +21,7 @@ def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, large, monke
     """Large records are read to their places one by one."""
     monkeypatch.setattr(sorter, "_LARGE", large)
     given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
-    rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
+    rs.write(given, SCHEMA, tmp_path / "expected", shuffle=3, **options)
     monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
     largest, merged = [], sorter.merge_chunk
 
@@ -31,7 +31,7 @@ def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, large, monke
         return records, index
 
     monkeypatch.setattr(sorter, "merge_chunk", watched)
-    rs.write(SCHEMA, given, tmp_path / "data", shuffle=3, memory="1B", **options)
+    rs.write(given, SCHEMA, tmp_path / "data", shuffle=3, memory="1B", **options)
     assert files(tmp_path / "data") == files(tmp_path / "expected")
     assert 10 < max(largest) < 1000
 
@@ -60,7 +60,7 @@ def test_two_rows_of_one_key_are_both_named(tmp_path, options):
     given.append({**given[70], **({"writer": "w71"} if "group_by" in options else {})})
     for jobs in (1, 2):
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(SCHEMA, given, tmp_path / "data", key="id", jobs=jobs, **options)
+            rs.write(given, SCHEMA, tmp_path / "data", key="id", jobs=jobs, **options)
         assert str(caught.value) == "row 2500: id: expected a key that no other row has, got that of row 70"
 
 
@@ -74,7 +74,7 @@ def test_large_rows_of_many_runs_are_in_the_order_of_one(tmp_path, options, monk
     random = np.random.default_rng(0)
     given = [{"id": number, "data": random.bytes(sorter._LARGE)} for number in range(250)]
     given += given[:9] if "key" not in options else []
-    rs.write(schema, given, tmp_path / "expected", shuffle=3, **options)
+    rs.write(given, schema, tmp_path / "expected", shuffle=3, **options)
     monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 1 << 20)
     pointed, unchanged = [], sorter.MemoryRun.point_to_records
 
@@ -83,7 +83,7 @@ def test_large_rows_of_many_runs_are_in_the_order_of_one(tmp_path, options, monk
         unchanged(run)
 
     monkeypatch.setattr(sorter.MemoryRun, "point_to_records", point_to_records)
-    rs.write(schema, iter(given), tmp_path / "data", shuffle=3, memory="1B", **options)
+    rs.write(iter(given), schema, tmp_path / "data", shuffle=3, memory="1B", **options)
     assert files(tmp_path / "data") == files(tmp_path / "expected")
     assert sum(pointed) > 1 or "layout" in options
 

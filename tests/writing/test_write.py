@@ -29,7 +29,7 @@ def by_hand(row: dict) -> tf.train.Example:
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65, 2048, 5000])
 def test_every_record_is_that_of_a_hand(tmp_path, count):
-    manifest = rs.write(SCHEMA, rows(count), tmp_path / "data", shards=3, allow_empty=True)
+    manifest = rs.write(rows(count), SCHEMA, tmp_path / "data", shards=3, allow_empty=True)
     records = [
         record.data for shard in manifest.shards("train") for record in scan(tmp_path / "data" / shard.file)
     ]
@@ -50,7 +50,7 @@ def test_rows_columns_and_frames_give_the_same_dataset(tmp_path):
     frame["on"] = frame["on"].astype("Float64")
     forms = {"rows": given_rows, "iterator": iter(given_rows), "columns": columns, "frame": frame}
     for name, one in forms.items():
-        rs.write(SCHEMA, one, tmp_path / name, shards=2)
+        rs.write(one, SCHEMA, tmp_path / name, shards=2)
     with rs.ShardedWriter(SCHEMA, tmp_path / "writer", shards=2) as writer:
         for row in given_rows:
             writer.write(row)
@@ -61,7 +61,7 @@ def test_rows_columns_and_frames_give_the_same_dataset(tmp_path):
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_compression_changes_the_files_and_not_the_records(tmp_path, compression):
-    manifest = rs.write(SCHEMA, rows(100), tmp_path / "data", compression=compression)
+    manifest = rs.write(rows(100), SCHEMA, tmp_path / "data", compression=compression)
     path = tmp_path / "data" / manifest.shards("train")[0].file
     kind = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[compression]
     assert [tf.train.Example.FromString(one.numpy()) for one in tf.data.TFRecordDataset(str(path), kind)] == [
@@ -81,7 +81,7 @@ def test_columns_that_do_not_belong_together_are_refused():
 
 def test_a_key_that_comes_twice_is_refused(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, [*rows(300), rows(8)[7]], tmp_path / "data", key="id")
+        rs.write([*rows(300), rows(8)[7]], SCHEMA, tmp_path / "data", key="id")
     assert str(caught.value) == "row 300: id: expected a key that no other row has, got that of row 7"
     assert os.listdir(tmp_path) == []
 
@@ -90,7 +90,7 @@ def test_the_row_that_does_not_fit_is_named_across_batches(tmp_path):
     bad = [*rows(4321), {**rows(1)[0], "id": "x", "tags": 7}]
     for form in (bad, iter(bad)):
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(SCHEMA, form, tmp_path / "data")
+            rs.write(form, SCHEMA, tmp_path / "data")
         assert str(caught.value).splitlines() == [
             "row 4321: features.id: expected int64, got str 'x'",
             "row 4321: features.tags: expected a list of int64, got int 7",
@@ -112,7 +112,7 @@ def test_the_row_that_does_not_fit_is_named_across_batches(tmp_path):
 )  # fmt: skip
 def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, rows(1), tmp_path / "data", **options)
+        rs.write(rows(1), SCHEMA, tmp_path / "data", **options)
     assert str(caught.value) == expected
 
 
@@ -127,12 +127,12 @@ def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
 )  # fmt: skip
 def test_rows_of_another_form_are_named(tmp_path, given, expected):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, given, tmp_path / "data")
+        rs.write(given, SCHEMA, tmp_path / "data")
     assert str(caught.value) == expected
 
 
 def test_two_features_on_one_key_can_be_read_and_not_written(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: {dtype: int64, key: a}}")
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(schema, [], tmp_path / "data")
+        rs.write([], schema, tmp_path / "data")
     assert str(caught.value) == "s: features.b.key: expected a distinct key, got `a`, which `a` writes"

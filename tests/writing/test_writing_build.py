@@ -82,14 +82,14 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
     given = plain(rows(3000))
     if "invalid" in options:
         given[2000] = {"id": "x"}
-    rs.write(SCHEMA, given, tmp_path / "one", **options)
+    rs.write(given, SCHEMA, tmp_path / "one", **options)
     expected = files(tmp_path / "one")
-    rs.write(SCHEMA, given, tmp_path / "two", jobs=2, **options)
+    rs.write(given, SCHEMA, tmp_path / "two", jobs=2, **options)
     assert files(tmp_path / "two") == expected
     # many runs, and pieces of them, in the place of one
     monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
     monkeypatch.setattr(sorter, "_WRITTEN_AT_ONCE", 1000)
-    rs.write(SCHEMA, given, tmp_path / "small", memory="1B", **options)
+    rs.write(given, SCHEMA, tmp_path / "small", memory="1B", **options)
     assert files(tmp_path / "small") == expected
 
 
@@ -101,21 +101,21 @@ def test_a_source_cut_in_other_parts_gives_the_same_bytes(tmp_path, jobs, part, 
     (tmp_path / "rows.csv").write_text("\n".join(["id,text", *lines]) + "\n")
     options = {"split": {"a": 3, "b": 1}, "shuffle": 1, "shards": 2, "key": "id"}
     source = Csv(path="rows.csv").open(tmp_path)
-    rs.write(schema, source, tmp_path / "expected", **options)
+    rs.write(source, schema, tmp_path / "expected", **options)
     monkeypatch.setattr(base, "PART_BYTES", part)
-    rs.write(schema, source, tmp_path / "data", jobs=jobs, **options)
+    rs.write(source, schema, tmp_path / "data", jobs=jobs, **options)
     assert files(tmp_path / "data") == files(tmp_path / "expected")
 
 
 def test_the_order_of_the_rows_makes_no_difference_to_a_shuffled_dataset(tmp_path):
     given = plain(rows(2000))
-    rs.write(SCHEMA, given, tmp_path / "a", key="id", shuffle=1, split={"a": 1, "b": 1})
-    rs.write(SCHEMA, given[::-1], tmp_path / "b", key="id", shuffle=1, split={"a": 1, "b": 1})
+    rs.write(given, SCHEMA, tmp_path / "a", key="id", shuffle=1, split={"a": 1, "b": 1})
+    rs.write(given[::-1], SCHEMA, tmp_path / "b", key="id", shuffle=1, split={"a": 1, "b": 1})
     assert files(tmp_path / "a") == files(tmp_path / "b")
     again = {"names": "id", "unique": False}
     twice = [*given, *({**row, "x": 9.0} for row in given[:50])]
-    rs.write(SCHEMA, twice, tmp_path / "c", key=again, shuffle=1)
-    rs.write(SCHEMA, twice[::-1], tmp_path / "d", key=again, shuffle=1)
+    rs.write(twice, SCHEMA, tmp_path / "c", key=again, shuffle=1)
+    rs.write(twice[::-1], SCHEMA, tmp_path / "d", key=again, shuffle=1)
     assert files(tmp_path / "c") == files(tmp_path / "d")
 
 
@@ -127,7 +127,7 @@ def stored(folder: Path) -> list[dict]:
 
 
 def test_without_a_shuffle_the_order_is_that_of_the_source(tmp_path):
-    manifest = rs.write(SCHEMA, plain(rows(3000)), tmp_path / "a", split={"a": 1, "b": 1}, shards=3, jobs=2)
+    manifest = rs.write(plain(rows(3000)), SCHEMA, tmp_path / "a", split={"a": 1, "b": 1}, shards=3, jobs=2)
     for split in ("a", "b"):
         assert ids(tmp_path / "a", manifest, split) == sorted(ids(tmp_path / "a", manifest, split))
 
@@ -139,7 +139,7 @@ def test_more_rows_move_no_old_one(tmp_path_factory, old, new):
     folder = tmp_path_factory.mktemp("splits")
 
     def split_of(numbers: set[int], name: str) -> dict[int, str]:
-        manifest = rs.write(schema, [{"id": one} for one in numbers], folder / name, split={"a": 7, "b": 3})
+        manifest = rs.write([{"id": one} for one in numbers], schema, folder / name, split={"a": 7, "b": 3})
         return {
             parse_example(record.data)["id"][0]: split
             for split in manifest.splits
@@ -156,7 +156,7 @@ def test_groups_never_straddle(tmp_path):
     for row in given:
         del row["subset"]
     manifest = rs.write(
-        SCHEMA, given, tmp_path / "data", key="id", group_by="writer", split={"a": 6, "b": 4}, shuffle=1
+        given, SCHEMA, tmp_path / "data", key="id", group_by="writer", split={"a": 6, "b": 4}, shuffle=1
     )
     groups = {split: {number % 37 for number in ids(tmp_path / "data", manifest, split)} for split in "ab"}
     assert groups["a"] | groups["b"] == set(range(37))
@@ -167,18 +167,18 @@ def test_groups_never_straddle(tmp_path):
 def test_a_column_names_the_split(tmp_path):
     given = [{name: row[name] for name in (*SCHEMA.names, "subset")} for row in rows(100)]
     for jobs in (1, 2):
-        manifest = rs.write(SCHEMA, given, tmp_path / str(jobs), split={"column": "subset"}, jobs=jobs)
+        manifest = rs.write(given, SCHEMA, tmp_path / str(jobs), split={"column": "subset"}, jobs=jobs)
         assert list(manifest.splits) == ["a", "b"]
         assert ids(tmp_path / str(jobs), manifest, "b") == list(range(1, 100, 2))
     given[7]["subset"] = "no/name"
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, given, tmp_path / "bad", split={"column": "subset"})
+        rs.write(given, SCHEMA, tmp_path / "bad", split={"column": "subset"})
     expected = "a split's name of letters, digits, _, . and -"
     assert str(caught.value) == f"row 7: subset: expected {expected}, got str 'no/name'"
 
 
 def test_folds_are_splits_of_one_weight(tmp_path):
-    manifest = rs.write(SCHEMA, plain(rows(3000)), tmp_path / "data", split={"folds": 5})
+    manifest = rs.write(plain(rows(3000)), SCHEMA, tmp_path / "data", split={"folds": 5})
     assert list(manifest.splits) == [f"fold{number}" for number in range(5)]
     assert all(500 < manifest.rows(split) < 700 for split in manifest.splits)
 
@@ -189,11 +189,11 @@ def test_the_first_row_that_does_not_fit_is_named(tmp_path, jobs, monkeypatch):
     given = plain(rows(3000))
     given[1700], given[2900] = {"id": "x"}, {"id": "y"}
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, given, tmp_path / "data", jobs=jobs)
+        rs.write(given, SCHEMA, tmp_path / "data", jobs=jobs)
     assert str(caught.value).splitlines()[0] == "row 1700: features.id: expected int64, got str 'x'"
     assert caught.value.row == 1700
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(SCHEMA, given, tmp_path / "data", jobs=jobs, invalid={"max_invalid": 1})
+        rs.write(given, SCHEMA, tmp_path / "data", jobs=jobs, invalid={"max_invalid": 1})
     assert str(caught.value) == (
         "expected at most 1 invalid row (max_invalid: 1), got at least 2 "
         "(row 1700: features.id: expected int64, got str 'x'; row 2900: features.id: expected int64, got str 'y'; "
@@ -208,7 +208,7 @@ def test_rejected_rows_are_counted_from_the_first_of_the_source(tmp_path, monkey
     monkeypatch.setattr(base, "PART_BYTES", 3000)
     for jobs in (1, 2):
         source = Csv(path="rows.csv").open(tmp_path)
-        manifest = rs.write(schema, source, tmp_path / f"{jobs}", jobs=jobs, invalid="quarantine")
+        manifest = rs.write(source, schema, tmp_path / f"{jobs}", jobs=jobs, invalid="quarantine")
         assert manifest.rejected == 4
         lines = [json.loads(line) for line in (tmp_path / f"{jobs}/rejects.jsonl").read_text().splitlines()]
         assert [line["row"] for line in lines] == [699, 1399, 2099, 2799]
@@ -225,14 +225,14 @@ def test_a_limit_takes_the_first_rows(tmp_path):
         "array": {"id": np.arange(3000)},
         "file": Csv(path="rows.csv").open(tmp_path),
     }.items():
-        manifest = rs.write(schema, one, tmp_path / name, limit=1234, jobs=2)
+        manifest = rs.write(one, schema, tmp_path / name, limit=1234, jobs=2)
         assert ids(tmp_path / name, manifest, "train") == list(range(1234)), name
 
 
 def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
     given = plain(rows(1000))
-    manifest = rs.write(SCHEMA, given, tmp_path / "blocks", layout={"blocks": 64}, shards=3, shuffle=4)
-    rs.write(SCHEMA, given, tmp_path / "rows", shards=3, shuffle=4)
+    manifest = rs.write(given, SCHEMA, tmp_path / "blocks", layout={"blocks": 64}, shards=3, shuffle=4)
+    rs.write(given, SCHEMA, tmp_path / "rows", shards=3, shuffle=4)
     assert [(shard.rows, shard.records) for shard in manifest.shards("train")] == [
         (333, 6),
         (333, 6),
@@ -247,7 +247,7 @@ def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
         decoded = [SCHEMA.decode_block(block) for block in blocks]
         in_rows = SCHEMA.decode([record.data for record in records])["id"].numpy().tolist()
         assert [number for block in decoded for number in block["id"].numpy().tolist()] == in_rows
-    both = [list(rs.read(SCHEMA, tmp_path / layout, batch=100)) for layout in ("rows", "blocks")]
+    both = [list(rs.read(tmp_path / layout, SCHEMA, batch=100)) for layout in ("rows", "blocks")]
     assert [batch["id"].numpy().tolist() for batch in both[0]] == [
         batch["id"].numpy().tolist() for batch in both[1]
     ]

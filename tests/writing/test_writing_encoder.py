@@ -20,7 +20,7 @@ def test_rows_that_are_changed_after_they_were_given_are_as_they_were(tmp_path):
             row["n"] = number
             row["x"][:] = number
             writer.write(row)
-    assert [row["x"].numpy().tolist() for row in rs.read(schema, tmp_path / "data")] == [
+    assert [row["x"].numpy().tolist() for row in rs.read(tmp_path / "data", schema)] == [
         [n, n] for n in range(5)
     ]
 
@@ -40,7 +40,7 @@ def test_an_image_is_what_it_was_in_memory(tmp_path, jobs):
     )
     palette = Image.fromarray(pixels).quantize(8)
     row = {"alpha": palette, "photo": turned, "frames": [palette, palette]}
-    rs.write(schema, [row] * 3, tmp_path / "data", key=None, jobs=jobs, progress=False)
+    rs.write([row] * 3, schema, tmp_path / "data", key=None, jobs=jobs, progress=False)
     records = [one.data for path in sorted((tmp_path / "data").glob("*.tfrecord")) for one in scan(path)]
     assert records == [schema.encode(row)] * 3
 
@@ -57,7 +57,7 @@ def test_a_memoryview_may_be_filled_again(tmp_path):
             text[:], numbers[1] = b"<%d>" % number, number
             yield {"a": [b"x", text, memoryview(text)], "n": memoryview(numbers)}
 
-    rs.write(schema, rows_of_one_buffer(), tmp_path / "data", key=None, progress=False)
+    rs.write(rows_of_one_buffer(), schema, tmp_path / "data", key=None, progress=False)
     (path,) = (tmp_path / "data").glob("*.tfrecord")
     expected = [{"a": [b"x", b"<%d>" % n, b"<%d>" % n], "n": [0, n]} for n in range(3)]
     assert [one.data for one in scan(path)] == [schema.encode(row) for row in expected]
@@ -68,4 +68,4 @@ def test_a_list_of_itself_is_refused(tmp_path):
     endless: list = []
     endless.append(endless)
     with pytest.raises(rs.RecordError, match=r"row 0: features\.a: expected int64"):
-        rs.write(schema, [{"a": endless}], tmp_path / "data", progress=False)
+        rs.write([{"a": endless}], schema, tmp_path / "data", progress=False)

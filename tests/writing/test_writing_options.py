@@ -22,14 +22,14 @@ import recordspec as rs
 )
 def test_an_option_of_another_type_is_named(tmp_path, options, expected):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, plain(rows(1)), tmp_path / "data", **options)
+        rs.write(plain(rows(1)), SCHEMA, tmp_path / "data", **options)
     assert str(caught.value) == expected
 
 
 @pytest.mark.slow
 def test_an_option_of_yaml_that_python_calls_otherwise_is_no_silence(tmp_path):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, [], tmp_path / "a", splits={"a": 1})
+        rs.write([], SCHEMA, tmp_path / "a", splits={"a": 1})
     told = "splits: expected the argument `split`, got `splits` (it takes a name, or the weights of several)"
     assert str(caught.value) == told
     assert not (tmp_path / "a").exists()
@@ -54,6 +54,6 @@ def test_an_option_of_yaml_that_python_calls_otherwise_is_no_silence(tmp_path):
 )
 def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, plain(rows(1)), tmp_path / "data", **options)
+        rs.write(plain(rows(1)), SCHEMA, tmp_path / "data", **options)
     assert str(caught.value) == expected
     assert os.listdir(tmp_path) == []

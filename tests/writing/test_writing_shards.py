@@ -11,12 +11,12 @@ from recordspec.writing.write_options import Write
 
 
 def test_shards_are_as_many_as_asked_and_differ_by_one_row(tmp_path):
-    manifest = rs.write(SCHEMA, rows(10), tmp_path / "a", shards=4)
+    manifest = rs.write(rows(10), SCHEMA, tmp_path / "a", shards=4)
     assert [shard.rows for shard in manifest.shards("train")] == [2, 3, 2, 3]
-    manifest = rs.write(SCHEMA, rows(2), tmp_path / "b", shards=4)
+    manifest = rs.write(rows(2), SCHEMA, tmp_path / "b", shards=4)
     assert [shard.rows for shard in manifest.shards("train")] == [0, 1, 0, 1]
     size = sum(shard.bytes for shard in manifest.shards("train"))
-    manifest = rs.write(SCHEMA, rows(2), tmp_path / "c", shards={"size": f"{size // 2}B"})
+    manifest = rs.write(rows(2), SCHEMA, tmp_path / "c", shards={"size": f"{size // 2}B"})
     assert [shard.rows for shard in manifest.shards("train")] == [1, 1]
     assert rs.Manifest.load(tmp_path / "c") == manifest
 

@@ -21,7 +21,7 @@ def blocks(given: Given) -> Run:
 def _reading(given: Given, form: Form) -> Run:
     schema = rs.Schema.loads(given.dataset.schema)
     shuffle: dict[str, Any] = {"shuffle": given.shuffle, "seed": 1} if given.shuffle else {}
-    return passes(rs.read(schema, given.folder / form, batch=BATCH, **shuffle), given)
+    return passes(rs.read(given.folder / form, schema, batch=BATCH, **shuffle), given)
 
 
 def all_rows(given: Given) -> Run:
@@ -35,4 +35,4 @@ def all_blocks(given: Given) -> Run:
 def _permuted(given: Given, form: Form) -> Run:
     schema = rs.Schema.loads(given.dataset.schema)
     shuffle = {"global": True, "seed": 1}
-    return passes(rs.read(schema, given.folder / form, batch=BATCH, shuffle=shuffle), given)
+    return passes(rs.read(given.folder / form, schema, batch=BATCH, shuffle=shuffle), given)

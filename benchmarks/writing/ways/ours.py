@@ -52,7 +52,7 @@ def _writing(dataset: Dataset, given: Any, **options: Any) -> Run:
     schema = rs.Schema.loads(dataset.schema)
 
     def run(folder: Path) -> None:
-        rs.write(schema, given, folder / "data", force=True, shards=1, progress=False, **options)
+        rs.write(given, schema, folder / "data", force=True, shards=1, progress=False, **options)
 
     return run
 

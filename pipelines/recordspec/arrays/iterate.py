@@ -15,13 +15,14 @@ import numpy as np
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
+from recordspec.locations import AnyPath
 from recordspec.order.global_order import Permutation, Share, check_share, permutation, whole_numbers
 from recordspec.order.position import Opening, Position, no_batch
 from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
-from recordspec.schema.schema import Schema
+from recordspec.schema.schema import Schema, check_data_first
 from recordspec.schema.user_functions import check_arguments, naming_features
-from recordspec.store.expand import Files, expand_split, path_list
+from recordspec.store.expand import Files, Split
 from recordspec.wire.arrays import Ints
 
 # Rows that are filtered or bucketed together.
@@ -30,9 +31,9 @@ _SHAPED = 1024
 
 def iterate(
     files: Files | Rows,
-    schema: Schema | None = None,
+    schema: Schema | AnyPath | None = None,
     *,
-    split: str | None = None,
+    split: Split = ...,
     batch: int,
     shuffle: bool = False,
     seed: int | None = None,
@@ -47,8 +48,8 @@ def iterate(
 
     Args:
         files: a path, a folder of shards, a pattern, several of these, or the result of `recordspec.open`.
-        schema: the schema of the rows; by default that of the dataset.
-        split: the split to read; required for a folder with several splits.
+        schema: the schema of the rows, or its path; by default the schema beside the files.
+        split: the split to read; None for all rows. A folder with several splits needs one of the two.
         batch: the rows of a global batch, of all workers together.
         shuffle: whether all rows are permuted; if not, they keep the order of the files.
         seed: the seed of the permutation.
@@ -71,6 +72,7 @@ def iterate(
         >>> [len(batch["x"]) for batch in batches]
         [4, 4, 4, 3]
     """
+    check_data_first(files, "files", "rs.iterate(files, schema)")
     batch, epoch, start, workers = whole_numbers(
         batch=(batch, 1), epoch=(epoch, 0), start=(start, 0), workers=(workers, 1)
     )
@@ -81,19 +83,13 @@ def iterate(
         raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none"))
     else:
         (seed,) = whole_numbers(seed=(seed, -1 << 63))
-    if isinstance(files, Rows) and split is not None:
+    if isinstance(files, Rows) and isinstance(split, str):
         hint = "give its files to `open`"
         raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
-    rows = files if isinstance(files, Rows) else Rows(_of_split(files, split), schema)
+    rows = files if isinstance(files, Rows) else Rows(files, schema, split=split)
     share = _share(len(rows), Batch(size=batch, drop_remainder=drop_remainder), worker, workers)
     reader = BatchReader(rows=rows, share=share, seed=seed)
     return (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
-
-
-def _of_split(files: Files, split: str | None) -> Files:
-    patterns = path_list(files)
-    paths, _ = expand_split(patterns, split)
-    return patterns if split is None else paths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, describe, show_text
-from recordspec.locations import Location
+from recordspec.locations import AnyPath, Location
 from recordspec.order.global_order import WINDOW_ROWS
 from recordspec.remote import RemotePath
 from recordspec.schema import numpy_decoder
@@ -20,7 +20,7 @@ from recordspec.schema.row_blocks import Sections, blocks_of, records_with, rows
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import Files
+from recordspec.store.expand import Files, Split
 from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
 from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
@@ -57,14 +57,14 @@ class Rows:
         (2,)
     """
 
-    def __init__(self, files: Files, schema: Schema | None = None) -> None:
-        dataset = StoredDataset.of(files, schema)
+    def __init__(self, files: Files, schema: Schema | AnyPath | None = None, *, split: Split = None) -> None:
+        dataset = StoredDataset.asked(files, schema, split, "rs.open")
         for path in dataset.paths:
             _check_local(path)
             check_uncompressed(path)
         # one that does not list all files says nothing of the others
         self.manifest = dataset.manifest if dataset.is_listed else None
-        self.schema = schema if self.manifest is None else dataset.schema
+        self.schema = dataset.given if self.manifest is None else dataset.schema
         if dataset.mismatches:
             raise StoreError(dataset.mismatches)
         for path, shard in dataset.shards.items():
@@ -196,7 +196,7 @@ class Rows:
         Raises KeyError if no row has it, StoreError if the dataset has no unique keys, or has lost some.
 
         Example:
-            >>> rs.write(schema, [{"x": 0.5, "inside": "yes"}], "data/one", key="inside").rows("train")
+            >>> rs.write([{"x": 0.5, "inside": "yes"}], schema, "data/one", key="inside").rows("train")
             1
             >>> float(rs.open("data/one").by_key("yes")["x"])
             0.5
@@ -331,7 +331,7 @@ class Rows:
 
     def _decoded(self, numbers: Ints, *, padded: bool = True) -> dict[str, Any]:
         if self.schema is None:
-            hint = "`rs.open(files, schema)` reads them with one"
+            hint = "`rs.open(files, schema)` reads them with a schema"
             raise StoreError(State(where=str(self._paths[0].parent), got="has no schema", hint=hint))
         try:
             if self._block is not None:
@@ -381,21 +381,22 @@ class Rows:
         return f"{self._paths[file]}: row {number - int(self._first[file])}"
 
 
-def open(files: Files, schema: Schema | None = None) -> Rows:
+def open(files: Files, schema: Schema | AnyPath | None = None, *, split: Split = None) -> Rows:
     """Opens files for random access to their rows by number, without TensorFlow.
 
     Args:
         files: a path, a folder of shards, a pattern, or several of these; uncompressed, on this machine.
-        schema: the schema of the rows; by default that of the dataset.
+        schema: the schema of the rows, or its path; by default the schema beside the files.
+        split: the split whose rows are opened; by default all rows.
 
-    Raises StoreError, RecordError: see `Rows`.
+    Raises SpecError for an unknown split, StoreError, RecordError: see `Rows`.
 
     Example:
         >>> rows = rs.open("data/points")
         >>> len(rows)
         20
     """
-    return Rows(files, schema)
+    return Rows(files, schema, split=split)
 
 
 def _check_local(path: Location) -> None:

@@ -82,8 +82,8 @@ def adopt(
     start = time.perf_counter()
     with Progress() as progress:
         manifest = adopt_files(
-            load_any(schema)[1],
             splits or files,
+            load_any(schema)[1],
             None if out is None else str(out),
             check=check,
             jobs=jobs,

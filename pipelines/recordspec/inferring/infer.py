@@ -125,11 +125,12 @@ def infer_files(
 def _unlabelled(files: InputFiles, schema: Schema) -> Iterator[str]:
     """The splits of a TFDS dataset whose first rows all have the label -1, which means missing in TFDS."""
     from recordspec.statistics.profile import flat_values
+    from recordspec.store.dataset import StoredDataset
     from recordspec.store.scan import FIRST, Scanner
 
     keys = {label.stored for label in schema.features if isinstance(label, Label)}
     for split, paths in files.splits.items():
-        for batch in Scanner.of_rows(paths[:1]).first(FIRST) if keys else ():
+        for batch in Scanner.of_rows(StoredDataset.of(paths[:1])).first(FIRST) if keys else ():
             labels = flat_values(batch.decode(keys=keys))
             if any(kind == "int64" and (flat == -1).all() for (_, kind), flat in labels):
                 yield split

@@ -21,6 +21,7 @@ from recordspec.schema.schema import Schema
 from recordspec.statistics.content import EMPTY, TEXT, ContentTypes
 from recordspec.statistics.profile import MOST_FEATURES, FeatureCounts, Profile, flat_values
 from recordspec.statistics.sizes import SizeCounts
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.scan import (
     RecordSpans,
@@ -61,7 +62,7 @@ def infer_records(
         StoreError: the files do not exist.
         RecordError: a record is corrupt, or no record has any features.
     """
-    scanner = Scanner.of_rows(files)
+    scanner = Scanner.of_rows(StoredDataset.of(files))
     progress = progress or Progress(show=False)
     progress.begin("reading", None)
     tally = _profiled(scanner, sample, jobs, progress)

@@ -233,7 +233,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     """A context manager in which TensorFlow's read errors name the record that caused them.
 
         with recordspec.locating(schema, "data/digits"):
-            for batch in recordspec.read(schema, "data/digits", batch=32):
+            for batch in recordspec.read("data/digits", schema, batch=32):
                 ...
 
     If a read error leaves the block, the files are checked up to the first corrupt record. Without an error,
@@ -250,7 +250,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
 
     Example:
         >>> with rs.locating(schema, "data/points"):
-        ...     sum(1 for _ in rs.read(schema, "data/points", split="train", batch=8))
+        ...     sum(1 for _ in rs.read("data/points", schema, split="train", batch=8))
         2
     """
     paths = path_list(files)

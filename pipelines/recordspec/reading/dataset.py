@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError, see
+from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read
@@ -25,10 +26,10 @@ from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, at_least_one, flat_map, map_elements
 from recordspec.schema import decoder
 from recordspec.schema.options import from_python
-from recordspec.schema.schema import Schema, check_is_schema
+from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import Files, expand_split
+from recordspec.store.expand import Files, Split
 from recordspec.store.staging import StagingFolder
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ _TURNS = 16
 
 
 def read(
-    schema: Schema,
     files: Files,
+    schema: Schema | AnyPath | None = None,
     *,
-    split: str | None = None,
+    split: Split = ...,
     batch: Any = None,
     shuffle: Any = None,
     seed: int | None = None,
@@ -59,9 +60,9 @@ def read(
     """Returns a tf.data.Dataset of decoded rows: dicts from feature names to tensors.
 
     Args:
-        schema: the schema of the records.
         files: a path, a pattern or a folder of shards, or several of them. Compression is detected.
-        split: the split to read; required for a folder with several splits.
+        schema: the schema of the records, or its path; by default the schema beside the files.
+        split: the split to read; None for all rows. A folder with several splits needs one of the two.
         batch: the number of rows per batch, or a `Batch`; by default elements are single rows.
         shuffle: the size of the shuffle buffer in rows, or in bytes such as "64MiB", which needs a seed; or a
             `Shuffle`.
@@ -85,11 +86,10 @@ def read(
         RecordError: a file is not a TFRecord file.
 
     Example:
-        >>> dataset = rs.read(schema, "data/points/train-*", batch=4)
+        >>> dataset = rs.read("data/points/train-*", batch=4)
         >>> next(iter(dataset))["x"].shape
         TensorShape([4])
     """
-    check_is_schema(schema)
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
         if seed is None:
             hint = f"so that the order is reproducible; {see('explanation/order')}"
@@ -102,10 +102,12 @@ def read(
     if chosen.augment is not None and chosen.augment.splits != Augment.splits:
         expected, got = "none, since all files are augmented", ", ".join(chosen.augment.splits)
         raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
-    dataset = StoredDataset(*expand_split(files, split), schema)
+    dataset = StoredDataset.asked(files, schema, split, "rs.read")
+    schema = dataset.required_schema("rs.read")
     intact = without_corrupt if chosen.corrupt == "skip" else None
     plan = plan_files(dataset, intact=intact)
-    return build(chosen, schema, plan, split=split, map=map, predicate=filter, start=Position.of(start))
+    named = split if isinstance(split, str) else None
+    return build(chosen, schema, plan, split=named, map=map, predicate=filter, start=Position.of(start))
 
 
 def build(

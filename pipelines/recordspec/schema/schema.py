@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from recordspec import html
 from recordspec.errors import (
     Problem,
     RecordError,
+    RecordspecError,
     SpecError,
     StoreError,
     counted,
@@ -490,8 +492,27 @@ def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log
     return log.add(node.position, path, "a dtype, a kind, or a mapping of options", got, hint)
 
 
-def check_is_schema(schema: object) -> None:
-    """Raises SpecError for anything else than a schema, such as the path of one."""
-    if not isinstance(schema, Schema):
-        hint = "Schema.load reads a file" if is_path(schema) else ""
-        raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(schema), hint=hint))
+def as_schema(given: Any) -> Schema:
+    """A schema, or the schema of a path. Raises SpecError for anything else."""
+    if isinstance(given, Schema):
+        return given
+    if not is_path(given):
+        expected = "a Schema, or the path of one"
+        raise SpecError(Problem(path=("schema",), expected=expected, got=describe(given)))
+    return Schema.load(given)
+
+
+def check_data_first(data: Any, name: str, call: str) -> None:
+    """Raises SpecError if the data, the first argument of a function, is a schema or the path of one.
+
+    Args:
+        name: the name of the argument.
+        call: the call in its right order.
+    """
+    is_schema = isinstance(data, Schema)
+    if is_path(data) and str(data).endswith((".yaml", ".yml")):
+        with suppress(RecordspecError):
+            is_schema = Schema.load(data) is not None
+    if is_schema:
+        hint = f"the schema is the second argument: `{call}`"
+        raise SpecError(Problem(path=(name,), expected=name, got="a schema", hint=hint))

@@ -20,7 +20,7 @@ from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, miss
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.schema.arrow_values import is_file, item_type
-from recordspec.schema.schema import Schema
+from recordspec.schema.schema import Schema, as_schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import place_of, planned_build
 from recordspec.writing.failures import DiskError
@@ -81,7 +81,7 @@ def build(
     Raises what `recordspec.write` raises, and no errors of Spark: a job that fails raises StoreError.
     """
 
-    def write_source(schema: Schema, rows: Any, directory: Any, **options: Any) -> Manifest:
+    def write_source(rows: Any, schema: Schema, directory: Any, **options: Any) -> Manifest:
         return _build(session, None, rows, schema, directory, options)
 
     return pipeline.build(source=source, write=write_source, **options)
@@ -154,6 +154,7 @@ def _build(
             expected = "an option of a build on Spark"
             raise SpecError(Problem(path=(name,), expected=expected, got=f"`{name}`", hint=hint))
     how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
+    schema = as_schema(schema)
     written = write_options(schema, options.pop("split"), options)
     if frame is not None:
         _check_frame(frame, schema, written)

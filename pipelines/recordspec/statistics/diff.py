@@ -18,6 +18,7 @@ from recordspec.statistics.diff_distributions import PERCENTILES, Measure, compa
 from recordspec.statistics.profile import Profile, profile_all, profile_splits
 from recordspec.statistics.schema_changes import Change, changes
 from recordspec.store import key_hashes
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, Files
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.store.scan import FileRange, Scanner, UnreadableRecord, scan
@@ -154,7 +155,7 @@ def diff(
         StoreError: there are no files, or no keys although `keys` is True.
         RecordError: a record cannot be read.
     """
-    scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)
+    scanners = [Scanner.of_rows(StoredDataset.of(files, schema)) for files in (old, new)]
     known = [scanner.dataset.schema for scanner in scanners]
     changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()
     keyed = [Keyed.of(scanner) for scanner in scanners]

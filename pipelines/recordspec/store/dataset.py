@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recordspec.errors import Problem, State, StoreError, see
-from recordspec.locations import Location
+from recordspec.locations import AnyPath, Location
 from recordspec.store import key_hashes
-from recordspec.store.expand import Files, expand_dataset, splits_of
+from recordspec.store.expand import Files, Split, expand_dataset, expand_split, splits_of
 from recordspec.store.index import FileIndex, Indices
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, by_folder, manifest_in, only_folder
 from recordspec.store.shards import (
@@ -50,6 +50,7 @@ class StoredDataset:
 
     Attributes:
         paths, manifests: as given.
+        given: the argument `schema`.
     """
 
     def __init__(
@@ -58,13 +59,28 @@ class StoredDataset:
         manifests: Mapping[Location, Manifest] | None = None,
         schema: Schema | None = None,
     ) -> None:
-        self.paths, self.manifests, self._given = paths, manifests or {}, schema
+        self.paths, self.manifests, self.given = paths, manifests or {}, schema
         self._begin_with_blocks: dict[Location, bool] = {}
 
     @classmethod
     def of(cls, files: Files, schema: Schema | None = None) -> StoredDataset:
         """The dataset of paths, folders or patterns. Raises what `expand` raises."""
         return cls(*expand_dataset(files), schema)
+
+    @classmethod
+    def asked(cls, files: Files, schema: Schema | AnyPath | None, split: Split, reader: str) -> StoredDataset:
+        """The dataset that the arguments of a public reader describe, such as of `recordspec.read`.
+
+        Raises SpecError for a schema before the files, and what `expand_split` and `as_schema` raise.
+
+        Args:
+            reader: the name of the reader, for messages.
+        """
+        from recordspec.schema.schema import as_schema, check_data_first
+
+        check_data_first(files, "files", f"{reader}(files, schema)")
+        given = None if schema is None else as_schema(schema)
+        return cls(*expand_split(files, split), given)
 
     @property
     def folder(self) -> Location:
@@ -128,9 +144,9 @@ class StoredDataset:
     def mismatches(self) -> tuple[Problem, ...]:
         """The differences because of which the given schema cannot read the files."""
         problems: list[Problem] = []
-        if self._given is not None:
+        if self.given is not None:
             for folder in by_folder(self.shards):
-                problems += schema_mismatches(self.by_folder[folder], self._given, folder)
+                problems += schema_mismatches(self.by_folder[folder], self.given, folder)
         return tuple(problems)
 
     def checked_files(self) -> tuple[File, ...]:
@@ -165,7 +181,7 @@ class StoredDataset:
     @cached_property
     def schema(self) -> Schema | None:
         """The schema of the rows; None if it is unknown, or has custom kinds."""
-        return stored_schema(self.folder, self.manifest) if self._given is None else self._given
+        return stored_schema(self.folder, self.manifest) if self.given is None else self.given
 
     @cached_property
     def splits(self) -> dict[Location, str]:
@@ -188,6 +204,13 @@ class StoredDataset:
         if path not in self._begin_with_blocks:
             self._begin_with_blocks[path] = begins_with_block(path)
         return self._begin_with_blocks[path]
+
+    def required_schema(self, reader: str) -> Schema:
+        """The schema of the rows. Raises StoreError if it is unknown."""
+        if self.schema is None:
+            hint = f"`{reader}(files, schema)` reads them with a schema"
+            raise StoreError(State(where=str(self.folder), got="has no schema", hint=hint))
+        return self.schema
 
     def require_schema(self) -> None:
         """Raises StoreError if records are blocks of rows, and the schema that unpacks them is unknown."""

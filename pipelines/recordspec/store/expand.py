@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
 from pathlib import Path
+from types import EllipsisType
 
 from recordspec.errors import (
     IncompleteError,
@@ -61,6 +62,8 @@ log = logging.getLogger("recordspec")
 # The split of files that do not name a split.
 ALL = "all"
 Files = AnyPath | Iterable[AnyPath]
+# The name of a split; None for all rows; `...` for the only split, where the rows of several must not mix.
+Split = str | EllipsisType | None
 # How deep, and in how many folders, TFRecords are searched below a folder without any, for the message.
 _DEEPEST, _MOST_FOLDERS = 3, 100
 _REQUESTS = 16  # requests to a store at a time
@@ -148,27 +151,27 @@ def _in_order(paths: list[Location], manifests: Mapping[Location, Manifest]) -> 
     return ordered
 
 
-def expand_split(files: Files, split: str | None) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
-    """Expands files as `expand_dataset` does, and selects those of one split if `split` names it.
+def expand_split(files: Files, split: Split) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
+    """Expands files as `expand_dataset` does, and selects the files of a split.
 
-    Raises StoreError for a folder of several splits if none is named, SpecError for an unknown split.
+    Raises StoreError for a folder of several splits if `split` is `...`, SpecError for an unknown split.
     """
     patterns = path_list(files)
     paths, manifests = expand_dataset(patterns)
     folders = [pattern for pattern in patterns if _is_folder(pattern, paths)]
-    if split is None and not folders:
+    if split is None or (split is ... and not folders):
         return paths, manifests
     splits = splits_of(paths, manifests)
     if set(splits.values()) == {ALL}:  # all files may name the same split
         splits = {path: split_word(path) or ALL for path in paths}
     known = tuple(dict.fromkeys(splits.values()))
-    if split is None and len(known) > 1:
-        hint = f'`split="{known[0]}"` reads one of them, and a list of files all'
+    if split is ... and len(known) > 1:
+        hint = f'`split="{known[0]}"` reads one of them, and `split=None` all'
         raise StoreError(State(where=folders[0], got=f"has the splits {', '.join(known)}", hint=hint))
-    if split is not None and split not in known:
+    if split is not ... and split not in known:
         hint = nearest(split, known)
         raise SpecError(Problem(path=("split",), expected=one_of(known), got=f"`{split}`", hint=hint))
-    return tuple(path for path in paths if split in (None, splits[path])), manifests
+    return tuple(path for path in paths if split in (..., splits[path])), manifests
 
 
 def splits_of(paths: Sequence[Location], manifests: Mapping[Location, Manifest]) -> dict[Location, str]:

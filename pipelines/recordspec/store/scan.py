@@ -20,7 +20,7 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.executors import Task, executor, threaded_map
 from recordspec.locations import Location
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import ALL, Files, note_sizes
+from recordspec.store.expand import ALL, note_sizes
 from recordspec.store.index import find_records
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets, strings_array
@@ -454,14 +454,11 @@ class Scanner:
         self._counts: dict[Location, int] = {}
 
     @classmethod
-    def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
-        """Returns a scanner of rows. Raises StoreError without files, and for blocks without a schema to
-        unpack them.
-        """
-        scanner = cls(StoredDataset.of(files, schema))
-        if scanner.dataset.manifest is not None:
-            scanner.dataset.require_schema()
-        return scanner
+    def of_rows(cls, dataset: StoredDataset) -> Scanner:
+        """Returns a scanner of rows. Raises StoreError for blocks without a schema to unpack them."""
+        if dataset.manifest is not None:
+            dataset.require_schema()
+        return cls(dataset)
 
     def blocks_of(self, path: Location) -> Schema | None:
         """The schema that unpacks the blocks of a file; None if they are not unpacked."""

@@ -27,11 +27,11 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.executors import threaded_map
-from recordspec.locations import Location
+from recordspec.locations import AnyPath, Location
 from recordspec.progress import Progress
-from recordspec.schema.schema import Schema
+from recordspec.schema.schema import Schema, check_data_first
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import Files, path_list
+from recordspec.store.expand import Files, Split, path_list
 from recordspec.store.manifest import Manifest
 from recordspec.store.scan import (
     FileRange,
@@ -89,7 +89,10 @@ class RecordTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         # the base class is not initialized, since there is no C++ dataset
         self._arguments, self._condition = dict(arguments), condition
         self._corrupt = self._arguments["corrupt"]
-        self._scanner = Scanner(dataset or StoredDataset.of(arguments["files"], arguments["schema"]))
+        self._scanner = Scanner(
+            dataset
+            or StoredDataset.asked(arguments["files"], arguments["schema"], arguments["split"], "rs.scan")
+        )
         self._scanner.dataset.require_schema()
         is_decoded, binary = arguments["values"] == "decoded", frozenset(arguments["binary"])
         self._columns = columns_of(self._scanner, is_decoded=is_decoded, binary=binary)
@@ -453,10 +456,11 @@ class RecordScanner:
 
 def scan(
     files: Files,
-    schema: Schema | None = None,
+    schema: Schema | AnyPath | None = None,
+    *,
+    split: Split = None,
     columns: Sequence[str] | None = None,
     values: Values = "stored",
-    *,
     corrupt: Corrupt = "error",
     binary: Sequence[str] = (),
 ) -> RecordTable:
@@ -468,7 +472,8 @@ def scan(
     Args:
         files: a path, a folder of shards, a pattern, or several of these. They may be compressed, and in an
             object store.
-        schema: the schema of the records; by default that of the dataset.
+        schema: the schema of the records, or its path; by default the schema beside the files.
+        split: the split to scan; by default all rows.
         columns: the columns, in their order; all by default. Further columns are `file`, `record` (the number
             in the file), `split`, `content` (a 64-bit hash of the bytes) and `key` (the features that are the
             key of the dataset), unless a feature has that name.
@@ -488,6 +493,7 @@ def scan(
         >>> table.to_table().group_by("inside").aggregate([("inside", "count")]).num_rows
         2
     """
+    check_data_first(files, "files", "rs.scan(files, schema)")
     for option, value, allowed in (("values", values, Values), ("corrupt", corrupt, Corrupt)):
         if value not in get_args(allowed):
             expected = one_of(get_args(allowed))
@@ -496,6 +502,7 @@ def scan(
         {
             "files": path_list(files),
             "schema": schema,
+            "split": split,
             "columns": None if columns is None else tuple(columns),
             "values": values,
             "corrupt": corrupt,
@@ -506,7 +513,7 @@ def scan(
 
 def table_of(dataset: StoredDataset, schema: Schema | None) -> RecordTable:
     """The table of a dataset, as `scan` returns it, of files that are found already."""
-    arguments = {"files": path_list(dataset.paths), "schema": schema, "columns": None}
+    arguments = {"files": path_list(dataset.paths), "schema": schema, "split": None, "columns": None}
     return RecordTable(arguments | {"values": "stored", "corrupt": "error", "binary": ()}, None, dataset)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from recordspec.errors import Problem, RecordError, RecordspecError
 from recordspec.remote import RemotePath
 from recordspec.schema.schema import Schema
+from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.manifest import FILE as MANIFEST_FILE
 from recordspec.store.scan import RowBatch, Scanner, UnreadableRecord
@@ -78,7 +79,7 @@ class ViewedFiles:
         self._open()
 
     def _open(self) -> None:
-        self.scanner = Scanner.of_rows(self._files, self._schema)
+        self.scanner = Scanner.of_rows(StoredDataset.of(self._files, self._schema))
         self.splits = list(dict.fromkeys(self.scanner.dataset.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
         self._jobs, self._searches, self._pages = Jobs(), Jobs(are_brief=True), Jobs(most=4, are_brief=True)

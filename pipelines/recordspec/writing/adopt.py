@@ -27,11 +27,11 @@ from recordspec.errors import (
     system_errors,
 )
 from recordspec.integrity.check import violations_in
-from recordspec.locations import Location, atomic_write, local, open_file
+from recordspec.locations import AnyPath, Location, atomic_write, local, open_file
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.schema.row_blocks import rows_of_blocks
-from recordspec.schema.schema import Schema, check_is_schema
+from recordspec.schema.schema import Schema, as_schema, check_data_first
 from recordspec.store.expand import Files, expand
 from recordspec.store.index import IndexWriter, indexed
 from recordspec.store.manifest import (
@@ -80,8 +80,8 @@ _ELSEWHERE = "out=FOLDER, or --out, makes a folder of links to them"
 
 
 def adopt(
-    schema: Schema,
     files: Files | Mapping[str, Files],
+    schema: Schema | AnyPath,
     out: str | os.PathLike[str] | None = None,
     *,
     check: bool = False,
@@ -99,10 +99,10 @@ def adopt(
     checked.
 
     Args:
-        schema: the schema of the records.
         files: a path, a folder, a pattern, or several of them; or a mapping from split to files. Without a
             mapping, the splits follow from the names of files or folders, as for `reshard`; if there is
             only one name and it is not the name of a split, the split is `train`.
+        schema: the schema of the records, or its path.
         out: a folder that does not exist yet. None adopts the files in their own folder, of which they must
             be all TFRecords.
         check: whether to read every record, compare it with the schema, and count the classes of labels;
@@ -117,10 +117,11 @@ def adopt(
         StoreError: there is no file, a shard is missing, the folder is a dataset, or it cannot be written.
 
     Example:
-        >>> rs.adopt(schema, "data/points/t*.tfrecord", "data/adopted").rows("train")
+        >>> rs.adopt("data/points/t*.tfrecord", schema, "data/adopted").rows("train")
         15
     """
-    check_is_schema(schema)
+    check_data_first(files, "files", "rs.adopt(files, schema)")
+    schema = as_schema(schema)
     splits = _splits(files, force=force)
     paths = tuple(chain.from_iterable(splits.values()))
     progress = progress or Progress(show=False)

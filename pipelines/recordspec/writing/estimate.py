@@ -72,7 +72,7 @@ class BuildEstimate:
 
 
 def estimate(
-    schema: Schema | Inferred, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
+    rows: Any, schema: Schema | Inferred, directory: str | os.PathLike[str] | RemotePath, **options: Any
 ) -> BuildEstimate:
     """Estimates a build with the arguments of `recordspec.write`, from a sample in a temporary folder.
 
@@ -82,11 +82,11 @@ def estimate(
     run_options = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**run_options)
     ignore, split = options.pop("ignore", ()), options.pop("split", "train")
-    schema, source = named_rows(schema, rows, ignore, split, options)
+    schema, source = named_rows(rows, schema, ignore, split, options)
     if isinstance(source, SplitSources):
         return BuildEstimate.joined(
             [
-                estimate(schema, part, directory, split=name, **run_options, **options)
+                estimate(part, schema, directory, split=name, **run_options, **options)
                 for name, part in source.sources.items()
             ]
         )

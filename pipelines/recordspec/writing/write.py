@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import AnyPath
 from recordspec.remote import RemotePath
 from recordspec.schema.inferred import Inferred
 from recordspec.schema.options import from_python
-from recordspec.schema.schema import Schema, check_is_schema
+from recordspec.schema.schema import Schema, as_schema, check_data_first
 from recordspec.store.manifest import Manifest
 from recordspec.writing.local import build_locally
 from recordspec.writing.sources.base import Source, leave_out
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def write(
-    schema: Schema | Inferred,
     rows: Any,
+    schema: Schema | Inferred | AnyPath,
     directory: str | os.PathLike[str] | RemotePath,
     *,
     split: Any = "train",
@@ -47,10 +48,11 @@ def write(
     The same rows and options yield the same bytes, for any number of jobs and any amount of memory.
 
     Args:
-        schema: the schema of the rows; or the result of `infer`, with its `left_out` columns ignored.
         rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
             record-batch reader; a dataset of TensorFlow or Hugging Face; a `Source`. A DatasetDict of Hugging
             Face defines the splits.
+        schema: the schema of the rows, or its path; or the result of `infer`, with its `left_out` columns
+            ignored.
         directory: a folder that does not exist yet, or its URL in an object store.
         split: the name of the only split; or the weights of several splits, by name: the split of a row is
             then a function of its key; or `{"folds": k}`; or `{"column": name}` for a column with the split.
@@ -84,7 +86,7 @@ def write(
         Interrupted: Ctrl-C. In each of these cases, nothing is published.
 
     Example:
-        >>> rs.write(schema, [{"x": 0.5, "inside": "yes"}], "data/one", shards=1).rows("train")
+        >>> rs.write([{"x": 0.5, "inside": "yes"}], schema, "data/one", shards=1).rows("train")
         1
     """
     execution = Execution(
@@ -97,7 +99,7 @@ def write(
         resume=resume,
         progress=progress,
     )
-    schema, source = named_rows(schema, rows, ignore, split, options)
+    schema, source = named_rows(rows, schema, ignore, split, options)
     if resume and source.identity() is None:
         expected = "rows of files, which can be read again"
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
@@ -110,18 +112,25 @@ def write(
 
 
 def named_rows(
-    schema: Schema | Inferred, rows: Any, ignore: Iterable[str], split: Any, options: Mapping[str, Any]
+    rows: Any,
+    schema: Schema | Inferred | AnyPath,
+    ignore: Iterable[str],
+    split: Any,
+    options: Mapping[str, Any],
 ) -> tuple[Schema, Source]:
     """The schema, and the source of the rows without the names to ignore.
 
     Raises SpecError if a name to ignore is a feature.
     """
+    if isinstance(rows, Inferred):
+        rows = rows.schema
+    check_data_first(rows, "rows", "rs.write(rows, schema, directory)")
     left_out = [*ignore]
     if isinstance(schema, Inferred):
         read = write_options(schema.schema, split, options).columns
         left_out += [name for name in schema.left_out if name not in read]
         schema = schema.schema
-    check_is_schema(schema)
+    schema = as_schema(schema)
     features = [name for name in left_out if name in schema.names]
     if features:
         expected, got = "names without a feature", f"the feature `{features[0]}`"
@@ -149,7 +158,6 @@ def given_splits(
 
 def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
     """The options of a build. Raises SpecError for an invalid option or a schema that cannot be written."""
-    check_is_schema(schema)
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
     if "splits" in options:

@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError
-from recordspec.locations import location
+from recordspec.locations import AnyPath, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
 from recordspec.schema.arrow_values import values_of
-from recordspec.schema.schema import Schema
+from recordspec.schema.schema import Schema, as_schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, planned_build
 from recordspec.writing.local import duplicate_keys, row_encoding
@@ -57,7 +57,7 @@ class ShardedWriter:
 
     def __init__(
         self,
-        schema: Schema,
+        schema: Schema | AnyPath,
         directory: str | os.PathLike[str] | RemotePath,
         *,
         split: Any = "train",
@@ -69,8 +69,8 @@ class ShardedWriter:
         **options: Unpack[WriteOptions],
     ) -> None:
         self.directory = location(directory)
+        self.schema = schema = as_schema(schema)
         self.options = write_options(schema, split, options)
-        self.schema = schema
         self.manifest: Manifest
         execution = Execution(memory=memory, force=force, append=append, allow_empty=allow_empty)
         planned = partial(planned_build, schema, directory, self.options, execution)

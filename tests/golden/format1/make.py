@@ -40,10 +40,10 @@ def rows() -> list[dict[str, object]]:
 def main() -> None:
     """Writes `keyed`, with quarantined rows, and `blocks`, whose rows are known by their content."""
     how = {"split": {"train": 3, "test": 1}, "shards": 2, "shuffle": {"seed": 7}, "invalid": "quarantine"}
-    rs.write(rs.Schema.loads(SCHEMA), rows(), HERE / "keyed", key="id", **how)
+    rs.write(rows(), rs.Schema.loads(SCHEMA), HERE / "keyed", key="id", **how)
     without_id = rs.Schema.loads(SCHEMA.replace("  id: int64\n", ""))
     without = [{name: value for name, value in row.items() if name != "id"} for row in rows()]
-    rs.write(without_id, without, HERE / "blocks", layout={"blocks": 4}, compression="gzip", **how)
+    rs.write(without, without_id, HERE / "blocks", layout={"blocks": 4}, compression="gzip", **how)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ LABELS = "features: {label: {kind: label, names: [cat, dog], oov: index}, x: flo
 def data(tmp_path) -> Path:
     schema = rs.Schema.loads(f"schema: pets\nversion: 2\ndescription: Cats and dogs.\n{LABELS}")
     rows = [{"label": number % 3, "x": number / 2} for number in range(20)]
-    rs.write(schema, rows, tmp_path / "data", split={"train": 3, "test": 1}, shards=2)
+    rs.write(rows, schema, tmp_path / "data", split={"train": 3, "test": 1}, shards=2)
     return tmp_path / "data"
 
 
@@ -73,17 +73,17 @@ def test_a_described_dataset_is_a_dataset_still(data):
     tfds.describe(data)
     tfds.describe(data)
     schema = rs.Schema.load(data / "schema.yaml")
-    assert len(list(rs.read(schema, expand(data), batch=None))) == 20
+    assert len(list(rs.read(expand(data), schema, batch=None))) == 20
     rows = [{"label": 1, "x": number / 2} for number in range(50, 60)]
-    rs.write(schema, rows, data, split={"train": 3, "test": 1}, shards=2, append=True)
+    rs.write(rows, schema, data, split={"train": 3, "test": 1}, shards=2, append=True)
     assert not (data / "features.json").exists()
     assert rs.Manifest.load(data).beside == {}
-    rs.write(schema, rows, data, force=True)
+    rs.write(rows, schema, data, force=True)
     tfds.describe(data)
     (split,) = json.loads((data / "dataset_info.json").read_text())["splits"]
     assert split["filepathTemplate"] == "{SPLIT}-v2-{SHARD_X_OF_Y}.tfrecord"
     assert given_splits(data) == {"train": {data / "train-v2-00000-of-00001.tfrecord": 10}}
-    rs.write(schema, rows, data, force=True)
+    rs.write(rows, schema, data, force=True)
     assert not (data / "features.json").exists()
 
 
@@ -135,7 +135,7 @@ def test_a_description_that_was_broken_off_is_made_again(data):
     ],
 )
 def test_datasets_that_tfds_cannot_read_are_refused(tmp_path, options, message):
-    rs.write(rs.Schema.loads(f"schema: s\n{LABELS}"), [{"label": 0, "x": 1}], tmp_path / "data", **options)
+    rs.write([{"label": 0, "x": 1}], rs.Schema.loads(f"schema: s\n{LABELS}"), tmp_path / "data", **options)
     with pytest.raises(rs.StoreError) as error:
         tfds.describe(tmp_path / "data")
     assert str(error.value) == f"{tmp_path / 'data'}: {message}"
@@ -144,7 +144,7 @@ def test_datasets_that_tfds_cannot_read_are_refused(tmp_path, options, message):
 
 def test_shards_that_were_added_are_refused(data):
     schema = rs.Schema.load(data / "schema.yaml")
-    rs.write(schema, [{"label": 0, "x": 99}], data, split={"train": 3, "test": 1}, shards=2, append=True)
+    rs.write([{"label": 0, "x": 99}], schema, data, split={"train": 3, "test": 1}, shards=2, append=True)
     with pytest.raises(rs.StoreError) as error:
         tfds.describe(data)
     assert str(error.value).splitlines()[0] == (
@@ -155,7 +155,7 @@ def test_shards_that_were_added_are_refused(data):
 
 def test_records_of_sequences_are_refused(tmp_path):
     schema = rs.Schema.loads("schema: s\nsequence: {a: {kind: fixed_len_sequence, dtype: int64}}")
-    rs.write(schema, [{"a": [1]}], tmp_path / "data")
+    rs.write([{"a": [1]}], schema, tmp_path / "data")
     with pytest.raises(rs.StoreError, match="record: expected example, got sequence_example"):
         tfds.describe(tmp_path / "data")
     with pytest.raises(rs.SpecError, match="left out: TFDS stores Examples, not SequenceExamples"):
@@ -166,7 +166,7 @@ def test_names_that_are_no_lines_are_noted(tmp_path):
     schema = rs.Schema.loads(
         'schema: s\nfeatures: {l: {kind: label, names: [" a", "b"]}, x: {dtype: int64, default: 1}}'
     )
-    rs.write(schema, [{"l": 0, "x": 2}], tmp_path / "data")
+    rs.write([{"l": 0, "x": 2}], schema, tmp_path / "data")
     files, notes = tfds.describe(tmp_path / "data")
     assert files == ("features.json", "dataset_info.json")
     assert list(map(str, notes)) == [

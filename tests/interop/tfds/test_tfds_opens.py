@@ -32,7 +32,7 @@ def opened(folder, split="train") -> list[dict]:
 def test_tfds_gives_the_tensors_that_we_give(case, tmp_path):
     """Exported features are equal; of noted ones, the stored bytes or the unpadded values."""
     folder = tmp_path / "data"
-    rs.write(case.schema, case.rows, folder)
+    rs.write(case.rows, case.schema, folder)
     try:
         _, notes = tfds.describe(folder)
     except rs.SpecError as error:
@@ -55,7 +55,7 @@ def test_splits_shards_and_names(tmp_path):
         "features: {id: int64, a/b: {kind: label, names: [cat, dog], oov: index, description: which}}"
     )
     rows = [{"id": number, "a/b": number % 3} for number in range(50)]
-    rs.write(schema, rows, tmp_path / "data", split={"train": 8, "fold-0": 2}, shards=3)
+    rs.write(rows, schema, tmp_path / "data", split={"train": 8, "fold-0": 2}, shards=3)
     tfds.describe(tmp_path / "data")
     info = theirs.builder_from_directory(str(tmp_path / "data")).info
     assert (info.full_name, info.description) == ("my pets/3.0.0", "Cats and dogs.")
@@ -67,7 +67,7 @@ def test_splits_shards_and_names(tmp_path):
     }
     assert {name: split.num_shards for name, split in info.splits.items()} == {"train": 3, "fold-0": 3}
     for split in manifest.splits:
-        batches = rs.read(schema, f"{tmp_path}/data/{split}-*", batch=100)
+        batches = rs.read(f"{tmp_path}/data/{split}-*", schema, batch=100)
         ours = [
             dict(zip(batch, row, strict=True))
             for batch in batches

@@ -187,7 +187,7 @@ def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
     for name in floats:
         text = text.replace(f'name: "{name}"\n  type: INT', f'name: "{name}"\n  type: FLOAT')
     schema, _ = tfmd.loads(text)
-    (found,) = rs.read(schema, files, batch=20_000)
+    (found,) = rs.read(files, schema, batch=20_000)
     assert len(found) == 18
     assert {int(tf.shape(values)[0]) for values in found.values()} == {15_000}
     missing = {name: int((found[name].row_lengths() == 0).numpy().sum()) for name in (*floats, "company")}

@@ -176,12 +176,12 @@ def test_a_label_by_name_reads_the_names_of_others(tmp_path):
     schema, _ = tfmd.loads(f'feature {{ name: "x" type: BYTES {REQUIRED} domain: "tag" }} {DOMAIN}')
     records = [example({"x": ("bytes", [name])}) for name in (b"used", b"new", b"used")]
     path = file_of(tmp_path / "x.tfrecord", records)
-    (batch,) = rs.read(schema, path, batch=3)
+    (batch,) = rs.read(path, schema, batch=3)
     assert batch["x"].numpy().tolist() == [1, 0, 1]
     file_of(path, [*records, example({"x": ("bytes", [b"broken"])})])
     said = "x: expected one of new, used, or an index, got `broken` (`oov: index` gives all others one index)"
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        list(rs.read(schema, path, batch=4))
+        list(rs.read(path, schema, batch=4))
     assert said in caught.value.message
     report = check(StoredDataset.of(path, schema).checked_files(), schema)
     assert [str(one.problem) for one in report.examples] == [
@@ -191,5 +191,5 @@ def test_a_label_by_name_reads_the_names_of_others(tmp_path):
     other = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: label, names: [new, used], encoding: name, oov: index}}"
     )
-    (batch,) = rs.read(other, path, batch=4)
+    (batch,) = rs.read(path, other, batch=4)
     assert batch["x"].numpy().tolist() == [1, 0, 1, 2]

@@ -18,7 +18,7 @@ def test_sounds_without_a_key_keep_their_split_from_build_to_build(tmp_path):
     """Without a key, the split is a hash of the encoded row."""
     rows = [{"x": RNG.uniform(-0.5, 0.5, 80).astype(np.float32)} for _ in range(60)]
     for name in ("one", "other"):
-        rs.write(schema(encoding="ogg"), rows, tmp_path / name, split={"train": 50, "test": 50})
+        rs.write(rows, schema(encoding="ogg"), tmp_path / name, split={"train": 50, "test": 50})
     shards = [sorted((tmp_path / name).glob("*.tfrecord")) for name in ("one", "other")]
     assert len(shards[0]) == 2
     for one, other in zip(*shards, strict=True):
@@ -44,9 +44,9 @@ def test_options_that_do_not_go_together_are_refused(options, expected):
 def test_without_a_decoder_the_graph_is_not_made(encoding, monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "tensorflow_io", None)
     given = schema(encoding=encoding)
-    rs.write(given, [{"x": tone() / np.float32(32768)}], tmp_path / "data")
+    rs.write([{"x": tone() / np.float32(32768)}], given, tmp_path / "data")
     with pytest.raises(rs.MissingExtra) as caught:
-        rs.read(given, tmp_path / "data", batch=2)
+        rs.read(tmp_path / "data", given, batch=2)
     assert str(caught.value).startswith(
         f"expected tensorflow-io to decode {encoding} with TensorFlow {tf.__version__}, got "
     )

@@ -50,10 +50,10 @@ def test_boxes_in_four_lists_are_those_of_the_object_detection_api(tmp_path):
     assert given.decode(two)["f"].numpy().tolist() == boxes
     with pytest.raises(rs.RecordError, match=r"item 1 \(is the format right\?\)"):
         given.encode({"f": [boxes[0], [1, 0, 0, 1]]})
-    rs.write(given, [{"f": boxes}, {"f": []}], tmp_path / "data", key=None, progress=False)
+    rs.write([{"f": boxes}, {"f": []}], given, tmp_path / "data", key=None, progress=False)
     for feature in ("{kind: box, format: rel_yxyx}", f"{{kind: box, format: rel_yxyx, keys: {SIDES[::-1]}}}"):
         with pytest.raises(rs.StoreError, match=r"features\.f\.key"):
-            rs.read(schema(feature.replace("'", "")), tmp_path / "data", batch=2)
+            rs.read(tmp_path / "data", schema(feature.replace("'", "")), batch=2)
     assert "keys" not in schema("{kind: box, format: rel_yxyx}").names["f"].stored_options()
 
 

@@ -211,9 +211,9 @@ def test_every_way_to_read_boxes_gives_the_same(tmp_path):
     )
     pipeline = rs.Pipeline.load(tmp_path / "config.yaml")
     pipeline.build(rows, progress=False)
-    rs.write(given, rows, tmp_path / "rows", key=None, progress=False)
-    (batch,) = rs.read(given, tmp_path / "rows", batch=8)
-    (alone,) = rs.read(given, tmp_path / "rows", batch=8, features=["rel_yxyx"])
+    rs.write(rows, given, tmp_path / "rows", key=None, progress=False)
+    (batch,) = rs.read(tmp_path / "rows", given, batch=8)
+    (alone,) = rs.read(tmp_path / "rows", given, batch=8, features=["rel_yxyx"])
     (block,) = pipeline.dataset("train")
     preview = pipeline.preview("train")
     pipeline.export_model(lambda inputs: inputs["xywh"], tmp_path / "served")
@@ -357,7 +357,7 @@ def test_boxes_of_several_images_that_nothing_changes_need_no_image():
 def test_an_exported_table_has_boxes_of_its_images(tmp_path):
     """As they are stored: turned upright, and not resized."""
     given, rows = schema(CROPPED, formats=["rel_center_xywh"]), rows_of(["rel_center_xywh"])
-    rs.write(given, rows, tmp_path / "data", key=None, progress=False)
+    rs.write(rows, given, tmp_path / "data", key=None, progress=False)
     export((str(tmp_path / "data"),), tmp_path / "table.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "table.parquet").to_pylist()
     assert len(table) == len(rows)

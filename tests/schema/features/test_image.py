@@ -86,9 +86,9 @@ def test_options_that_do_not_go_together_are_refused(options, expected):
 @pytest.mark.skipif(decodes("webp"), reason="this installation decodes WebP")
 def test_without_a_decoder_of_webp_the_graph_is_not_made(tmp_path):
     given = schema(encoding="webp")
-    rs.write(given, [{"x": photo()}], tmp_path / "data")
+    rs.write([{"x": photo()}], given, tmp_path / "data")
     with pytest.raises(rs.MissingExtra, match="store it as png or jpeg"):
-        rs.read(given, tmp_path / "data", batch=2)
+        rs.read(tmp_path / "data", given, batch=2)
 
 
 def test_an_orientation_that_means_nothing_turns_nothing():

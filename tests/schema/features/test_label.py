@@ -24,7 +24,7 @@ def test_names_come_from_a_vocabulary_and_stay_with_the_schema(tmp_path):
     assert given.names["f"].names == ("cat", "dog", "\u00e9t\u00e9")
     assert given == schema("{kind: label, names: [cat, dog, \u00e9t\u00e9]}")
     assert rs.Schema.loads(given.dump()) == given
-    manifest = rs.write(given, [{"f": "dog"}, {"f": 2}], tmp_path / "data")
+    manifest = rs.write([{"f": "dog"}, {"f": 2}], given, tmp_path / "data")
     assert manifest.labels == {"f": ("cat", "dog", "\u00e9t\u00e9")}
 
 

@@ -352,7 +352,7 @@ def test_a_pil_image_of_a_cut_file_is_named(tmp_path):
     (tmp_path / "cut.jpg").write_bytes(JPEG[:-20])
     rows = [{"x": Image.open(tmp_path / "cut.jpg")}]
     with pytest.raises(rs.RecordError, match="got image file is truncated"):
-        rs.write(schema(), rows, tmp_path / "data")
+        rs.write(rows, schema(), tmp_path / "data")
 
 
 @pytest.mark.parametrize("channels", [2, 5])

@@ -90,7 +90,7 @@ def test_a_mask_is_where_its_photo_is(tmp_path, files, resize, layout):
     """In each orientation and form of a file, resized, and with flips and crops, by both decoders."""
     folder, _, forms = files
     rows = [{"photo": folder / f"{n}.png", "mask": form} for n in range(1, 9) for form in forms.values()]
-    rs.write(schema_of(resize), rows, tmp_path / "data", layout=layout)
+    rs.write(rows, schema_of(resize), tmp_path / "data", layout=layout)
     opened = rs.open(tmp_path / "data", schema_of(resize))[:]
     for row in range(len(rows)):
         photo, mask = np.asarray(opened["photo"][row]), np.asarray(opened["mask"][row])
@@ -98,12 +98,12 @@ def test_a_mask_is_where_its_photo_is(tmp_path, files, resize, layout):
         assert photo.shape[:2] == mask.shape[:2]
         assert agreement(photo, mask) > 0.97, row
     first = 0
-    for batch in rs.read(schema_of(resize), tmp_path / "data", batch=5):
+    for batch in rs.read(tmp_path / "data", schema_of(resize), batch=5):
         for row in range(rows_of(batch)):
             np.testing.assert_array_equal(dense(batch["mask"][row]), np.asarray(opened["mask"][first + row]))
         first += rows_of(batch)
     moved = {"seed": 1, "flip": "both", "crop": [0.4, 0.9]}
-    for batch in rs.read(schema_of(resize), tmp_path / "data", batch=5, augment=moved):
+    for batch in rs.read(tmp_path / "data", schema_of(resize), batch=5, augment=moved):
         for row in range(rows_of(batch)):
             mask = dense(batch["mask"][row])
             assert {*np.unique(mask).tolist()} <= {0, CLASS, 5}
@@ -193,7 +193,7 @@ def test_a_mask_that_cannot_be_moved_with_its_image_is_refused(option, problem):
 
 def test_a_mask_that_is_read_alone_stays_one(tmp_path, files):
     folder, mask, _ = files
-    rs.write(schema_of("[8, 8]"), [{"photo": folder / "1.png", "mask": mask}], tmp_path / "data")
+    rs.write([{"photo": folder / "1.png", "mask": mask}], schema_of("[8, 8]"), tmp_path / "data")
     alone = schema_of("[8, 8]").only(["mask"])
     assert list(alone.names) == ["mask"]
     read = rs.open(tmp_path / "data", schema_of("[8, 8]"))

@@ -8,7 +8,7 @@ import recordspec as rs
 
 
 def read(schema, folder, split="train") -> list[dict]:
-    rows = rs.read(schema, folder / f"{split}-*")
+    rows = rs.read(folder / f"{split}-*", schema)
     return [{name: value.numpy() for name, value in row.items()} for row in rows]
 
 

@@ -88,7 +88,7 @@ def test_each_bad_image_is_named_and_no_good_one_is_lost(home, caplog):
         expected = BAD[name][1].format(path=line["place"])
         assert problem.startswith(f"features.image: expected {expected}"), problem
     assert rs.Manifest.load(home / "data").rejected == 9
-    batches = rs.read(rs.Schema.load(home / "schema.yaml"), expand(home / "data"), batch=7)
+    batches = rs.read(expand(home / "data"), rs.Schema.load(home / "schema.yaml"), batch=7)
     labels = [label for batch in batches for label in batch["label"].numpy().tolist()]
     assert (labels.count(0), labels.count(1)) == (10, 10)
     rows = [json.loads(line) for line in built.stdout.splitlines()]

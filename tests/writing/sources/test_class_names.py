@@ -93,7 +93,7 @@ def test_the_names_of_classes_travel_with_their_indices(tmp_path):
         if form != "reader":
             assert records(source_of(rows), same_order) == [same_order.encode(row) for row in named], form
             assert records(source_of(rows), numbers) == [numbers.encode(row) for row in given], form
-    rs.write(OTHER_ORDER, forms_of(given, tmp_path)["transformed"], tmp_path / "data", key=None)
+    rs.write(forms_of(given, tmp_path)["transformed"], OTHER_ORDER, tmp_path / "data", key=None)
     assert [row["one"] for row in read(OTHER_ORDER, tmp_path / "data")] == [3, 2, 1, 2]
 
 
@@ -150,7 +150,7 @@ def test_indices_whose_names_are_unknown_are_refused(tmp_path):
         schema = schema.only(["one", "plain"]) if rows is added else schema
         for jobs in (1, 2):
             with pytest.raises(rs.SpecError) as caught:
-                rs.write(schema, rows, tmp_path / "data", jobs=jobs)
+                rs.write(rows, schema, tmp_path / "data", jobs=jobs)
             assert str(caught.value) == (
                 f"{name}: expected class names, or features of the dataset that name the classes, got the index 0 {hint}"
             )
@@ -182,4 +182,4 @@ def test_classes_are_inferred_with_their_names(tmp_path):
     splits = datasets.DatasetDict(train=given, test=missing)
     assert rs.infer(splits).notes == (note.replace("4", "8"),)
     schema = rs.infer(splits).schema
-    assert rs.write(schema, splits, tmp_path / "data", progress=False).rows("test") == 4
+    assert rs.write(splits, schema, tmp_path / "data", progress=False).rows("test") == 4

@@ -34,9 +34,9 @@ HEADER = "n,x,b,text,label\n"
 def written(tmp_path: Path, text: str | bytes, schema: rs.Schema = SCHEMA, **options) -> list[dict]:
     path = tmp_path / "rows.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    rs.write(schema, Csv(path="rows.csv", **options).open(tmp_path), tmp_path / "data", force=True)
+    rs.write(Csv(path="rows.csv", **options).open(tmp_path), schema, tmp_path / "data", force=True)
     return [
-        {name: value.numpy() for name, value in row.items()} for row in rs.read(schema, tmp_path / "data")
+        {name: value.numpy() for name, value in row.items()} for row in rs.read(tmp_path / "data", schema)
     ]
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_is_not_as_it_should_be_is_named(tmp_path, text, kind, expec
 def test_a_column_that_nothing_names_is_noted(tmp_path):
     (tmp_path / "rows.csv").write_text("n,id\n1,2\n")
     source = Csv(path="rows.csv").open(tmp_path)
-    rs.write(rs.Schema.loads("schema: s\nfeatures: {n: int64}"), source, tmp_path / "data")
+    rs.write(source, rs.Schema.loads("schema: s\nfeatures: {n: int64}"), tmp_path / "data")
     assert source.notes == ["columns that no feature names: id"]
 
 
@@ -115,8 +115,8 @@ def test_a_csv_file_of_many_rows_is_read_in_parts(tmp_path):
     cells = ["" if index % 7 == 0 else str(index + 1_000_000) for index in range(3000)]
     (tmp_path / "rows.csv").write_text("x,t\n" + "".join(f'{cell},"{cell}"\n' for cell in cells))
     schema = rs.Schema.loads("schema: s\nfeatures:\n  x: {dtype: int64, default: -1}\n  t: text")
-    rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data")
-    (batch,) = rs.read(schema, tmp_path / "data", batch=5000)
+    rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data")
+    (batch,) = rs.read(tmp_path / "data", schema, batch=5000)
     assert batch["x"].numpy().tolist() == [int(cell or -1) for cell in cells]
     assert batch["t"].numpy().tolist() == [cell.encode() for cell in cells]
 

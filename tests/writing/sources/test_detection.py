@@ -78,8 +78,8 @@ def coco(folder: Path, change=None, **options) -> Coco:
     ],
 )
 def test_objects_of_coco_have_the_format_of_the_schema(folder, format_, first):
-    rs.write(schema(format_), coco(folder), folder / "data", key=None, progress=False)
-    crowd, empty = rs.read(schema(format_), folder / "data")
+    rs.write(coco(folder), schema(format_), folder / "data", key=None, progress=False)
+    crowd, empty = rs.read(folder / "data", schema(format_))
     np.testing.assert_array_equal(crowd["boxes"][0], np.float32(first))
     assert crowd["labels"].numpy().tolist() == [1, 0]
     assert crowd["area"].numpy().tolist() == [99.5, 7]
@@ -96,13 +96,13 @@ def test_a_box_that_leaves_its_image_is_refused_or_clipped(folder):
         given["annotations"][1]["bbox"] = [45, 3, 5, 5]
 
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema(), coco(folder, change), folder / "data", progress=False)
+        rs.write(coco(folder, change), schema(), folder / "data", progress=False)
     assert str(caught.value).splitlines()[0] == (
         f"{folder}/images/b.png: features.boxes: expected a box in its image, 40 x 30, "
         "got corners [10, 3, 41, 9.5] of annotation 70 (`clip: true` of the source clips it)"
     )
-    rs.write(schema("xyxy"), coco(folder, change, clip=True), folder / "data", key=None, progress=False)
-    first, _ = rs.read(schema("xyxy"), folder / "data")
+    rs.write(coco(folder, change, clip=True), schema("xyxy"), folder / "data", key=None, progress=False)
+    first, _ = rs.read(folder / "data", schema("xyxy"))
     assert first["boxes"].numpy().tolist() == [[10, 3, 40, 9.5]]
     assert first["labels"].numpy().tolist() == [1]
     assert first["area"].numpy().tolist() == [99.5]
@@ -115,7 +115,7 @@ def test_a_bad_image_can_be_quarantined(folder):
         given["images"].append({"id": 10, "file_name": "none.png", "width": 1, "height": 1})
 
     source = coco(folder, change)
-    rs.write(schema(), source, folder / "data", key=None, invalid="quarantine", progress=False)
+    rs.write(source, schema(), folder / "data", key=None, invalid="quarantine", progress=False)
     lines = [json.loads(line) for line in (folder / "data/rejects.jsonl").read_text().splitlines()]
     assert sorted(line["problems"][0] for line in lines) == [
         "features.boxes: expected a box with an area, got corners [10, 3, 10, 9.5] of annotation 70",
@@ -141,13 +141,13 @@ def test_a_size_that_is_not_that_of_the_image_is_an_invalid_row(folder, format_)
         "features.image: expected an image of 80 x 60, as its annotations state",
     )
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema(format_), source, folder / "data", progress=False)
+        rs.write(source, schema(format_), folder / "data", progress=False)
     path = f"{folder}/images/b.png"
     assert str(caught.value).splitlines()[0] == f"{path}: {expected}, got {path}: 40 x 30"
-    rs.write(schema(format_), source, folder / "data", key=None, invalid="quarantine", progress=False)
+    rs.write(source, schema(format_), folder / "data", key=None, invalid="quarantine", progress=False)
     (line,) = (folder / "data/rejects.jsonl").read_text().splitlines()
     assert json.loads(line)["problems"] == [f"{expected}, got {path}: 40 x 30"]
-    (left,) = rs.read(schema(format_), folder / "data")
+    (left,) = rs.read(folder / "data", schema(format_))
     assert left["id"] == 2
 
     (folder / "images/b.xml").write_text(
@@ -155,7 +155,7 @@ def test_a_size_that_is_not_that_of_the_image_is_an_invalid_row(folder, format_)
     )
     small = schema(format_, without="area").only(["image", "boxes", "labels"])
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(small, PascalVoc(annotations="images").open(folder), folder / "voc", progress=False)
+        rs.write(PascalVoc(annotations="images").open(folder), small, folder / "voc", progress=False)
     assert str(caught.value).splitlines()[0] == (
         f"{folder}/images/b.xml: features.image: expected an image of 30 x 40, as its annotations state, "
         f"got {path}: 40 x 30"
@@ -178,15 +178,15 @@ def test_annotations_are_those_of_the_stored_pixels(folder, format_):
     kept = rs.Schema.loads(text)
     turned = rs.Schema.loads(text.replace("image: image", "image: {kind: image, orientation: upright}"))
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(turned, coco(folder, upright), folder / "data", progress=False)
+        rs.write(coco(folder, upright), turned, folder / "data", progress=False)
     assert str(caught.value).splitlines()[0] == (
         f"{folder}/images/b.jpg: features.image: expected an image of 30 x 40, as its annotations state, "
         f"got {folder}/images/b.jpg: 40 x 30 (its EXIF orientation is 6: annotations refer to the stored pixels)"
     )
     boxes = {}
     for name, one in (("kept", kept), ("turned", turned)):
-        rs.write(one, coco(folder, stored), folder / name, key=None, progress=False)
-        first, _ = rs.read(one, folder / name)
+        rs.write(coco(folder, stored), one, folder / name, key=None, progress=False)
+        first, _ = rs.read(folder / name, one)
         height, width = first["image"].shape[:2]
         unit = [width, height] * 2 if format_ == "rel_xyxy" else [1] * 4
         boxes[name] = (first["boxes"].numpy() * unit).round(3).tolist()
@@ -209,7 +209,7 @@ def test_annotations_are_those_of_the_stored_pixels(folder, format_):
 )  # fmt: skip
 def test_annotations_that_contradict_themselves_are_refused(folder, change, expected):
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema(), coco(folder, change), folder / "data", progress=False)
+        rs.write(coco(folder, change), schema(), folder / "data", progress=False)
     assert str(caught.value).splitlines()[0].startswith(f"{folder}/coco.json: {expected}")
 
 
@@ -218,8 +218,8 @@ def test_features_take_the_columns_of_their_kinds(folder):
         "schema: s\nfeatures: {photo: {kind: image, shape: [null, null, 3]}, box: {kind: box, format: xyxy}, "
         "what: {kind: label, names: [cat, dog], shape: [null]}}"
     )
-    rs.write(plain, coco(folder, columns={}), folder / "data", key=None, progress=False)
-    first = next(iter(rs.read(plain, folder / "data")))
+    rs.write(coco(folder, columns={}), plain, folder / "data", key=None, progress=False)
+    first = next(iter(rs.read(folder / "data", plain)))
     assert first["box"].numpy()[0].tolist() == [10, 3, 30, 9.5]
     assert first["what"].numpy().tolist() == [1, 0]
 
@@ -232,21 +232,21 @@ def test_of_two_labels_the_columns_say_which_has_the_categories(folder):
     known = {"what": "labels"}
     for columns in ({}, known):
         with pytest.raises(rs.SpecError) as caught:
-            rs.write(plain, coco(folder, columns=columns), folder / "data", progress=False)
+            rs.write(coco(folder, columns=columns), plain, folder / "data", progress=False)
         assert str(caught.value) == (
             f"{folder}/coco.json: crowd: expected one label for the column `labels`, got `what` and `crowd` "
             "(name the column of each in `columns`)"
         )
     source = coco(folder, columns=known | {"crowd": "iscrowd"})
-    rs.write(plain, source, folder / "data", key=None, progress=False)
-    first = next(iter(rs.read(plain, folder / "data")))
+    rs.write(source, plain, folder / "data", key=None, progress=False)
+    first = next(iter(rs.read(folder / "data", plain)))
     assert first["what"].numpy().tolist() == [1, 0]
     assert first["crowd"].numpy().tolist() == [0, 1]
 
 
 def test_a_feature_of_no_column_is_named(folder):
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(schema(), coco(folder, columns={}), folder / "data", progress=False)
+        rs.write(coco(folder, columns={}), schema(), folder / "data", progress=False)
     assert str(caught.value) == f"{folder}/coco.json: id: expected one column `id`, got none"
 
 
@@ -262,7 +262,7 @@ def test_a_config_reads_voc_in_jobs_as_it_reads_coco(folder):
     )
     pipeline = rs.Pipeline.load(folder / "c.yaml")
     pipeline.build(jobs=2, progress=False)
-    batch = next(iter(rs.read(pipeline.schema, folder / "data", batch=2)))
+    batch = next(iter(rs.read(folder / "data", pipeline.schema, batch=2)))
     np.testing.assert_array_equal(batch["boxes"].to_list()[0], np.float32([[0.1, 0.25, 9.5 / 30, 0.75]]))
     assert batch["labels"].to_list() == [[1], []]
     assert batch["difficult"].to_list() == [[1], []]
@@ -291,5 +291,5 @@ def test_what_is_no_annotation_of_voc_is_refused(folder, text, expected):
     small = schema(without="area")
     small = small.only(["image", "boxes", "labels"])
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(small, source, folder / "data", progress=False)
+        rs.write(source, small, folder / "data", progress=False)
     assert str(caught.value).splitlines()[0] == f"{folder}/images/b.xml: {expected}"

@@ -96,8 +96,8 @@ IMAGES = rs.Schema.loads(
 def test_a_folder_gives_images_and_their_classes(tmp_path, folder):
     source = ImageFolder(path="images").open(tmp_path)
     assert source.rows == 3
-    rs.write(IMAGES, source, tmp_path / "data", key="path")
-    rows = list(rs.read(IMAGES, tmp_path / "data"))
+    rs.write(source, IMAGES, tmp_path / "data", key="path")
+    rows = list(rs.read(tmp_path / "data", IMAGES))
     assert [int(row["label"]) for row in rows] == [0, 1, 1]
     assert [int(row["image"][0, 0, 0]) for row in rows] == [0, 1, 2]
     assert source.notes == ["files that are not images, left out: 1 of .db, such as dog/Thumbs.db"]
@@ -113,13 +113,13 @@ def test_an_image_that_is_none_is_named(tmp_path, folder):
     ]:
         bad.write_bytes(data)
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(IMAGES, ImageFolder(path="images").open(tmp_path), tmp_path / "data")
+            rs.write(ImageFolder(path="images").open(tmp_path), IMAGES, tmp_path / "data")
         assert str(caught.value).startswith(f"{bad}: features.image: {expected.format(bad=bad)}")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(IMAGES, ImageFolder(path="no").open(tmp_path), tmp_path / "data")
+        rs.write(ImageFolder(path="no").open(tmp_path), IMAGES, tmp_path / "data")
     assert str(caught.value) == f"`{tmp_path / 'no'}` is not a folder"
 
 
@@ -129,6 +129,6 @@ def test_a_folder_without_images_has_no_rows(tmp_path):
     (tmp_path / "images/notes.txt").touch()
     source = ImageFolder(path="images", label=None).open(tmp_path)
     with pytest.raises(rs.RecordError, match="images` has no rows: "):
-        rs.write(schema, source, tmp_path / "data")
+        rs.write(source, schema, tmp_path / "data")
     assert source.notes == ["files that are not images, left out: 1 of .txt, such as notes.txt"]
-    assert rs.write(schema, source, tmp_path / "data", allow_empty=True).rows("train") == 0
+    assert rs.write(source, schema, tmp_path / "data", allow_empty=True).rows("train") == 0

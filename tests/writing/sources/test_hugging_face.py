@@ -32,7 +32,7 @@ def test_the_files_of_images_are_stored_and_classes_keep_their_names(tmp_path):
     given = images(
         image=[{"bytes": png, "path": None}, {"bytes": None, "path": str(tmp_path / "a.png")}, photo()]
     )
-    rs.write(IMAGES, given, tmp_path / "data", key=None)
+    rs.write(given, IMAGES, tmp_path / "data", key=None)
     found = read(IMAGES, tmp_path / "data")
     assert [row["label"] for row in found] == [1, 0, 0]  # in the schema, the dog is first
     for row in found:
@@ -41,10 +41,10 @@ def test_the_files_of_images_are_stored_and_classes_keep_their_names(tmp_path):
     manifest = rs.Manifest.load(tmp_path / "data")
     assert manifest.rows("train") == 3
     assert png in records[0]
-    rs.write(IMAGES, given.to_iterable_dataset(), tmp_path / "streamed", key=None)
+    rs.write(given.to_iterable_dataset(), IMAGES, tmp_path / "streamed", key=None)
     shard = manifest.shards("train")[0].file
     assert (tmp_path / "data" / shard).read_bytes() == (tmp_path / "streamed" / shard).read_bytes()
-    rs.write(IMAGES, given, tmp_path / "jobs", key=None, jobs=2)
+    rs.write(given, IMAGES, tmp_path / "jobs", key=None, jobs=2)
     assert (tmp_path / "data" / shard).read_bytes() == (tmp_path / "jobs" / shard).read_bytes()
 
 
@@ -53,15 +53,15 @@ def test_what_was_filtered_and_shuffled_is_read_in_that_order(tmp_path):
     given = given.shuffle(seed=1).filter(lambda row: row["n"] % 3 == 0, load_from_cache_file=False)
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
     with pytest.raises(rs.SpecError, match="expected names of `s`, got `other`"):
-        rs.write(schema, given, tmp_path / "data")
+        rs.write(given, schema, tmp_path / "data")
     given = given.select_columns("n")
-    rs.write(schema, given.with_format("numpy"), tmp_path / "data")
+    rs.write(given.with_format("numpy"), schema, tmp_path / "data")
     assert [row["n"] for row in read(schema, tmp_path / "data")] == list(given["n"])
     doubled = given.with_transform(lambda batch: {"n": [2 * n for n in batch["n"]]})
-    rs.write(schema, doubled, tmp_path / "doubled")
+    rs.write(doubled, schema, tmp_path / "doubled")
     assert [row["n"] for row in read(schema, tmp_path / "doubled")] == [2 * n for n in given["n"]]
     mapped = given.to_iterable_dataset().map(lambda row: {"n": row["n"] + 1})
-    rs.write(schema, mapped, tmp_path / "mapped")
+    rs.write(mapped, schema, tmp_path / "mapped")
     assert [row["n"] for row in read(schema, tmp_path / "mapped")] == [n + 1 for n in given["n"]]
 
 
@@ -80,7 +80,7 @@ def test_a_row_without_a_class_or_a_picture_is_an_error(tmp_path):
     ):
         for rows in (given, given.to_iterable_dataset()):
             with pytest.raises(rs.RecordError) as caught:
-                rs.write(IMAGES, rows, tmp_path / str(number))
+                rs.write(rows, IMAGES, tmp_path / str(number))
             assert str(caught.value).startswith(expected)
 
 
@@ -106,7 +106,7 @@ def test_the_examples_of_a_stream_may_differ_in_their_types(tmp_path):
         assert records(source_of(rows), schema) == expected, form
         found = rs.infer(rows).schema
         assert found.names["ys"].traits.class_names == ("a", "b", "c"), form
-        manifest = rs.write(found, rows, tmp_path / form, key=None, progress=False)
+        manifest = rs.write(rows, found, tmp_path / form, key=None, progress=False)
         assert manifest.rows("train") == 3, form
 
 
@@ -116,7 +116,7 @@ def test_examples_of_other_types_than_the_features_are_an_error(tmp_path):
     rows = plain.map(lambda row: {"n": 300 * row["n"]}, features=features)
     # Newer versions of datasets cast themselves, and do not name the column.
     expected = {"n: expected int8, the type of its feature", "rows: expected values of the types of the dataset's features"}  # fmt: skip
-    for read_all in (rs.infer, lambda rows: rs.write(BYTE, rows, tmp_path / "data")):
+    for read_all in (rs.infer, lambda rows: rs.write(rows, BYTE, tmp_path / "data")):
         with pytest.raises(rs.RecordError) as caught:
             read_all(rows)
         message, _, got = str(caught.value).partition(", got ")
@@ -137,7 +137,7 @@ def test_sounds_and_arrays(tmp_path):
         "schema: s\nfeatures:\n"
         "  sound: {kind: audio, sample_rate: 8000, dtype: int16}\n  grid: {dtype: float32, shape: [2, 2]}"
     )
-    rs.write(schema, given, tmp_path / "data")
+    rs.write(given, schema, tmp_path / "data")
     for row in read(schema, tmp_path / "data"):
         assert row["sound"][:, 0].tolist() == list(range(8))
         assert row["grid"].tolist() == [[1, 2], [3, 4]]
@@ -145,16 +145,16 @@ def test_sounds_and_arrays(tmp_path):
 
 def test_a_dict_of_datasets_brings_its_splits(tmp_path):
     splits = datasets.DatasetDict(train=images().select([0, 1]), test=images().select([2]))
-    manifest = rs.write(IMAGES, splits, tmp_path / "data")
+    manifest = rs.write(splits, IMAGES, tmp_path / "data")
     assert {name: manifest.rows(name) for name in manifest.splits} == {"train": 2, "test": 1}
     assert [row["label"] for row in read(IMAGES, tmp_path / "data", "test")] == [0]
     with pytest.raises(rs.SpecError) as caught:
-        rs.write(IMAGES, splits, tmp_path / "other", split={"train": 80, "test": 20})
+        rs.write(splits, IMAGES, tmp_path / "other", split={"train": 80, "test": 20})
     assert (
         str(caught.value) == "split: expected rows without splits, got rows with (give the rows of one split)"
     )
     with pytest.raises(rs.SpecError, match="resume: expected rows of files, which can be read again"):
-        rs.write(IMAGES, splits, tmp_path / "other", resume=True)
+        rs.write(splits, IMAGES, tmp_path / "other", resume=True)
 
 
 def test_a_schema_is_inferred_with_its_classes_and_images(tmp_path):
@@ -169,13 +169,13 @@ def test_a_schema_is_inferred_with_its_classes_and_images(tmp_path):
         assert schema.names["image"].shape == (30, 40, 3)
         assert schema.names["label"].names == ("cat", "dog")
         assert schema.names["n"].default == 0
-    rs.write(schema, given, tmp_path / "data", progress=False)
+    rs.write(given, schema, tmp_path / "data", progress=False)
     assert sorted(row["label"] for row in read(schema, tmp_path / "data")) == [0, 1, 1]
 
 
 def test_parquet_files_of_hugging_face_have_images(tmp_path):
     images().to_parquet(str(tmp_path / "train.parquet"))
-    rs.write(IMAGES, Parquet(files="train.parquet").open(tmp_path), tmp_path / "data")
+    rs.write(Parquet(files="train.parquet").open(tmp_path), IMAGES, tmp_path / "data")
     found = read(IMAGES, tmp_path / "data")
     assert [row["label"] for row in found] == [1, 0, 0]
     np.testing.assert_array_equal(found[1]["image"], photo()[::-1])

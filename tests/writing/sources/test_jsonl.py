@@ -225,7 +225,7 @@ def test_arrow_reads_what_python_reads(text, ignores):
             jsonl._TRIES, before = tries, jsonl._TRIES
             try:
                 source = jsonl.Jsonl(path=str(path), ignore=("other",) if ignores else ())
-                rs.write(ODD, source, Path(folder) / "data", force=True)
+                rs.write(source, ODD, Path(folder) / "data", force=True)
                 outcomes.append([one.read_bytes() for one in sorted((Path(folder) / "data").glob("train-*"))])
             except rs.RecordspecError as error:
                 outcomes.append(str(error))

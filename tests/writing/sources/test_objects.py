@@ -42,7 +42,7 @@ PLAIN = [
 
 
 def written(folder, rows, schema=NESTED, **options):
-    rs.write(schema, rows, folder, progress=False, **options)
+    rs.write(rows, schema, folder, progress=False, **options)
     return [plain(row) for row in rs.open(folder, schema)]
 
 
@@ -134,7 +134,7 @@ def test_objects_that_begin_late_are_inferred_and_written(tmp_path, first):
         found = rs.infer(given)
         assert (list(found.schema.names), found.left_out) == (["id", "m.v"], ())
         source = given if name == "rows" else Jsonl(path=str(given))
-        rs.write(found, source, tmp_path / name, progress=False)
+        rs.write(source, found, tmp_path / name, progress=False)
         read = rs.open(tmp_path / name)[-3:]["m.v"]
         assert text(read) == ([[7]] * 3 if first == [] else [7] * 3)
         assert text(rs.open(tmp_path / name)[:2]["m.v"]) == ([[]] * 2 if first == [] else [0] * 2)

@@ -85,7 +85,7 @@ def test_a_footer_that_contradicts_its_row_groups_is_named(tmp_path):
     hint = "pyarrow.parquet.read_table reads those of the row groups, and write_table makes a whole file"
     message = f"{path}: expected 6 rows in the footer, as in the row groups, got 0 ({hint})"
     for read in (
-        lambda: rs.write(NUMBER, Parquet(files="a.parquet").open(tmp_path), tmp_path / "data"),
+        lambda: rs.write(Parquet(files="a.parquet").open(tmp_path), NUMBER, tmp_path / "data"),
         lambda: infer_table([location(path)], "a"),
     ):
         with pytest.raises(rs.RecordError) as caught:

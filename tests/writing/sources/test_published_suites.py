@@ -45,7 +45,7 @@ def inferred(path: Path) -> Inferred | str:
 
 def rows_of(found: Inferred, source: Any, folder: Path) -> list[dict[str, Any]]:
     """The rows of a dataset that is built with what was inferred; a missing value is None, or an empty list."""
-    rs.write(found, source.open(folder), folder / "data", progress=False)
+    rs.write(source.open(folder), found, folder / "data", progress=False)
     rows = []
     for row in rs.open(folder / "data"):
         gone = {name for name in row if row.get(f"{name}_missing")}
@@ -256,7 +256,7 @@ def test_a_build_quarantines_all_invalid_texts_of_json_and_no_other(tmp_path):
     path.write_bytes(b"".join(b'{"v": [%d]}\n%s\n' % (number, line) for number, line in enumerate(lines)))
     schema = rs.Schema.loads("schema: s\nfeatures:\n  v: {kind: var_len, dtype: int64}")
     options = {"invalid": Quarantine(max_invalid=None), "progress": False}
-    rs.write(schema, Jsonl(path=str(path)).open(tmp_path), tmp_path / "data", **options)
+    rs.write(Jsonl(path=str(path)).open(tmp_path), schema, tmp_path / "data", **options)
     assert [row["v"].tolist() for row in rs.open(tmp_path / "data")] == [
         [number] for number in range(len(lines))
     ]

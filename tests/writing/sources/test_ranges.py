@@ -267,10 +267,10 @@ def test_a_long_row_is_an_error_or_set_aside(tmp_path, short_rows, sort, jobs):
     (tmp_path / "rows").write_text(text)
     line = 2 if form is Jsonl else 3
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(NUMBERED, form(path="rows").open(tmp_path), tmp_path / "data", jobs=jobs)
+        rs.write(form(path="rows").open(tmp_path), NUMBERED, tmp_path / "data", jobs=jobs)
     assert str(caught.value) == f"{tmp_path}/rows:{line}: {expected}"
     made = rs.write(
-        NUMBERED, form(path="rows").open(tmp_path), tmp_path / "data", jobs=jobs, invalid="quarantine"
+        form(path="rows").open(tmp_path), NUMBERED, tmp_path / "data", jobs=jobs, invalid="quarantine"
     )
     assert (made.rows("train"), made.rejected) == (2, 1)
     rejected = json.loads((tmp_path / "data/rejects.jsonl").read_text())
@@ -301,7 +301,7 @@ def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
         file.write(b"n\n1\n2")
         file.truncate(300 << 20)
     printed, peak = peak_of(
-        "m = rs.write(s, Csv(path='rows.csv').open(Path('.')), 'data', invalid='quarantine')\n"
+        "m = rs.write(Csv(path='rows.csv').open(Path('.')), s, 'data', invalid='quarantine')\n"
         "print(m.rows('train'), m.rejected)",
         "from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"
         "import recordspec as rs; s = rs.Schema.loads('schema: s\\nfeatures: {n: int64}')",

@@ -52,4 +52,4 @@ def test_a_row_that_cannot_be_sent_is_named(tmp_path):
     with pytest.raises(
         rs.RecordError, match=r"row 1: expected a row that can be sent to another process, got "
     ):
-        rs.write(rs.Schema.loads("schema: s\nfeatures: {id: int64}"), given, tmp_path / "data", jobs=2)
+        rs.write(given, rs.Schema.loads("schema: s\nfeatures: {id: int64}"), tmp_path / "data", jobs=2)

@@ -394,8 +394,8 @@ def test_what_is_inferred_of_rows_in_memory_writes_these_rows(tmp_path):
         if form in ("lists", "arrays", "pandas", "Hugging Face", "stream", "transformed", "splits"):
             left_out = left_out | {"dicts"}  # these do not divide objects
         assert set(found.left_out) == left_out, form
-        rs.write(found, given, tmp_path / "data", force=True, key=None)
-        rs.write(found.schema, given, tmp_path / "ignored", ignore=found.left_out, force=True, key=None)
+        rs.write(given, found, tmp_path / "data", force=True, key=None)
+        rs.write(given, found.schema, tmp_path / "ignored", ignore=found.left_out, force=True, key=None)
         (shard,), (other,) = (list((tmp_path / one).glob("train-*")) for one in ("data", "ignored"))
         assert shard.read_bytes() == other.read_bytes()
         if form == "rows":
@@ -407,7 +407,7 @@ def test_what_is_inferred_of_rows_in_memory_writes_these_rows(tmp_path):
             with pytest.raises(
                 (rs.SpecError, rs.RecordError), match=r"expected names of `data`, got `(never|gaps_in_lists)`"
             ):
-                rs.write(found.schema, given, tmp_path / "data", force=True)
+                rs.write(given, found.schema, tmp_path / "data", force=True)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

@@ -174,17 +174,17 @@ def test_whole_numbers_with_gaps_come_as_floats(tmp_path):
         "nullable": pd.DataFrame({"n": pd.array(gaps, "Int64")}),
     }
     for name, one in given.items():
-        rs.write(schema, one, tmp_path / name)
-        read = [int(row["n"]) for row in rs.read(schema, tmp_path / name)]
+        rs.write(one, schema, tmp_path / name)
+        read = [int(row["n"]) for row in rs.read(tmp_path / name, schema)]
         assert read == [1, -1, 3], name
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(schema, {"n": np.array([1.5, np.nan])}, tmp_path / "fraction")
+        rs.write({"n": np.array([1.5, np.nan])}, schema, tmp_path / "fraction")
     assert str(caught.value).startswith("row 0: features.n: expected int64, got float 1.5")
     with pytest.raises(rs.RecordError, match=r"got float 1\.0"):
-        rs.write(schema, {"n": np.array([1.0, 2.0])}, tmp_path / "floats")
+        rs.write({"n": np.array([1.0, 2.0])}, schema, tmp_path / "floats")
 
 
 def test_a_row_that_is_masked_in_part_is_refused(tmp_path):
     values = np.ma.array([[1, 2], [3, 4]], mask=[[True, True], [False, True]])
     with pytest.raises(rs.RecordError, match="row 1: x: expected a whole value, got a mask in it"):
-        rs.write(schema("x: {dtype: int64, shape: [2], default: [0, 0]}"), {"x": values}, tmp_path / "data")
+        rs.write({"x": values}, schema("x: {dtype: int64, shape: [2], default: [0, 0]}"), tmp_path / "data")

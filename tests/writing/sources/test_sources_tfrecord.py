@@ -59,8 +59,8 @@ def test_a_broken_record_of_a_later_part_keeps_its_number(tmp_path, small):
     ids=str,
 )
 def test_records_of_every_kind_are_rows_again(tmp_path, case):
-    rs.write(case.schema, case.rows, tmp_path / "a", compression="gzip")
-    rs.write(case.schema, TFRecords(files="a").open(tmp_path), tmp_path / "b", compression="gzip")
+    rs.write(case.rows, case.schema, tmp_path / "a", compression="gzip")
+    rs.write(TFRecords(files="a").open(tmp_path), case.schema, tmp_path / "b", compression="gzip")
     names = [shard.file for shard in rs.Manifest.load(tmp_path / "a").shards("train")]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
@@ -76,11 +76,11 @@ def test_records_are_written_with_another_spec(tmp_path):
             )
     (tmp_path / "old.yaml").write_text("schema: old\nfeatures: {n: {dtype: int64, default: 0, key: old/n}}")
     new = rs.Schema.loads("schema: new\nfeatures: {n: {dtype: float32, default: -1.0}}")
-    rs.write(new, TFRecords(files="old.tfrecord", schema="old.yaml").open(tmp_path), tmp_path / "data")
-    assert [float(row["n"]) for row in rs.read(new, tmp_path / "data")] == [3.0, -1.0]
+    rs.write(TFRecords(files="old.tfrecord", schema="old.yaml").open(tmp_path), new, tmp_path / "data")
+    assert [float(row["n"]) for row in rs.read(tmp_path / "data", new)] == [3.0, -1.0]
     plain = rs.Schema.loads("schema: old\nfeatures: {n: {dtype: int64, key: old/n}}")
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(plain, TFRecords(files="old.tfrecord").open(tmp_path), tmp_path / "other")
+        rs.write(TFRecords(files="old.tfrecord").open(tmp_path), plain, tmp_path / "other")
     assert str(caught.value).startswith(
         f"{path}: record 1 at byte 34: features.n: expected int64, got nothing"
     )
@@ -108,7 +108,7 @@ def test_row_lengths_that_do_not_add_up_are_refused(tmp_path, lengths, problem):
     store(tmp_path / "old", x=ints(1, 2, 3), **{"x/row_lengths": ints(*lengths)})
     one = schema("x: {kind: ragged, dtype: int64, shape: [null, null]}")
     with pytest.raises(rs.RecordError, match=rf"record 0 at byte 0: features.x: {problem}\n"):
-        rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
+        rs.write(TFRecords(files="old").open(tmp_path), one, tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_stored_numbers_that_a_tensor_cannot_hold_are_refused(tmp_path, stored, 
     store(tmp_path / "old", x=stored)
     one = schema(f"x: {{kind: tensor, dtype: {dtype}}}")
     with pytest.raises(rs.RecordError, match=r"record 0 at byte 0: features\.x: expected"):
-        rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
+        rs.write(TFRecords(files="old").open(tmp_path), one, tmp_path / "data")
     with pytest.raises(tf.errors.InvalidArgumentError):
-        list(rs.read(one, tmp_path / "old", batch=1))
+        list(rs.read(tmp_path / "old", one, batch=1))

@@ -158,7 +158,7 @@ def test_datasets_of_compressed_files_are_those_of_plain_ones(tmp_path):
     for suffix in ("jsonl", "jsonl.zst"):
         for jobs in (1, 2):
             data = tmp_path / f"{suffix}-{jobs}"
-            rs.write(NUMBER, Jsonl(path=f"*.{suffix}").open(tmp_path), data, jobs=jobs, progress=False)
+            rs.write(Jsonl(path=f"*.{suffix}").open(tmp_path), NUMBER, data, jobs=jobs, progress=False)
             shards[suffix, jobs] = [path.read_bytes() for path in sorted(data.glob("train-*"))]
     first = shards["jsonl", 1]
     assert len(first) > 0

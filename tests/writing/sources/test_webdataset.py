@@ -66,7 +66,7 @@ def numbers(path: Path, *names: str) -> Path:
 def message(folder: Path, schema: rs.Schema = NUMBERS, **options) -> str:
     source = WebDataset(files="*.tar*", **options).open(folder)
     with pytest.raises((rs.RecordError, rs.SpecError)) as caught:
-        rs.write(schema, source, folder / "data", progress=False)
+        rs.write(source, schema, folder / "data", progress=False)
     return str(caught.value).splitlines()[0]
 
 
@@ -81,7 +81,7 @@ def test_a_config_reads_the_members_of_a_key_as_a_row(tmp_path, mode):
     tar(tmp_path / "b.tar", members("../1", "cat") | members("/2", "0"), mode)
     manifest = rs.Pipeline.load(tmp_path / "c.yaml").build(jobs=2, progress=False)
     assert manifest.rows("train") == 3
-    (batch,) = rs.read(SCHEMA, tmp_path / "data", batch=3)
+    (batch,) = rs.read(tmp_path / "data", SCHEMA, batch=3)
     assert [one.decode() for one in batch["caption"].numpy()] == ["é 0", "é ../1", "é /2"]
     assert batch["label"].numpy().tolist() == [1, 0, 0]
     assert batch["size"].numpy().tolist() == [[30, 40]] * 3
@@ -98,7 +98,7 @@ def test_the_key_is_a_column_and_members_may_be_compressed(tmp_path):
     ]
     columns = {"name": "__key__", "caption": "json.caption", "number": "n"}
     source = WebDataset(files=str(tar(tmp_path / "rows.tar", files)), columns=columns)
-    rs.write(schema, source, tmp_path / "data", progress=False)
+    rs.write(source, schema, tmp_path / "data", progress=False)
     rows = [dict(row) for row in rs.open(tmp_path / "data", schema)]
     assert rows == [
         {"name": b"a/007", "n": 1, "number": 1, "caption": b"first"},
@@ -106,7 +106,7 @@ def test_the_key_is_a_column_and_members_may_be_compressed(tmp_path):
     ]
     numbered = rs.Schema.loads("schema: s\nfeatures: {key: int64}")
     source = WebDataset(files=str(tar(tmp_path / "b.tar", [("12.n", b"")])), columns={"key": "__key__"})
-    rs.write(numbered, source, tmp_path / "numbered", progress=False)
+    rs.write(source, numbered, tmp_path / "numbered", progress=False)
     assert [row["key"] for row in rs.open(tmp_path / "numbered", numbered)] == [12]
 
 
@@ -120,7 +120,7 @@ def test_the_key_is_a_column_and_members_may_be_compressed(tmp_path):
 def test_compressed_members_that_are_none_are_refused(tmp_path, files, expected):
     path = tar(tmp_path / "rows.tar", files)
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(NUMBERS, WebDataset(files=str(path)), tmp_path / "data", progress=False)
+        rs.write(WebDataset(files=str(path)), NUMBERS, tmp_path / "data", progress=False)
     assert str(caught.value) == f"{path}: {expected}"
 
 
@@ -128,7 +128,7 @@ def test_a_member_is_not_decompressed_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr("recordspec.schema.values.LONGEST_ROW", 1000)
     path = tar(tmp_path / "rows.tar", [("a.n.gz", gzip.compress(b"0" * 5000)), ("b.n", b"1")])
     options = {"invalid": "quarantine", "progress": False}
-    manifest = rs.write(NUMBERS, WebDataset(files=str(path)), tmp_path / "data", **options)
+    manifest = rs.write(WebDataset(files=str(path)), NUMBERS, tmp_path / "data", **options)
     assert manifest.rows("train") == 1
     assert "expected a row of at most 1,000 bytes" in (tmp_path / "data/rejects.jsonl").read_text()
 
@@ -167,14 +167,14 @@ def test_a_key_in_two_tars_is_torn_only_if_they_share_its_members(tmp_path):
     numbers(second, "1.txt", "2.n")
     assert message(tmp_path) == f"{first}: expected all members of `1` in one tar, got others in {second}"
     numbers(second, "1.n", "2.n")  # numbered anew
-    manifest = rs.write(NUMBERS, WebDataset(files="*.tar").open(tmp_path), tmp_path / "data", progress=False)
+    manifest = rs.write(WebDataset(files="*.tar").open(tmp_path), NUMBERS, tmp_path / "data", progress=False)
     assert manifest.rows("train") == 4
 
 
 def test_tars_may_be_empty(tmp_path):
     for number, names in enumerate(([], [], ["0.n"], [], [])):
         numbers(tmp_path / f"{number}.tar", *names)
-    manifest = rs.write(NUMBERS, WebDataset(files="*.tar").open(tmp_path), tmp_path / "data", progress=False)
+    manifest = rs.write(WebDataset(files="*.tar").open(tmp_path), NUMBERS, tmp_path / "data", progress=False)
     assert manifest.rows("train") == 1
 
 
@@ -204,7 +204,7 @@ def test_a_default_may_hide_a_name_so_it_is_noted(tmp_path):
     numbers(tmp_path / "a.tar", "0.n")
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, m: {dtype: int64, default: 0}}")
     source = WebDataset(files="a.tar").open(tmp_path)
-    rs.write(schema, source, tmp_path / "data", progress=False)
+    rs.write(source, schema, tmp_path / "data", progress=False)
     assert source.notes == ["m: 0 has no member for it, only n"]
 
 
@@ -213,5 +213,5 @@ def test_a_name_that_stands_twice_in_json_is_refused(tmp_path):
     path = tar(tmp_path / "a.tar", {"0.json": b'{"caption": "a", "caption": "b"}'})
     source = WebDataset(files=str(path), columns={"caption": "json.caption"})
     with pytest.raises(rs.RecordError) as error:
-        rs.write(text, source, tmp_path / "data")
+        rs.write(source, text, tmp_path / "data")
     assert str(error.value) == f"{path}: 0: features.caption: expected every name once, got `caption` again"
