@@ -164,7 +164,7 @@ def test_what_decides_batches_by_values_is_for_one_worker(pipeline):
         ({"bucket": {"by": "b", "boundaries": [2]}}, "bucket"),
     ):
         make = pipeline.input_fn("train", repeat="forever", **options)
-        with pytest.raises(SpecError, match=f"as they decide batches by the values of rows, got {name}"):
+        with pytest.raises(SpecError, match=f"since batches depend on the values of rows, got {name}"):
             make(tf.distribute.InputContext(2, 0, 2))
 
 
@@ -219,7 +219,8 @@ def test_a_shuffle_with_a_buffer_has_none(pipeline):
 )
 def test_what_makes_other_batches_has_no_receipt(pipeline, option, value):
     with pytest.raises(
-        SpecError, match=f"read.{option}: expected none, got .* a step has other rows than those"
+        SpecError,
+        match=f"read.{option}: expected none, got .* the position of a step does not say which rows",
     ):
         pipeline.which(0, 0, **{option: value})
 

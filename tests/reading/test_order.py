@@ -190,7 +190,7 @@ def test_a_start_that_is_none_is_named(data):
     for start, expected in [
         (
             (0, 100),
-            "start.step: expected at most 32, as one epoch has so many, got 100 (over all epochs, it is (3, 4))",
+            "start.step: expected at most 32, the steps of an epoch, got 100 (over all epochs, it is (3, 4))",
         ),
         ((-1, 0), "start.epoch: expected 0 or more, got -1"),
         (5, "start: expected a position, or a pair of epoch and step, got 5"),
