@@ -210,16 +210,25 @@ def test_pages_that_commands_and_messages_name_are_there():
 def test_the_life_of_a_row_names_what_there_is():
     """A name of the page is a module, or what a module has: `schema.encoder.records_of`, `writing/sorter.py`."""
     package = Path(rs.__file__).parent
-    pages = (DOCS / "explanation" / name for name in ("life-of-a-row.md", "architecture.md"))
+    pages = [DOCS / "explanation" / name for name in ("life-of-a-row.md", "architecture.md")]
     text = "\n".join(page.read_text() for page in pages)
-    names = set(re.findall(r"`((?:wire|schema|store|writing|reading|inspect|interop)\.[\w.]+)`", text))
+    rooms = [path.name for path in package.iterdir() if (path / "__init__.py").is_file()]
+    names = set(re.findall(rf"`((?:{'|'.join(rooms)})\.[\w.]+)`", text))
     assert len(names) > 20
+    # where to begin in a room: names of its modules
+    begins = re.findall(r"^\| `(\w+)` \|.*\|([^|]*)\|$", pages[1].read_text(), re.MULTILINE)
+    assert [room for room, _ in begins if room not in rooms] == []
+    names |= {f"{room}.{name}" for room, cell in begins for name in re.findall(r"`([a-z_]+\.\w+)`", cell)}
+    names = {name for name in names if not name.endswith(".py")}
+    for room, cell in begins:
+        for name in re.findall(r"`([a-z_]+\.py)`", cell):
+            assert (package / room / name).is_file() or (package / name).is_file(), name
     for name in names:
         module, attribute = name.rsplit(".", 1)
         path = package / name.replace(".", "/")
         if not path.is_dir() and not path.with_suffix(".py").is_file():
             assert hasattr(importlib.import_module(f"recordspec.{module}"), attribute), name
-    files = set(re.findall(r"`((?:wire|schema|store|writing|reading|inspect|interop|cli)/[\w/.]*)`", text))
+    files = set(re.findall(rf"`((?:{'|'.join(rooms)})/[\w/.]*)`", text))
     assert [name for name in files if not (package / name).exists()] == []
     classes = {
         node.name
