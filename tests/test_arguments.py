@@ -1,7 +1,9 @@
-"""The functions of the package take the data, the schema and the place, in this order."""
+"""The functions of the package take the data, the schema and the place, in this order. A question has the answer
+of its command."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +81,7 @@ def test_batches_of_several_splits_are_asked_for(home, reader):
 
 
 @pytest.mark.parametrize("old", ["schema", "path"])
-@pytest.mark.parametrize("name", [*READERS, "rs.adopt"])
+@pytest.mark.parametrize("name", [*READERS, "rs.adopt", "rs.check"])
 def test_the_old_order_of_arguments_is_an_error_with_the_new_one(home, name, old):
     function = getattr(rs, name.removeprefix("rs."))
     given = rs.Schema.loads(SPEC) if old == "schema" else str(home / "spec.yaml")
@@ -120,3 +122,40 @@ def test_files_without_a_schema_need_one(home, tmp_path):
         rs.read(alone, batch=4)
     hint = "`rs.read(files, schema)` reads them with a schema"
     assert str(caught.value) == f"`{tmp_path}` has no schema: {hint}"
+
+
+def answers(command, *arguments: object) -> list[object]:
+    """What a command prints as JSON."""
+    _, out, _ = command(*arguments, "--json")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_a_question_has_the_answer_of_its_command(home, tmp_path, command):
+    data, spec = home / "data", home / "spec.yaml"
+    rs.write(ROWS, spec, tmp_path / "other", split={"train": 3, "test": 1}, key="id", shuffle=1)
+    (tmp_path / "wrong.yaml").write_text("schema: s\nfeatures: {id: int64, n: flaot32}")
+    assert [file.dump() for file in rs.verify(data)] == answers(command, "verify", data)
+    report = rs.check(data, spec, split="test")
+    assert (report.valid, report.rows, report.mismatches) == (True, rs.Manifest.load(data).rows("test"), ())
+    assert rs.check(data).rows == 20
+    missing = rs.check(data, rs.Schema.loads("schema: s\nfeatures: {id: int64, n: float32}"))
+    assert not missing.valid
+    assert len(missing.mismatches) == 1
+    assert not rs.diff(data, tmp_path / "other").different
+    changed = rs.diff(rs.Schema.load(spec), rs.Schema.loads("schema: s\nfeatures: {id: float32}"))
+    assert changed.different
+    with pytest.raises(rs.SpecError, match=r"^new: expected a Schema, as the other, got str"):
+        rs.diff(rs.Schema.load(spec), str(data))
+    assert rs.leaks(data) == ()
+    (leak,) = rs.leaks({"a": data / "train-*", "b": [data / "train-*"]}, columns=["id"])
+    assert vars(leak) == vars(leak) | {"splits": ("a", "b"), "rows": report.rows and 20 - report.rows}
+    sql = "SELECT max(id) AS most FROM train"
+    assert rs.query(sql, data, spec).to_pylist() == answers(command, "query", sql, data)
+    assert rs.query("SELECT * FROM t", {"t": data}).num_rows == 20
+    exported = rs.export(data, tmp_path / "out.jsonl", where="id > 17", columns=["id"])
+    assert sorted(json.loads(line)["id"] for line in Path(exported.file).read_text().splitlines()) == [18, 19]
+    assert rs.lint([spec]) == ()
+    (problem,) = rs.lint([spec, tmp_path / "wrong.yaml"])
+    assert str(problem).startswith(f"{tmp_path}/wrong.yaml:2:26: features.n: expected a dtype, a kind")
+    (unread,) = rs.lint(tmp_path / "gone.yaml")
+    assert "gone.yaml" in str(unread)

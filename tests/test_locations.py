@@ -523,6 +523,9 @@ CALLS = {
     "store.dataset:StoredDataset.asked:files": lambda call, data, url: call(url, None, None, "rs.open"),
     "tables.table:scan:files": lambda call, data, url: call(url).to_table(),
     "statistics.stats:stats:files": lambda call, data, url: call([data, url]),
+    "statistics.leaks:leaks:files": lambda call, data, url: call(url),
+    "tables.query:query:files": lambda call, data, url: call("SELECT 1", url),
+    "integrity.check:check:files": lambda call, data, url: call(url, SCHEMA),
     "integrity.verify:verify:files": lambda call, data, url: call(url),
     "pipeline:Pipeline.__init__:folder": lambda call, data, url: call(pipeline().config, SCHEMA, url),
     "pipeline:Pipeline.build:source": lambda call, data, url: call(pipeline(), source=url),
@@ -589,6 +592,10 @@ TRIED_ELSEWHERE = {
         "statistics.stats:stats:schema",
     ),
     *("store.dataset:StoredDataset.asked:schema", "writing.writer:ShardedWriter.__init__:schema"),
+    *("tables.query:query:schema", "tables.export:export:schema", "statistics.diff:diff:schema"),
+    *("integrity.check:check:schema", "statistics.leaks:leaks:schema"),
+    *("tables.sql:sources_of:files", "config:lint:files"),  # as path_list
+    "tables.export:export:out",  # as locations.output_file
     *("writing.write:write:schema", "writing.write:named_rows:schema", "writing.adopt:adopt:schema"),
     "training.backup:Backup.__init__:folder",  # tests/training/test_backup.py: it needs TensorFlow
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from inspecting_speed.ways import Run
 from recordspec import Schema
-from recordspec.integrity.check import check as check_records
+from recordspec.integrity.check import check_files
 from recordspec.integrity.verify import verify as verify_files
 from recordspec.statistics.count import count as count_records
 from recordspec.statistics.stats import stats as tell
@@ -26,7 +26,7 @@ def check(file: Path) -> Run:
     schema = Schema.loads(DATASETS["criteo"].schema)
 
     def run() -> int:
-        found = check_records([File(path=file)], schema)
+        found = check_files([File(path=file)], schema)
         return found.rows - found.invalid
 
     return run

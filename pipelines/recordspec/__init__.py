@@ -28,6 +28,13 @@ _HOMES = {
     "WriteError": "errors",
     "Manifest": "store.manifest",
     "adopt": "writing.adopt",
+    "check": "integrity.check",
+    "diff": "statistics.diff",
+    "export": "tables.export",
+    "leaks": "statistics.leaks",
+    "lint": "config",
+    "query": "tables.query",
+    "verify": "integrity.verify",
     "ShardedWriter": "writing.writer",
     "write": "writing.write",
     "reshard": "writing.reshard",
@@ -68,21 +75,29 @@ __all__ = [
     "WriteError",
     "__version__",
     "adopt",
+    "check",
+    "diff",
+    "export",
     "infer",
     "iterate",
+    "leaks",
+    "lint",
     "locating",
     "mix",
     "open",
+    "query",
     "read",
     "reshard",
     "scan",
     "stats",
+    "verify",
     "write",
 ]
 
 if TYPE_CHECKING:
     from recordspec.arrays.iterate import iterate
     from recordspec.arrays.random_access import Rows, open
+    from recordspec.config import lint
     from recordspec.errors import (
         Interrupted,
         MissingExtra,
@@ -95,6 +110,8 @@ if TYPE_CHECKING:
     )
     from recordspec.inferring.infer import infer
     from recordspec.inferring.inferred_config import InferredConfig
+    from recordspec.integrity.check import check
+    from recordspec.integrity.verify import verify
     from recordspec.order.position import Position
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating
@@ -103,8 +120,12 @@ if TYPE_CHECKING:
     from recordspec.schema.features import KINDS, Feature
     from recordspec.schema.ragged_array import RaggedArray, SparseArray
     from recordspec.schema.schema import Schema
+    from recordspec.statistics.diff import diff
+    from recordspec.statistics.leaks import leaks
     from recordspec.statistics.stats import stats
     from recordspec.store.manifest import Manifest
+    from recordspec.tables.export import export
+    from recordspec.tables.query import query
     from recordspec.tables.table import scan
     from recordspec.training.backup import Backup
     from recordspec.writing.adopt import adopt

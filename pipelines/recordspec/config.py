@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from recordspec.errors import Problem, SpecError, nearest, one_of
-from recordspec.locations import AnyPath, Location, LocationText, absolute, below, location_problem
+from recordspec.errors import Problem, RecordspecError, SpecError, nearest, one_of
+from recordspec.locations import (
+    AnyPath,
+    Location,
+    LocationText,
+    absolute,
+    below,
+    location,
+    location_problem,
+)
 from recordspec.order.read_options import Read
 from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
@@ -15,6 +23,7 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import INVALID, Imported, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
 from recordspec.schema.yaml_text import ScalarNode
+from recordspec.store.expand import Files, path_list
 from recordspec.training.fit import Fit
 from recordspec.writing.write_options import SPLIT_NAME, ByColumn, Write, is_split_name
 
@@ -182,6 +191,27 @@ def load_any(path: Location) -> tuple[Config | None, Schema]:
     """
     schema = schema_in(path)
     return load(path) if schema is None else (None, schema)
+
+
+def lint(files: Files) -> tuple[Problem, ...]:
+    """Returns all problems of schemas and configs, each with its file, line and column.
+
+    A file that cannot be read is a problem, too.
+
+    Args:
+        files: the path of a schema or of a config, or several paths.
+
+    Example:
+        >>> rs.lint(["schemas/points.yaml", "configs/points.yaml"])
+        ()
+    """
+    problems: list[Problem] = []
+    for file in path_list(files):
+        try:
+            load_any(location(file))
+        except RecordspecError as error:
+            problems += error.problems
+    return tuple(problems)
 
 
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from PIL import Image
 import recordspec as rs
 from examples import example, file_of
 from recordspec.inferring.record_schemas import infer_records as infer
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.store.shards import File
 from recordspec.wire.arrays import bytes_in
 
@@ -77,7 +77,7 @@ def test_what_is_inferred_of_media_fits_and_is_read(tmp_path, sort):
     x = schema.names["x"]
     channels = {"image": lambda: f"{x.shape[2]} ", "audio": lambda: f"{x.channels} "}.get(x.kind, str)()
     assert f"{x.kind} {channels}{x.dtype}".replace("fixed_len ", "") == what
-    assert list(check([File(path=path)], schema).examples) == []
+    assert list(check_files([File(path=path)], schema).examples) == []
     assert sum(1 for _ in rs.read(path, schema)) == len(records)
 
 
@@ -87,4 +87,4 @@ def test_what_is_damaged_does_not_decide(tmp_path):
         path = file_of(tmp_path / name, [example({"x": ("bytes", [value])}) for value in values])
         schema = infer(str(path), "s").schema
         assert schema.names["x"].kind == name
-        assert check([File(path=path)], schema).invalid == len(values) - 5
+        assert check_files([File(path=path)], schema).invalid == len(values) - 5

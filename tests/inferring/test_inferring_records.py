@@ -12,7 +12,7 @@ import recordspec as rs
 from examples import example, file_of
 from recordspec.inferring.infer import infer as inferred
 from recordspec.inferring.record_schemas import infer_records as infer
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.store.dataset import StoredDataset
 from recordspec.wire.framing import framed
 from shell import run_here as run
@@ -56,7 +56,7 @@ def written(folder, schema, rows) -> Path:
 
 def fits(files, schema) -> int:
     """How many rows there are, all of which fit."""
-    report = check(StoredDataset.of(files, schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(files, schema).checked_files(), schema)
     assert [str(fault.problem) for fault in report.examples] == []
     return report.rows
 

@@ -11,7 +11,7 @@ import pytest
 
 import recordspec as rs
 from examples import example, file_of
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.store.shards import File
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
@@ -187,6 +187,6 @@ def test_the_places_of_steps_in_messages(tmp_path):
     right, wrong = (
         example({"n": ("int64", [1])}, {"s": [("int64", [1]), ("int64", [2] * many)]}) for many in (1, 2)
     )
-    report = check([File(path=file_of(tmp_path / "x", [right, right, right, wrong]))], schema)
+    report = check_files([File(path=file_of(tmp_path / "x", [right, right, right, wrong]))], schema)
     (found,) = report.examples
     assert found.problem.path == ("sequence", "s", 1)

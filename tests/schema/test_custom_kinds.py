@@ -13,7 +13,7 @@ import pytest
 import recordspec as rs
 from recordspec import KINDS
 from recordspec._tf import tf
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.kinds import (
     Column,
     Feature,
@@ -166,7 +166,7 @@ def test_classes_of_a_custom_kind_are_those_of_the_dataset(tmp_path):
     assert manifest.labels == {"g": ("low", "mid", "high")}
     copy = rs.write(TFRecords(files="data").open(tmp_path), schema, tmp_path / "copy", key=None)
     assert sum(shard.rows for shard in copy.all_shards) == 3
-    report = check(StoredDataset.of(tmp_path / "copy", schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(tmp_path / "copy", schema).checked_files(), schema)
     assert (report.rows, report.valid) == (3, True)
 
 

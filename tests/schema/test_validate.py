@@ -15,7 +15,7 @@ from fields_by_hand import entry, ints, listed, packed
 from fields_by_hand import example as of_entries
 from instances import CASES
 from recordspec._tf import tf
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.schema.decoder import decode_errors, decode_problems
 from recordspec.schema.row_blocks import block_of_records
 from recordspec.store.dataset import StoredDataset
@@ -52,11 +52,11 @@ def stored(path: Path, records: list[bytes]) -> File:
 def test_what_was_written_fits(case, tmp_path):
     schema = case.schema
     rs.write(case.rows, schema, tmp_path / "rows", key=None, progress=False)
-    report = check(StoredDataset.of(tmp_path / "rows", schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(tmp_path / "rows", schema).checked_files(), schema)
     assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
     assert report.unknown == {}
     rs.write(case.rows, schema, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
-    report = check(StoredDataset.of(tmp_path / "blocks", schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(tmp_path / "blocks", schema).checked_files(), schema)
     assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
 
 
@@ -71,7 +71,7 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
         for _ in range(scaled(3))
     ]
     refused = refused_by(schema.decode, records)
-    report = check([stored(tmp_path / "x", records)], schema, examples=1000)
+    report = check_files([stored(tmp_path / "x", records)], schema, examples=1000)
     assert refused <= {fault.record for fault in report.examples}
     assert report.invalid == len({fault.record for fault in report.examples})
 
@@ -83,7 +83,7 @@ def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
     blocks = [damaged(False, block_of_records(schema, case.records), chance) for _ in range(30)]
     refused = refused_by(schema.decode_block, blocks)
     path = stored(tmp_path / "x", blocks).path
-    report = check([File(path=path, block=len(case.records))], schema, examples=1000)
+    report = check_files([File(path=path, block=len(case.records))], schema, examples=1000)
     assert refused <= {fault.record for fault in report.examples}
     unreadable = [
         found
@@ -207,7 +207,7 @@ def changed(**values) -> bytes:
 )  # fmt: skip
 def test_every_misfit_is_told(tmp_path, values, message):
     good = SCHEMA.encode(ROW)
-    report = check([stored(tmp_path / "x", [good, changed(**values), good])], SCHEMA)
+    report = check_files([stored(tmp_path / "x", [good, changed(**values), good])], SCHEMA)
     where = f"record 1 at byte {len(good) + 16:,}: "
     assert told(report) == [where + message]
     assert (report.rows, report.invalid, report.valid) == (3, 1, False)
@@ -225,7 +225,7 @@ features:
     bad = {"image": [bytes(11)], "audio": [bytes(9)], "video": [b"abc", b"de"]}
     rows = (good, bad, good | {"video": []})
     records = [example({key: ("bytes", values) for key, values in row.items()}) for row in rows]
-    report = check([stored(tmp_path / "x", records)], schema)
+    report = check_files([stored(tmp_path / "x", records)], schema)
     assert sorted(message.partition(": ")[2] for message in told(report)) == [
         "features.audio: expected a multiple of 4 bytes, got 9",
         "features.image: expected 12 bytes, got 11",
@@ -235,7 +235,7 @@ features:
 
 def test_no_example_and_a_key_twice(tmp_path, command):
     good, other = SCHEMA.encode(ROW), SCHEMA.encode(ROW | {"n": 9})
-    report = check([stored(tmp_path / "x", [b"\xff" * 9, good + other + good])], SCHEMA, examples=20)
+    report = check_files([stored(tmp_path / "x", [b"\xff" * 9, good + other + good])], SCHEMA, examples=20)
     keys = [key for key, _ in proto.entries(good, sequence=False).features]
     assert told(report) == ["record 0 at byte 0: expected an Example, got 9 bytes that do not parse"]
     assert (report.invalid, report.repeated) == (1, dict.fromkeys(keys, 1))
@@ -269,7 +269,7 @@ def test_a_list_of_steps_may_be_missing_if_the_option_says_so(options, tmp_path)
             f"sequence: {{s: {{{options}, missing: {missing}}}}}"
         )
         records = [schema.encode({"n": 1, "s": []}), example({"n": ("int64", [2])})]
-        report = check([stored(tmp_path / "x", records)], schema)
+        report = check_files([stored(tmp_path / "x", records)], schema)
         said = {problem.rpartition("byte ")[2].partition(": ")[2] for problem in told(report)}
         problem = "sequence.s: expected a list of steps, got none (`missing: empty` accepts it)"
         assert (said, report.invalid) == ({problem} if invalid else set(), invalid)
@@ -313,19 +313,19 @@ sequence: {n: {kind: fixed_len_sequence, dtype: int64}, t: text}
         problem = (
             f"expected {expected}, as the spec has it, got {got} (a spec with `record: {other}` reads it)"
         )
-        report = check([stored(tmp_path / "x", [record])], schema)
+        report = check_files([stored(tmp_path / "x", [record])], schema)
         assert told(report) == [f"record 0 at byte 0: {problem}"]
         assert report.invalid == 1
         assert not decodes(schema.decode, record)
         (found,) = decode_problems(schema, record, in_blocks=False)
         assert str(found) == problem
     context = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
-    assert check([stored(tmp_path / "x", [steps])], context).valid  # as for TensorFlow
+    assert check_files([stored(tmp_path / "x", [steps])], context).valid  # as for TensorFlow
 
 
 def test_faults_are_counted_and_the_first_are_shown(tmp_path):
     records = [changed(n=[0.5])] * 5000
-    report = check([stored(tmp_path / "x", records)], SCHEMA, examples=3)
+    report = check_files([stored(tmp_path / "x", records)], SCHEMA, examples=3)
     (group,) = report.groups.values()
     assert (group.code, group.count, len(group.examples)) == ("kind", 5000, 3)
     assert [fault.record for fault in group.examples] == [0, 1, 2]
@@ -333,7 +333,7 @@ def test_faults_are_counted_and_the_first_are_shown(tmp_path):
 
 def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
     records = [changed(other=[1, 2], words=[]), changed(other=[3])]
-    report = check([stored(tmp_path / "x", records)], SCHEMA)
+    report = check_files([stored(tmp_path / "x", records)], SCHEMA)
     assert report.valid
     assert report.empty == {("features", "words"): 1}
     assert {path: (key.rows, key.kinds) for path, key in report.unknown.items()} == {
@@ -345,7 +345,7 @@ def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
 def test_any_number_of_keys_takes_bounded_memory(tmp_path):
     records = [changed(**{f"other{number}": [number]}) for number in range(1500)]
     records += [b""] * 5000 + [changed(other0=[0])]  # in another chunk
-    report = check([stored(tmp_path / "x", records)], SCHEMA)
+    report = check_files([stored(tmp_path / "x", records)], SCHEMA)
     assert (len(report.unknown), report.more, report.dump()["more unknown"]) == (1000, True, True)
     assert report.unknown["features", "other0"].rows == 2
     assert [group.count for group in report.groups.values()] == [5000] * len(report.groups)
@@ -359,7 +359,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
     data[3 * size + 20] ^= 1
     data[9 * size] ^= 1
     path.write_bytes(data)
-    report = check(StoredDataset((path,), None, SCHEMA).checked_files(), SCHEMA)
+    report = check_files(StoredDataset((path,), None, SCHEMA).checked_files(), SCHEMA)
     assert told(report) == [
         f"record 3 at byte {3 * size:,}: expected data that matches its CRC, got other bytes",
         f"record 9 at byte {9 * size:,}: expected a length that matches its CRC, got other bytes",
@@ -373,7 +373,7 @@ def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
     (path,) = (file.path for file in files)
     size = len(framed(SCHEMA.encode(ROW)))
     path.write_bytes(path.read_bytes()[: 30 * size])
-    report = check(files, SCHEMA)
+    report = check_files(files, SCHEMA)
     assert told(report) == [
         f"record 30 at byte {30 * size:,}: expected 40 records, as the manifest says, "
         "got the end of the file after 30"
@@ -382,7 +382,7 @@ def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
 
 
 def test_the_report_is_json(tmp_path):
-    report = check([stored(tmp_path / "x", [changed(n=None)])], SCHEMA)
+    report = check_files([stored(tmp_path / "x", [changed(n=None)])], SCHEMA)
     (fault,) = json.loads(json.dumps(report.dump()))["violations"]
     assert (fault["feature"], fault["code"], fault["rows"]) == ("features.n", "missing", 1)
     assert fault["examples"][0]["byte"] == 0
@@ -397,7 +397,7 @@ def test_blocks_are_checked_row_by_row(tmp_path):
     mood.value.int64_list.value[5] = 7
     changed_block = message.SerializeToString()
     path.write_bytes(b"".join(map(framed, [blocks[0], changed_block, blocks[2]])))
-    report = check([File(path=path, block=8)], SCHEMA)
+    report = check_files([File(path=path, block=8)], SCHEMA)
     assert told(report) == [
         f"record 1 at byte {len(blocks[0]) + 16:,}, row 5: features.mood: expected an index from 0 to 1, got 7"
     ]
@@ -413,7 +413,7 @@ features:
   fare: {kind: fixed_len, dtype: float32}
   trip_miles: {kind: fixed_len, dtype: int64}
 """)
-    report = check(StoredDataset.of(DATA / "taxi", schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(DATA / "taxi", schema).checked_files(), schema)
     assert report.rows == 15_000
     assert report.empty[("features", "company")] == 5_140
     (group,) = report.groups.values()
@@ -442,13 +442,13 @@ ABSENT = [
 def test_a_feature_that_no_record_has_is_found(tmp_path):
     schema = rs.Schema.loads(NEWER)
     files = [stored(tmp_path / name, [example(TRIP)] * count) for name, count in (("x", 2), ("y", 1))]
-    report = check(files, schema)
+    report = check_files(files, schema)
     assert (list(map(str, report.absent)), report.invalid, report.valid) == (ABSENT, 0, False)
-    report = check(files, schema, allow_absent=["box", "tip", "taxi"])
+    report = check_files(files, schema, allow_absent=["box", "tip", "taxi"])
     assert (list(map(str, report.absent)), report.valid) == (ABSENT[:1], False)
-    assert check(files, schema, allow_absent=["box", "tip", "fares"]).valid
+    assert check_files(files, schema, allow_absent=["box", "tip", "fares"]).valid
     with pytest.raises(rs.SpecError) as error:
-        check(files, schema, allow_absent=["fare"])
+        check_files(files, schema, allow_absent=["fare"])
     assert str(error.value) == (
         "allow_absent: expected one of fares, taxi, tip, box, got `fare` (did you mean `fares`?)"
     )
@@ -459,12 +459,12 @@ def test_a_key_of_one_record_of_one_file_is_enough(tmp_path):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: var_len, dtype: int64}, y: {dtype: int64, default: 0}}"
     )
-    assert check(files, schema).valid
+    assert check_files(files, schema).valid
 
 
 @pytest.mark.parametrize("records", [[], [b"\xff" * 9]])
 def test_without_records_to_read_no_feature_is_absent(tmp_path, records):
-    assert check([stored(tmp_path / "x", records)], rs.Schema.loads(NEWER)).absent == ()
+    assert check_files([stored(tmp_path / "x", records)], rs.Schema.loads(NEWER)).absent == ()
 
 
 def test_a_missing_key_of_the_other_section_is_named(tmp_path):
@@ -475,7 +475,7 @@ context: {a: {kind: var_len, dtype: int64}}
 sequence: {b: {kind: var_len, dtype: int64}}
 """)
     records = [example({"b": ("int64", [1])}, {"a": [("int64", [1])]})]
-    report = check([stored(tmp_path / "x", records)], schema)
+    report = check_files([stored(tmp_path / "x", records)], schema)
     assert list(map(str, report.absent)) == [
         "context.a: expected the key `a` in any row, got none in 1 row "
         "(`a` is in the sequence; otherwise: --allow-absent a)",
@@ -487,7 +487,7 @@ sequence: {b: {kind: var_len, dtype: int64}}
 def test_blocks_have_all_features_that_they_were_written_with(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: int64, default: 0}}")
     rs.write([{"n": 1}] * 3, schema, tmp_path / "d", layout={"blocks": 2}, progress=False)
-    assert check(StoredDataset.of(tmp_path / "d", schema).checked_files(), schema).valid
+    assert check_files(StoredDataset.of(tmp_path / "d", schema).checked_files(), schema).valid
 
 
 REFUSED = {
@@ -503,7 +503,7 @@ REFUSED = {
 def test_hostile_records_are_said_to_be(name):
     schema = rs.Schema.load(DATA / "hostile/u.yaml")
     files = StoredDataset.of(DATA / f"hostile/{name}.tfrecord", schema).checked_files()
-    report = check(files, schema)
+    report = check_files(files, schema)
     assert told(report) == [f"record 0 at byte 0: {REFUSED[name]}"]
     assert [code for _, code in report.groups] == ["misread" if name == "u_list" else "refused"]
 
@@ -514,8 +514,8 @@ TWICE = entry("a", listed("int64", packed("int64", 5), packed("int64", 6)))
 def test_what_tensorflow_passes_over_is_no_fault(tmp_path):
     """It looks only at the keys that are asked for."""
     file = stored(tmp_path / "x", [of_entries(TWICE, entry("b", ints(1)))])
-    assert check([file], rs.Schema.loads("schema: s\nfeatures: {b: int64}")).valid
-    report = check(
+    assert check_files([file], rs.Schema.loads("schema: s\nfeatures: {b: int64}")).valid
+    report = check_files(
         [file], rs.Schema.loads("schema: s\nfeatures: {c: {kind: var_len, key: a, dtype: int64}, b: int64}")
     )
     assert told(report) == [
@@ -527,7 +527,7 @@ def test_what_tensorflow_passes_over_is_no_fault(tmp_path):
 def test_a_block_that_tensorflow_reads_otherwise_is_refused(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
     block = of_entries(TWICE, entry("/rows", ints(2)))
-    report = check([File(path=stored(tmp_path / "x", [block]).path, block=2)], schema)
+    report = check_files([File(path=stored(tmp_path / "x", [block]).path, block=2)], schema)
     assert told(report) == [
         "record 0 at byte 0: features.a: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
         "(TensorFlow reads other values than protobuf)"

@@ -42,7 +42,7 @@ def test_rows_of_three_splits_are_found_as_python_finds_them(tmp_path, layout):
         ]
         splits[split] = rows
         rs.write(rows, SCHEMA, tmp_path / split, layout=layout, shuffle=None)
-    sources = [(split, str(tmp_path / split)) for split in splits]
+    sources = {split: tmp_path / split for split in splits}
     content = {split: [json.dumps(row) for row in rows] for split, rows in splits.items()}
     assert told(leaks(sources)) == found_by(content, "content")
     of_two = {split: [(row["n"], row["who"]) for row in rows] for split, rows in splits.items()}
@@ -57,7 +57,7 @@ def test_rows_and_blocks_are_compared_as_records(tmp_path):
     rows = [{"n": number, "who": "x", "tags": [1, 2]} for number in range(20)]
     rs.write(rows, SCHEMA, tmp_path / "rows")
     rs.write(rows[5:], SCHEMA, tmp_path / "blocks", layout={"blocks": 4})
-    found = leaks([("a", str(tmp_path / "rows")), ("b", str(tmp_path / "blocks"))])
+    found = leaks({"a": str(tmp_path / "rows"), "b": str(tmp_path / "blocks")})
     assert told(found) == {("content", ("a", "b"), 15)}
     assert not found[0].told_apart
 
@@ -66,18 +66,18 @@ def test_a_key_that_is_in_two_datasets(tmp_path):
     for name, first in (("old", 0), ("new", 7)):
         rows = [{"n": number, "who": name} for number in range(first, first + 10)]
         rs.write(rows, PEOPLE, tmp_path / name, key="n")
-    found = leaks([("old", str(tmp_path / "old")), ("new", str(tmp_path / "new"))])
+    found = leaks({"old": str(tmp_path / "old"), "new": str(tmp_path / "new")})
     assert told(found) == {("key", ("old", "new"), 3)}
 
 
 def test_copies_that_the_build_told_apart_are_named_as_that(tmp_path):
     rows = [{"n": number % 5, "who": ""} for number in range(200)]
     rs.write(rows, PEOPLE, tmp_path / "spread", split={"test": 20, "train": 80})
-    found = leaks([("", str(tmp_path / "spread"))])
+    found = leaks({"": str(tmp_path / "spread")})
     assert told(found) == {("content", ("test", "train"), 5), *told(found[1:])}
     assert all(leak.told_apart for leak in found)
     rs.write(rows, PEOPLE, tmp_path / "kept", split={"test": 20, "train": 80}, key={"unique": False})
-    found = leaks([("", str(tmp_path / "kept"))])
+    found = leaks({"": str(tmp_path / "kept")})
     assert {len(leak.splits) for leak in found} == {1}
     assert sum(leak.rows for leak in found) == 195
     assert not any(leak.told_apart for leak in found)
@@ -87,20 +87,20 @@ def test_features_may_have_the_names_of_places_and_lack_values(tmp_path):
     names = ("file", "record", "content", "row", "split")
     records = [example({name: ("int64", [1]) for name in names}), example({"file": ("int64", [1])})]
     file_of(tmp_path / "x", [*records, records[1]])
-    (found,) = leaks([("x", str(tmp_path / "x"))])
+    (found,) = leaks({"x": str(tmp_path / "x")})
     assert found == Leak(
         by="content", splits=("x",), rows=1, places=((f"{tmp_path}/x", 1), (f"{tmp_path}/x", 2))
     )
-    assert told(leaks([("x", str(tmp_path / "x"))], columns=["file"])) == {("file", ("x",), 2)}
-    assert leaks([("x", str(tmp_path / "x"))], columns=["content"]) == ()
+    assert told(leaks({"x": str(tmp_path / "x")}, columns=["file"])) == {("file", ("x",), 2)}
+    assert leaks({"x": str(tmp_path / "x")}, columns=["content"]) == ()
 
 
 def leaks_of(tmp_path, column: str, *splits: list) -> set[tuple]:
     """Of splits `a`, `b` and so on, of which each has such values."""
-    sources = [
-        (name, str(file_of(tmp_path / name, [example(dict(features)) for features in rows])))
+    sources = {
+        name: file_of(tmp_path / name, [example(dict(features)) for features in rows])
         for name, rows in zip("abc", splits, strict=False)
-    ]
+    }
     return told(leaks(sources, columns=[column]))
 
 
@@ -114,7 +114,7 @@ def test_text_is_compared_with_bytes_as_bytes(tmp_path):
     for name, keys in (("x", [accent, escape]), ("y", [accent, other])):
         rows = [{"id": key, "n": number} for number, key in enumerate([*keys, name])]
         rs.write(rows, schema, tmp_path / name, key="id", shuffle=None)
-    found = leaks([(name, str(tmp_path / name)) for name in "xy"])
+    found = leaks({name: tmp_path / name for name in "xy"})
     assert told(found) == {("key", ("x", "y"), 1), ("content", ("x", "y"), 1)}
 
 
@@ -154,11 +154,11 @@ def test_nan_is_equal_to_nan_and_no_records_have_no_feature(tmp_path):
 def test_errors_are_those_of_the_files(tmp_path):
     path = file_of(tmp_path / "x", [example({"label": ("int64", [1])})])
     with pytest.raises(SpecError) as error:
-        leaks([("a", str(path))], columns=["lable"])
+        leaks({"a": str(path)}, columns=["lable"])
     assert str(error.value) == "columns: expected a feature of `a`, got `lable` (did you mean `label`?)"
     path.write_bytes(path.read_bytes() * 2 + b"end")
     with pytest.raises(RecordError) as error:
-        leaks([("a", str(path))])
+        leaks({"a": str(path)})
     assert "record 2 at byte" in str(error.value)
 
 

@@ -10,7 +10,7 @@ import recordspec as rs
 from examples import example as example_of
 from examples import file_of
 from recordspec._tf import tf
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.store import scan
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
@@ -55,10 +55,10 @@ def test_a_file_in_stretches_of_any_size_gives_the_same_report(tmp_path_factory,
         data[chosen.draw(st.integers(0, len(data) - 1))] ^= 1
     path = tmp_path_factory.mktemp("rows") / "records"
     path.write_bytes(data)
-    whole = check([File(path=path)], SCHEMA, examples=2)
+    whole = check_files([File(path=path)], SCHEMA, examples=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "_RANGE", size)
-        assert check([File(path=path)], SCHEMA, examples=2) == whole
+        assert check_files([File(path=path)], SCHEMA, examples=2) == whole
 
 
 CODES = [("rows", ["missing", "count", "record"]), ({"blocks": 3}, ["record"])]
@@ -77,12 +77,12 @@ def test_two_processes_find_what_one_finds(tmp_path, layout, codes):
         File(path=file.path, shard=file.shard, block=file.block)
         for file in StoredDataset(paths, None, SCHEMA).checked_files()
     )
-    found = check(files, wanted, examples=2, jobs=2)
-    assert found == check(files, wanted, examples=2, jobs=1)
+    found = check_files(files, wanted, examples=2, jobs=2)
+    assert found == check_files(files, wanted, examples=2, jobs=1)
     assert (found.files, found.rows, [group.code for group in found.groups.values()]) == (3, 40, codes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "_RANGE", 50)
-        assert check(files, wanted, examples=2, jobs=2) == found
+        assert check_files(files, wanted, examples=2, jobs=2) == found
 
 
 PAIRS = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: int64}")

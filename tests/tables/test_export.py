@@ -25,7 +25,6 @@ from recordspec.kinds import Column, Fixed, ValueType, to_arrow
 from recordspec.schema.features import Feature
 from recordspec.tables import export as module
 from recordspec.tables.export import export
-from recordspec.tables.query import Query
 from recordspec.tables.table_writers import ParquetWriter
 from recordspec.testing import trace_together
 from recordspec.wire.tfrecord import scan
@@ -187,7 +186,7 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
             export(tmp_path / "data", tmp_path / "out.csv")
         return
     export(tmp_path / "data", tmp_path / f"out.{suffix}")
-    export(tmp_path / "data", tmp_path / f"named.{suffix}", Query(spec=schema))
+    export(tmp_path / "data", tmp_path / f"named.{suffix}", schema=schema)
     assert (tmp_path / f"out.{suffix}").read_bytes() == (tmp_path / f"named.{suffix}").read_bytes()
     assert build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}") == records(tmp_path / "data")
     if suffix == "jsonl" and case == "numbers":  # as Python's own reader has it
@@ -226,7 +225,7 @@ def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
         with tf.io.TFRecordWriter(str(folder / "f.tfrecord")) as writer:
             for one in stored:
                 writer.write(one)
-        export(folder / "f.tfrecord", folder / f"out.{suffix}", Query(spec=schema))
+        export(folder / "f.tfrecord", folder / f"out.{suffix}", schema=schema)
         built = build(folder, schema, f"{{{suffix}: out.{suffix}}}")
         again, found = ([*rs.read(path, schema)] for path in (folder / "again", folder / "f.tfrecord"))
         assert len(built) == len(again) == 2
@@ -280,7 +279,7 @@ def test_every_kind_is_built_from_an_export(tmp_path, suffix):
         left = tuple(out)
         while left:  # those that only their values tell are refused after the others
             with pytest.raises(SpecError) as error:
-                export(tmp_path / f"whole{number}", home / f"out.{suffix}", Query(columns=left))
+                export(tmp_path / f"whole{number}", home / f"out.{suffix}", columns=left)
             assert all("choose other columns, or " in problem.hint for problem in error.value.problems)
             told = {problem.path[0] for problem in error.value.problems}
             assert told <= set(left)
@@ -288,8 +287,7 @@ def test_every_kind_is_built_from_an_export(tmp_path, suffix):
         if not kept:
             continue
         names = tuple(one.name for one in kept)
-        query = Query(columns=names) if out else Query()
-        done = export(tmp_path / f"whole{number}", home / f"out.{suffix}", query)
+        done = export(tmp_path / f"whole{number}", home / f"out.{suffix}", columns=names if out else ())
         assert set(done.columns) == set(names)
         schema = replace(whole, **{section: tuple(kept)})
         some = [{name: row[name] for name in names} for row in rows]
@@ -358,10 +356,10 @@ def test_features_are_columns_of_the_values_of_rows(tmp_path):
     }  # fmt: skip
     for columns, row in ((("x0", "one"), {"x0": [0.5, 1.0], "one": [7]}), (("box",), {"box": boxes})):
         out = tmp_path / f"{columns[0]}.jsonl"
-        export(tmp_path / "data", out, Query(columns=columns, where="len(box) > 0"))
+        export(tmp_path / "data", out, columns=columns, where="len(box) > 0")
         assert json.loads(out.read_text()) == row
     with pytest.raises(SpecError) as error:
-        export(tmp_path / "data", tmp_path / "no.jsonl", Query(columns=("photo", "image/encoded")))
+        export(tmp_path / "data", tmp_path / "no.jsonl", columns=("photo", "image/encoded"))
     assert (
         str(error.value) == "columns: expected a feature or its stored keys, got `photo` and `image/encoded`"
     )
@@ -370,13 +368,13 @@ def test_features_are_columns_of_the_values_of_rows(tmp_path):
     stored = ("image/encoded", "one", "where", "where/indices_0", "where/indices_1")
     stored += ("words", "words/row_lengths", "x0", "x1", "y0", "y1")
     assert export(tmp_path / "alone", tmp_path / "alone.jsonl").columns == stored
-    done = export(tmp_path / "alone", tmp_path / "named.jsonl", Query(spec=schema))
+    done = export(tmp_path / "alone", tmp_path / "named.jsonl", schema=schema)
     assert (tmp_path / "named.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
     with pytest.raises(SpecError) as error:
-        export(tmp_path / "data", tmp_path / "no.jsonl", Query(columns=("boxs",)))
+        export(tmp_path / "data", tmp_path / "no.jsonl", columns=("boxs",))
     assert str(error.value).endswith("got `boxs` (did you mean `box`?)")
     with pytest.raises(SpecError) as error:
-        export(tmp_path / "data", tmp_path / "no.csv", Query(columns=("box",)))
+        export(tmp_path / "data", tmp_path / "no.csv", columns=("box",))
     assert str(error.value) == (
         "box: expected one value per record for csv, got a list "
         "(choose other columns, or write jsonl or parquet)"
@@ -412,7 +410,7 @@ def test_columns_have_the_types_of_a_scan(tmp_path):
         "wave": "list<item: list<item: float>>",
     }
     names = tuple(name for name in schema.names if name != "wave")
-    export(tmp_path / "data", tmp_path / "out.jsonl", Query(columns=names))
+    export(tmp_path / "data", tmp_path / "out.jsonl", columns=names)
     assert read_rows(tmp_path / "out.jsonl") == [
         {"at": "2026-01-31T12:00:00", "day": "2026-01-31", "half": 0.5, "is": [True, False], "side": "8"},
         {"at": None, "day": 2932897, "half": -1.0, "is": [False, True], "side": "7"},
@@ -424,7 +422,7 @@ def test_columns_have_the_types_of_a_scan(tmp_path):
                        "(choose other columns, or write jsonl or parquet)"),
     ):  # fmt: skip
         with pytest.raises(SpecError) as error:
-            export(tmp_path / "data", tmp_path / f"no.{suffix}", Query(columns=(name,)))
+            export(tmp_path / "data", tmp_path / f"no.{suffix}", columns=(name,))
         assert str(error.value) == message
 
 
@@ -460,9 +458,9 @@ def test_values_of_a_custom_kind_are_those_of_rows(tmp_path):
     schema = rs.Schema(name="s", features=(Hexadecimal(name="a"),))
     rs.write([{"a": "é"}, {"a": b"\xff"}], schema, tmp_path / "data", shuffle=None, progress=False)
     (file,) = (tmp_path / "data").glob("*.tfrecord")
-    export(file, tmp_path / "text.jsonl", Query(spec=schema), limit=1)
+    export(file, tmp_path / "text.jsonl", schema=schema, limit=1)
     assert read_rows(tmp_path / "text.jsonl") == [{"a": "é"}]
-    export(file, tmp_path / "all.jsonl", Query(spec=schema))
+    export(file, tmp_path / "all.jsonl", schema=schema)
     assert read_rows(tmp_path / "all.jsonl") == [{"a": {"b64": "w6k="}}, {"a": {"b64": "/w=="}}]
     with pytest.raises(RecordError) as error:
         rs.scan(file, schema).to_table()
@@ -473,7 +471,7 @@ def test_values_of_a_custom_kind_are_those_of_rows(tmp_path):
 def test_the_index_of_no_class_is_told_from_a_name(tmp_path):
     schema = rs.Schema.loads('schema: s\nfeatures: {side: {kind: label, names: ["7", "8"]}}')
     path = write(tmp_path / "f", *[example(side=[n]) for n in (0, 7, -1, 1)])
-    export(path, tmp_path / "out.csv", Query(spec=schema))
+    export(path, tmp_path / "out.csv", schema=schema)
     assert (tmp_path / "out.csv").read_text() == '"side"\n"7"\n"#7"\n"-1"\n"8"\n'
 
 
@@ -482,10 +480,10 @@ def test_records_of_another_schema_are_named(tmp_path):
     path = write(tmp_path / "f", example(n=[1], x=[0.5]), example(n=[1, 2], late=[b"a"]))
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: float32}")
     with pytest.raises(RecordError) as error:
-        export(path, tmp_path / "out.jsonl", Query(spec=schema))
+        export(path, tmp_path / "out.jsonl", schema=schema)
     assert str(error.value).startswith(f"{path}: record 1 at byte 45: features.n: expected 1 int64, got 2")
     optional = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: float32, default: 0.0}}")
-    assert export(path, tmp_path / "all.jsonl", Query(spec=optional)).columns == ("late", "n", "x")
+    assert export(path, tmp_path / "all.jsonl", schema=optional).columns == ("late", "n", "x")
     assert read_rows(tmp_path / "all.jsonl")[1] == {"late": "a", "n": [1, 2], "x": None}
 
 
@@ -588,9 +586,7 @@ def test_a_condition_on_a_feature_in_several_keys_or_on_one_of_these(tmp_path):
     )
     for spec in (schema, None):
         for where, rows in conditions:
-            done = export(
-                tmp_path / "data", tmp_path / "out.jsonl", Query(where=where, spec=spec), force=True
-            )
+            done = export(tmp_path / "data", tmp_path / "out.jsonl", where=where, schema=spec, force=True)
             assert (done.rows, where) == (rows, where)
 
 

@@ -12,7 +12,6 @@ import recordspec as rs
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.progress import Progress
 from recordspec.tables.export import export
-from recordspec.tables.query import Query
 from recordspec.wire.framing import framed
 from some_records import example, sequence_example, write
 
@@ -77,12 +76,12 @@ def test_records_without_features_are_rows_of_nothing(tmp_path, suffix):
 def test_a_feature_and_a_feature_list_of_one_name(tmp_path, padding):
     both = sequence_example({"a": [[n] for n in range(3)]}, a=[7], p=[b"x" * padding])
     path = write(tmp_path / "f", *[both] * 9, example(a=[8], p=[b""]))
-    done = export(path, tmp_path / "out.jsonl", Query(columns=("a", "sequence/a")))
+    done = export(path, tmp_path / "out.jsonl", columns=("a", "sequence/a"))
     assert done.columns == ("a", "sequence/a")
     rows = read_rows(tmp_path / "out.jsonl")
     assert rows == [{"a": 7, "sequence/a": [0, 1, 2]}] * 9 + [{"a": 8, "sequence/a": None}]
     assert export(path, tmp_path / "all.jsonl").columns == ("a", "p", "sequence/a")
-    assert export(path, tmp_path / "a.csv", Query(columns=("a",))).columns == ("a",)
+    assert export(path, tmp_path / "a.csv", columns=("a",)).columns == ("a",)
 
 
 @pytest.mark.parametrize("chunks", ["small_chunks", None])
@@ -101,7 +100,7 @@ def test_two_keys_are_never_one_column(tmp_path, request, chunks):
         )
     else:
         assert export(path, tmp_path / "out.jsonl").columns == ("a", "sequence/a")
-    export(path, tmp_path / "out.jsonl", Query(columns=("a", "sequence/a")), force=True)
+    export(path, tmp_path / "out.jsonl", columns=("a", "sequence/a"), force=True)
     assert read_rows(tmp_path / "out.jsonl")[-1] == {"a": 7, "sequence/a": [3]}
     three = write(tmp_path / "g", sequence_example({"a": [[3]]}, **{"a": [1], "sequence/a": [2]}))
     with pytest.raises(RecordError) as error:
@@ -121,7 +120,7 @@ def test_a_key_with_the_name_of_another_feature_may_be_chosen(tmp_path):
         (("a (stored)", "a"), {"a": 2, "a (stored)": 1}),
         (("b",), {"b": 2}),
     ):
-        done = export(path, tmp_path / "out.jsonl", Query(spec=schema, columns=columns), force=True)
+        done = export(path, tmp_path / "out.jsonl", schema=schema, columns=columns, force=True)
         assert done.columns == (columns or ("a", "a (stored)"))
         assert read_rows(tmp_path / "out.jsonl")[0] == row
 
@@ -129,7 +128,7 @@ def test_a_key_with_the_name_of_another_feature_may_be_chosen(tmp_path):
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_the_columns_of_no_rows_are_those_of_the_records_that_were_looked_at(tmp_path, suffix):
     path = write(tmp_path / "f", example(b=[1], a=[b"x"]))
-    done = export(path, tmp_path / f"out.{suffix}", Query(where="b = 2"))
+    done = export(path, tmp_path / f"out.{suffix}", where="b = 2")
     assert (done.rows, done.columns) == (0, ("a", "b"))
     if suffix == "csv":
         assert (tmp_path / "out.csv").read_text() == '"a","b"\n'

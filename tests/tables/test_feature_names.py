@@ -68,7 +68,7 @@ LABELLED = rs.Schema.loads(
 def test_labels_and_conditions(tmp_path, columns, where, text, spec):
     """A stored key means what is stored, as a column and in a condition."""
     rs.write([{"side": n % 2, "n": n} for n in range(9)], LABELLED, tmp_path / "data", shuffle=None)
-    export(tmp_path / "data", tmp_path / "out.csv", Query(columns=columns, where=where, spec=spec))
+    export(tmp_path / "data", tmp_path / "out.csv", columns=columns, where=where, schema=spec)
     assert (tmp_path / "out.csv").read_text() == text
 
 
@@ -78,7 +78,7 @@ def test_stored_keys_are_names_of_features_first(tmp_path):
         "schema: s\nfeatures: {a: {kind: label, names: [x, y], key: b}, b: {dtype: int64, key: a}}"
     )
     rs.write([{"a": n % 2, "b": n} for n in range(4)], schema, tmp_path / "data", shuffle=None)
-    export(tmp_path / "data", tmp_path / "out.csv", Query(where="a = 'y' AND b > 1"))
+    export(tmp_path / "data", tmp_path / "out.csv", where="a = 'y' AND b > 1")
     assert (tmp_path / "out.csv").read_text() == '"a","b"\n"y",3\n'
-    export(tmp_path / "data", tmp_path / "a.csv", Query(columns=("a",), where="b > 1"))
+    export(tmp_path / "data", tmp_path / "a.csv", columns=("a",), where="b > 1")
     assert (tmp_path / "a.csv").read_text() == '"a"\n"x"\n"y"\n'

@@ -18,7 +18,6 @@ from test_export import LISTS, TEXTS, build, written
 import recordspec as rs
 from recordspec.errors import RecordError, SpecError
 from recordspec.tables.export import export
-from recordspec.tables.query import Query
 from recordspec.tables.table_writers import CsvWriter, ParquetWriter, json_lines
 from some_records import example, write
 
@@ -211,7 +210,7 @@ def test_csv_refuses_lists_by_name(tmp_path):
         for name in ("many", "pair", "words")
     ]
     assert os.listdir(tmp_path) == ["data"]
-    export(data, tmp_path / "out.csv", Query(columns=("text", "n")), limit=3)
+    export(data, tmp_path / "out.csv", columns=("text", "n"), limit=3)
     assert (tmp_path / "out.csv").read_text() == '"text","n"\n,-7\n"ä, b",-6\n"say ""so""",-5\n'
 
 
@@ -222,7 +221,7 @@ def test_csv_refuses_bytes_that_are_no_text_by_name(tmp_path):
         export(path, tmp_path / "out.csv")
     hint = "(choose other columns, or write jsonl or parquet)"
     assert str(error.value) == f"a: expected text or numbers for csv, got bytes that are not all UTF-8 {hint}"
-    export(path, tmp_path / "out.csv", Query(columns=("n",)))
+    export(path, tmp_path / "out.csv", columns=("n",))
     assert (tmp_path / "out.csv").read_text() == '"n"\n1\n2\n3\n'
 
 

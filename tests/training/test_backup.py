@@ -185,7 +185,7 @@ def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
     rs.write({"x": np.zeros((3, 4), np.float32), "y": np.zeros(3, np.float32)}, SCHEMA, mine, append=True)
     backup = rs.Backup(folder)
     with pytest.raises(
-        rs.SpecError, match=r"start\.manifest: expected .+the dataset was replaced or added to since"
+        rs.SpecError, match=r"start\.manifest: expected .+the dataset was replaced, rows were added"
     ):
         rs.read(mine, SCHEMA, batch=16, start=backup.start, **pick)
     # a backup of an earlier version has the epoch and the step alone

@@ -60,14 +60,11 @@ def check(
     from recordspec.integrity.check import check as compare
     from recordspec.locations import output_file
     from recordspec.progress import Progress
-    from recordspec.store.dataset import StoredDataset
 
     schema, to_read = _given(spec, files)
-    dataset = StoredDataset.of(to_read, schema)
-    to_check, differences = dataset.files, dataset.mismatches
     with Progress() as progress:
         checked = compare(
-            to_check, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
+            to_read, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
         )
     if report is not None:
         with output_file(report, force=True) as begun:
@@ -77,9 +74,9 @@ def check(
     else:
         _print_violations(checked, as_json)
         echo(f"{checked.invalid:,} of {checked.rows:,} rows are invalid{_rest(checked)}", err=True)
-    for line in (*differences, *_notes(checked)):
+    for line in (*checked.mismatches, *_notes(checked)):
         echo(line, err=True)
-    return 0 if checked.valid and not differences else RecordError.exit_code
+    return 0 if checked.valid and not checked.mismatches else RecordError.exit_code
 
 
 def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:

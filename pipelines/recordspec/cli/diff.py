@@ -56,12 +56,12 @@ def diff(
     0 if they are alike, 1 if they differ.
     """
     from recordspec.progress import Progress
-    from recordspec.statistics.diff import THRESHOLD, Difference, changes
+    from recordspec.statistics.diff import THRESHOLD
     from recordspec.statistics.diff import diff as diff_of
 
     schemas = [_schema(path) for path in (old, new)]
     if schemas[0] is not None and schemas[1] is not None:
-        difference = Difference(schema=changes(schemas[0], schemas[1]))
+        difference = diff_of(schemas[0], schemas[1])
     elif schemas != [None, None]:
         raise click.UsageError("a schema is compared with a schema, and a dataset with a dataset")
     else:

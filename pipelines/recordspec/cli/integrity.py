@@ -130,18 +130,11 @@ def verify(files: tuple[str, ...], jobs: int | None, as_json: bool) -> int:
     from recordspec.progress import Progress
 
     with Progress() as progress:
-        verified = list(verify_files(files, progress, jobs))
+        verified = verify_files(files, jobs=jobs, progress=progress)
     intact = sum(one.intact for one in verified)
     if wants_json(as_json):
         for file in verified:
-            read = {"file": file.file} if file.integrity is None else file.integrity.dump()
-            problems = [
-                {"expected": problem.expected, "got": problem.got}
-                if problem.expected
-                else {"got": problem.got}
-                for problem in file.problems
-            ]
-            print_json({**read, "intact": file.intact, "problems": problems})
+            print_json(file.dump())
     else:
         lines = [
             line

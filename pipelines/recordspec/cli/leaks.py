@@ -41,10 +41,13 @@ def leaks(
     from recordspec.progress import Progress
     from recordspec.statistics.leaks import leaks as leaks_of
 
+    by_name: dict[str, list[str]] = {}
+    for name, path in files:
+        by_name.setdefault(name, []).append(path)
     with Progress() as progress:
         progress.begin("reading", None)
         schema = None if spec is None else load_any(spec)[1]
-        leaking = leaks_of(files, schema, columns=names_in(columns or ""), memory=memory, progress=progress)
+        leaking = leaks_of(by_name, schema, columns=names_in(columns or ""), memory=memory, progress=progress)
     if wants_json(as_json):
         for leak in leaking:
             print_json(vars(leak))

@@ -133,7 +133,17 @@ def export(
     from recordspec.progress import Progress
     from recordspec.tables.export import export as export_records
 
-    done = export_records(files, out, query(**options), limit=limit, force=force, progress=Progress())
+    selected = query(**options)
+    done = export_records(
+        files,
+        out,
+        schema=selected.spec,
+        columns=selected.columns,
+        where=selected.where,
+        limit=limit,
+        force=force,
+        progress=Progress(),
+    )
     if wants_json(as_json):
         print_json(vars(done))
     else:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Path, Problem, counted, nearest, show_path
-from recordspec.locations import Location
+from recordspec.locations import AnyPath, Location
 from recordspec.progress import Progress
 from recordspec.schema.feature_set import columns_in
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
 from recordspec.schema.validate import Code, Violation, of_other_message, other_message, violations
+from recordspec.store.dataset import StoredDataset
+from recordspec.store.expand import Files, Split
 from recordspec.store.scan import (
     WORTH_CHECKING,
     FileRange,
@@ -120,6 +122,7 @@ class CheckReport:
         repeated: the number of rows with a duplicate key, by key. Every reader takes the last value.
         present: the keys of the schema that rows have.
         absent: a problem for each feature of the schema with a key that no row has.
+        mismatches: the differences because of which the schema cannot read a dataset of another schema.
     """
 
     files: int = 0
@@ -134,6 +137,7 @@ class CheckReport:
     repeated: Counter[str] = field(default_factory=Counter)
     present: set[Place] = field(default_factory=set)
     absent: tuple[Problem, ...] = ()
+    mismatches: tuple[Problem, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -219,6 +223,43 @@ class CheckReport:
 
 
 def check(
+    files: Files,
+    schema: Schema | AnyPath | None = None,
+    *,
+    split: Split = None,
+    examples: int = 10,
+    allow_absent: Collection[str] = (),
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Checks every record of files against a schema.
+
+    Corruption is a part of the report, not raised.
+
+    Args:
+        files: a path, a folder of shards, a pattern, or several of these.
+        schema: the schema of the records, or its path; by default the schema beside the files.
+        split: the split to check; by default all.
+        examples, allow_absent, jobs, progress: as for `check_files`.
+
+    Raises StoreError if a file cannot be opened, or without a schema; SpecError for a name in `allow_absent`
+    that no feature has.
+
+    Example:
+        >>> report = rs.check("data/points", schema)
+        >>> report.valid, report.rows
+        (True, 20)
+    """
+    dataset = StoredDataset.asked(files, schema, split, "rs.check")
+    wanted = dataset.required_schema("rs.check")
+    report = check_files(
+        dataset.files, wanted, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
+    )
+    report.mismatches = dataset.mismatches
+    return report
+
+
+def check_files(
     files: Sequence[File],
     schema: Schema,
     *,
@@ -227,7 +268,7 @@ def check(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Checks every record of files against a schema.
+    """Checks every record of the files of a dataset against a schema.
 
     A feature with a key that is in no record of any file is reported too, unless there are no records.
 

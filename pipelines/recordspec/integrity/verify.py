@@ -65,8 +65,19 @@ class VerifiedFile:
         """Whether every record is intact, and the file matches the manifest."""
         return not self.problems and (self.integrity is None or not self.integrity.losses)
 
+    def dump(self) -> dict[str, Any]:
+        """The verification as values for JSON."""
+        read = {"file": self.file} if self.integrity is None else self.integrity.dump()
+        problems = [
+            {"expected": problem.expected, "got": problem.got} if problem.expected else {"got": problem.got}
+            for problem in self.problems
+        ]
+        return {**read, "intact": self.intact, "problems": problems}
 
-def verify(files: Files, progress: Progress | None = None, jobs: int | None = 1) -> Iterator[VerifiedFile]:
+
+def verify(
+    files: Files, *, jobs: int | None = 1, progress: Progress | None = None
+) -> tuple[VerifiedFile, ...]:
     """Reads every byte of files, and checks each length and each CRC. Searches for records after a corrupt
     length.
 
@@ -77,11 +88,19 @@ def verify(files: Files, progress: Progress | None = None, jobs: int | None = 1)
 
     Args:
         files: paths, folders or patterns.
-        progress: receives the number of records and bytes.
         jobs: the number of processes; None for one per processor if there is much to read.
+        progress: receives the number of records and bytes.
 
     Raises StoreError if there is no file.
+
+    Example:
+        >>> [file.intact for file in rs.verify("data/points")]
+        [True, True]
     """
+    return tuple(_verified(files, jobs, progress or Progress(show=False)))
+
+
+def _verified(files: Files, jobs: int | None, progress: Progress) -> Iterator[VerifiedFile]:
     paths = expand(files, as_found=True)
     manifests: dict[Location, Manifest] = {}
     problems: list[FileProblem] = []
@@ -107,7 +126,6 @@ def verify(files: Files, progress: Progress | None = None, jobs: int | None = 1)
         FileIntegrity.of(path, manifests.get(path.parent), shards.get(path.parent, {}).get(path.name))
         for path in paths
     ]
-    progress = progress or Progress(show=False)
     rows = [None if file.shard is None else file.shard.records for file in integrities]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
     jobs = min(processes_for(paths, jobs, WORTH_CHECKING), len(paths))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, State, StoreError
+from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe
 from recordspec.integrity.verify import key_problems
-from recordspec.locations import Location
+from recordspec.locations import AnyPath, Location
 from recordspec.progress import Progress
-from recordspec.schema.schema import Schema
+from recordspec.schema.schema import Schema, as_schema
 from recordspec.statistics.diff_distributions import PERCENTILES, Measure, compare, lacking
 from recordspec.statistics.profile import Profile, profile_all, profile_splits
 from recordspec.statistics.schema_changes import Change, changes
@@ -132,20 +132,20 @@ class Difference:
 
 
 def diff(
-    old: Files,
-    new: Files,
-    schema: Schema | None = None,
+    old: Files | Schema,
+    new: Files | Schema,
+    schema: Schema | AnyPath | None = None,
     *,
     threshold: float = THRESHOLD,
     keys: bool | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Difference:
-    """Compares two datasets.
+    """Compares two datasets, or two schemas.
 
     Args:
-        old, new: paths, patterns, or a folder.
-        schema: the schema of the records; by default the schema stored with each dataset.
+        old, new: paths, patterns, or a folder; or two schemas.
+        schema: the schema of the records, or its path; by default the schema stored with each dataset.
         threshold: the distance above which distributions differ.
         keys: True compares rows by key, False compares distributions. None compares by key if both are whole
             datasets with `keys.bin`, otherwise by distribution.
@@ -154,7 +154,18 @@ def diff(
     Raises:
         StoreError: there are no files, or no keys although `keys` is True.
         RecordError: a record cannot be read.
+        SpecError: a dataset is compared with a schema.
+
+    Example:
+        >>> rs.diff("data/points", "data/points").different
+        False
     """
+    if isinstance(old, Schema) or isinstance(new, Schema):
+        if not (isinstance(old, Schema) and isinstance(new, Schema)):
+            name, got = ("new", new) if isinstance(old, Schema) else ("old", old)
+            raise SpecError(Problem(path=(name,), expected="a Schema, as the other", got=describe(got)))
+        return Difference(schema=changes(old, new))
+    schema = None if schema is None else as_schema(schema)
     scanners = [Scanner.of_rows(StoredDataset.of(files, schema)) for files in (old, new)]
     known = [scanner.dataset.schema for scanner in scanners]
     changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from recordspec._duckdb import connected, errors_of, readable, register
 from recordspec.errors import Problem, SpecError, nearest
+from recordspec.locations import AnyPath
 from recordspec.progress import Progress
-from recordspec.schema.schema import Schema
+from recordspec.schema.schema import Schema, as_schema
+from recordspec.store.expand import Files
 from recordspec.tables.scan_columns import CONTENT, KEY
-from recordspec.tables.sql import named_tables
+from recordspec.tables.sql import named_tables, sources_of
 from recordspec.tables.table import RecordTable
 
 # The columns of a row's place and content, selected behind the compared columns.
@@ -41,8 +43,8 @@ class Leak:
 
 
 def leaks(
-    sources: Iterable[tuple[str, str]],
-    schema: Schema | None = None,
+    files: Files | Mapping[str, Files],
+    schema: Schema | AnyPath | None = None,
     *,
     columns: Sequence[str] = (),
     memory: str | None = None,
@@ -55,9 +57,9 @@ def leaks(
     by key; a row without one of `columns` is not compared by them.
 
     Args:
-        sources: pairs of a name and a path, a folder or a pattern. Files with a name are a split with that
-            name. The name may be empty.
-        schema: the schema of the records; by default the schemas of the datasets.
+        files: a path, a folder, a pattern, or several of these, with the splits of the dataset; or a mapping
+            from the name of a split to files. Files of the empty name have the splits of the dataset.
+        schema: the schema of the records, or its path; by default the schemas of the datasets.
         columns: the features by which rows are compared, all of them together; by default the content, and
             the key if all datasets have the same key.
         memory: the memory limit of DuckDB, like `2GiB`. Data that exceeds it is spilled to disk.
@@ -68,8 +70,12 @@ def leaks(
         StoreError: there are no files, or the disk is full.
         RecordError: a record cannot be read.
         MissingExtra: without DuckDB.
+
+    Example:
+        >>> rs.leaks("data/points")
+        ()
     """
-    tables = named_tables(sources, schema=schema)
+    tables = named_tables(sources_of(files), schema=None if schema is None else as_schema(schema))
     if columns:
         # an empty dataset without a schema has no features
         tables = {split: table for split, table in tables.items() if table.schema.names} or tables

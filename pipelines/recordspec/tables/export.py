@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -11,8 +11,9 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted
-from recordspec.locations import Location
+from recordspec.locations import AnyPath, location
 from recordspec.progress import Progress
+from recordspec.schema.schema import Schema, as_schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
@@ -51,16 +52,18 @@ class Exported:
 
 def export(
     files: Files,
-    out: Location,
-    query: Query | None = None,
+    out: AnyPath,
     *,
+    schema: Schema | AnyPath | None = None,
+    columns: Sequence[str] = (),
+    where: str | None = None,
     limit: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
     """Writes records to a file in the format of its suffix.
 
-    With a schema, in the query or beside the files, the columns are its features, as in `scan`. Without a
+    With a schema, given or beside the files, the columns are its features, as in `scan`. Without a
     schema, and for keys that are not in it, a column has single values if every record with the key has one
     value, else lists; missing values are null. Bytes are text if all of them are valid UTF-8. Records are
     written while they are read. They are written a second time only if a later record changes the type of a
@@ -69,7 +72,10 @@ def export(
     Args:
         files: paths, folders or patterns. Blocks are unpacked.
         out: FILE.jsonl, .csv or .parquet.
-        query: the selected records and columns.
+        schema: the schema that names features and classes, or its path; by default the schema beside the
+            files, if records are blocks of rows.
+        columns: the names of features, in this order; empty for all.
+        where: a condition on records in SQL, such as `age > 30`; None for all records.
         limit: the largest number of records.
         force: replaces the file if it exists.
         progress: receives the number of records and bytes.
@@ -78,8 +84,14 @@ def export(
     the schema; SpecError for values that the format cannot represent, or that no source reads back;
     StoreError if there are no files, they change meanwhile, or `out` exists or cannot be written;
     MissingExtra without pyarrow.
+
+    Example:
+        >>> rs.export("data/points", "points.csv", schema=schema).rows
+        20
     """
-    query, progress = query or Query(), progress or Progress(show=False)
+    given = None if schema is None else as_schema(schema)
+    query, progress = Query(columns=tuple(columns), where=where, spec=given), progress or Progress(show=False)
+    out = location(out)
     arrow()  # raises before anything is read
     with saving(out, force=force) as save:
         scanner = Scanner(StoredDataset.of(files, query.spec))

@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import keys_of
 from recordspec.tables.feature_names import FeatureKey, FeatureNames, check_known
 
 if TYPE_CHECKING:
+    from recordspec.locations import AnyPath
+    from recordspec.progress import Progress
     from recordspec.schema.schema import Schema
+    from recordspec.store.expand import Files
     from recordspec.tables.sql import Condition
+
+
+def query(
+    sql: str,
+    files: Files | Mapping[str, Files],
+    schema: Schema | AnyPath | None = None,
+    *,
+    memory: str | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Runs a query in SQL, in the dialect of DuckDB, over TFRecords. Returns its result, a `pyarrow.Table`.
+
+    Args:
+        sql: the query. It reads the tables, and nothing else.
+        files: a mapping from the name of a table to files. Without a mapping, each split is a table with its
+            name; files whose names tell no split are the table `records`.
+        schema: the schema of the records, or its path; by default the schemas of the datasets.
+        memory: the memory limit of DuckDB, such as `2GiB`; by default 80 % of the machine's memory.
+        progress: receives the number of rows read.
+
+    Raises:
+        SpecError: the SQL is invalid, or is not a query.
+        StoreError: there are no files, or the memory or the disk is full.
+        RecordError: a record is corrupt.
+        MissingExtra: without DuckDB.
+
+    Example:
+        >>> rs.query("SELECT count(*) AS n FROM train", "data/points")["n"].to_pylist()
+        [15]
+    """
+    from recordspec.schema.schema import as_schema
+    from recordspec.tables import sql as queries  # loads DuckDB
+
+    given = None if schema is None else as_schema(schema)
+    tables = queries.named_tables(queries.sources_of(files), sql, given)
+    with queries.query(sql, tables, memory=memory, progress=progress) as result:
+        return result.read_all()
 
 
 @dataclass(frozen=True, kw_only=True)

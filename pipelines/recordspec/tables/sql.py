@@ -40,7 +40,7 @@ from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import ALL, distinct
+from recordspec.store.expand import ALL, Files, distinct, path_list
 from recordspec.store.manifest import Manifest
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import is_list_type
@@ -80,6 +80,13 @@ _NOT_IN_ARROW = re.compile(
 )
 _NAMES = re.compile(r'"((?:[^"]|"")+)"')
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
+
+
+def sources_of(files: Files | Mapping[str, Files]) -> Iterator[tuple[str, str]]:
+    """Pairs of a name and a path, a folder or a pattern, for `named_tables`; without a mapping, the name is
+    empty."""
+    for name, some in files.items() if isinstance(files, Mapping) else [("", files)]:
+        yield from ((name, path) for path in path_list(some))
 
 
 def named_tables(

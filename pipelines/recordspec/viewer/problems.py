@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec.errors import Problem
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.integrity.verify import verify
 from recordspec.store.expand import Files
 from recordspec.store.scan import Scanner
@@ -47,7 +47,7 @@ FoundProblem = tuple["RecordPlace | None", Problem]
 
 
 def _corrupt(files: Files, progress: JobProgress) -> Iterator[FoundProblem]:
-    for file in verify(files, progress):
+    for file in verify(files, progress=progress):
         for problem in file.problems:
             yield None, problem
         if file.integrity is not None:
@@ -62,7 +62,7 @@ def _invalid(scanner: Scanner, progress: JobProgress) -> Iterator[FoundProblem]:
     if dataset.schema is None:
         return
     yield from ((None, problem) for problem in dataset.mismatches)
-    report = check(dataset.files, dataset.schema, examples=_EXAMPLES, jobs=1, progress=progress)
+    report = check_files(dataset.files, dataset.schema, examples=_EXAMPLES, jobs=1, progress=progress)
     for example in report.examples:
         yield RecordPlace(example.path, example.record, example.offset), example.problem
     yield from ((None, problem) for problem in report.absent)

@@ -12,7 +12,7 @@ from tfmd_text import parsed
 import recordspec as rs
 from instances import CASES
 from recordspec._tf import tf
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.schema.features.geometry import Pictures
@@ -180,7 +180,7 @@ def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
     floats = ("dropoff_census_tract", "dropoff_community_area", "trip_seconds")
     files = str(TAXI / "*.gz")
     schema, _ = tfmd.load(TAXI / "schema.pbtxt")
-    report = check(StoredDataset.of(files, schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(files, schema).checked_files(), schema)
     wrong = {path[-1]: (code, group.examples[0].problem.got) for (path, code), group in report.groups.items()}
     assert wrong == dict.fromkeys(floats, ("kind", "1 float32"))
     text = (TAXI / "schema.pbtxt").read_text()

@@ -8,7 +8,7 @@ from tfmd_text import ALWAYS, imported
 import recordspec as rs
 from examples import example, file_of
 from recordspec._tf import tf
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.interop import tfmd
 from recordspec.schema.features.fixed_len import FixedLen
 from recordspec.schema.features.tensor import AnyTensor
@@ -183,7 +183,7 @@ def test_a_label_by_name_reads_the_names_of_others(tmp_path):
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         list(rs.read(path, schema, batch=4))
     assert said in caught.value.message
-    report = check(StoredDataset.of(path, schema).checked_files(), schema)
+    report = check_files(StoredDataset.of(path, schema).checked_files(), schema)
     assert [str(one.problem) for one in report.examples] == [
         f"{path}: record 3 at byte {path.stat().st_size - len(framed(example({'x': ('bytes', [b'broken'])})))}: "
         "features.x: expected one of new, used, or an index, got `broken`"

@@ -8,7 +8,7 @@ import pytest
 import recordspec as rs
 from one_feature import schema
 from recordspec._tf import tf
-from recordspec.integrity.check import check
+from recordspec.integrity.check import check_files
 from recordspec.schema.decoder import decode_problems
 from recordspec.schema.row_blocks import block_of_records
 from recordspec.store.shards import File
@@ -71,7 +71,7 @@ def test_four_lists_of_different_lengths_are_never_cut(without, tmp_path):
     crossed = sides([0, 0.5], [0.25, 0], [1, 0.25], [0.5, 1])  # ymax below ymin, which TensorFlow reads
     path = tmp_path / "x"
     path.write_bytes(framed(crossed) + framed(bad))
-    report = check([File(path=path)], given)
+    report = check_files([File(path=path)], given)
     assert {str(one.problem).partition("features.f: ")[2] for one in report.examples} == {
         "expected a box rel_yxyx with an area, got [0.5, 0, 0.25, 1] at item 1 (is the format right?)",
         expected,
