@@ -82,6 +82,7 @@ def check_readme(names: dict) -> None:
     model, history = names["model"], names["model"].history.history
     assert len(history["accuracy"]) == 5
     check_learned(model, names["pipeline"].dataset("test"), history["val_accuracy"][-1])
+    check_learned(names["again"], names["inferred"].dataset("test"))
 
 
 def check_adopting(names: dict) -> None:
