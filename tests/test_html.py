@@ -68,7 +68,7 @@ def test_a_pipeline_shows_its_config_and_its_dataset_if_there_is_one(tmp_path, m
         ["a", "fixed_len", "dtype: int64", ""],
     ]
     assert "<p>s: data in data</p>" in re.sub("</?strong>", "", pipeline._repr_html_())
-    missing = "`data/manifest.json` does not exist: the dataset was not built, or not by recordspec"
+    missing = "`data/manifest.json` does not exist: `recordspec build CONFIG` builds a dataset, `recordspec adopt` takes files of other writers"
     assert f"<ul><li>{missing}</li></ul>" in pipeline._repr_html_()
     pipeline.build([{"a": 1}] * 3)
     assert Fragment(pipeline._repr_html_()).rows[-1] == ["train", "3", "1", "90 B"]

@@ -101,8 +101,8 @@ def test_a_dataset_that_is_not_there_is_named(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
         pipeline.dataset("train")
     assert str(caught.value) == (
-        f"`{tmp_path}/data/points/manifest.json` does not exist: the dataset was not built, or not by "
-        "recordspec"
+        f"`{tmp_path}/data/points/manifest.json` does not exist: `recordspec build CONFIG` builds a dataset, "
+        "`recordspec adopt` takes files of other writers"
     )
     pipeline.build(ROWS)
     with pytest.raises(rs.StoreError) as caught:

@@ -94,5 +94,5 @@ def test_describe_names_its_files_and_is_refused_elsewhere(home):
     refused = run("describe", home)
     assert refused.returncode == 3
     assert refused.stderr == (
-        f"`{home}/manifest.json` does not exist: the dataset was not built, or not by recordspec\n"
+        f"`{home}/manifest.json` does not exist: `recordspec build CONFIG` builds a dataset, `recordspec adopt` takes files of other writers\n"
     )

@@ -420,7 +420,9 @@ class Manifest:
         """
         known = manifest_in(location(folder))
         if known is None:
-            hint = "the dataset was not built, or not by recordspec"
+            hint = (
+                "`recordspec build CONFIG` builds a dataset, `recordspec adopt` takes files of other writers"
+            )
             where = str(location(folder) / FILE)
             raise StoreError(State(where=where, got="does not exist", hint=hint))
         return known

@@ -247,7 +247,9 @@ def test_of_two_labels_the_columns_say_which_has_the_categories(folder):
 def test_a_feature_of_no_column_is_named(folder):
     with pytest.raises(rs.SpecError) as caught:
         rs.write(coco(folder, columns={}), schema(), folder / "data", progress=False)
-    assert str(caught.value) == f"{folder}/coco.json: id: expected one column `id`, got none"
+    others = "image_id, file_name, width, height, category_id, annotation_id, iscrowd"
+    expected = f"{folder}/coco.json: id: expected one column `id`, got none (other columns: {others})"
+    assert str(caught.value) == expected
 
 
 def test_a_config_reads_voc_in_jobs_as_it_reads_coco(folder):

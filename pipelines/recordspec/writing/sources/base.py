@@ -42,6 +42,7 @@ EXACT = 2**53
 
 # The largest number of rows converted at a time.
 _MOST_ROWS = 8192
+_MOST_LISTED = 10  # columns in a message
 _FEWEST_ROWS = 16  # after an invalid row
 
 # One file or several, as paths and patterns.
@@ -341,11 +342,17 @@ def wanted_columns(
 
 
 def not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Problem]:
-    """The problem of each name whose column is missing in a header, or occurs several times."""
+    """The problem of each name whose column is missing in a header, or occurs several times. The first one
+    lists the columns that no name wants."""
+    unused = [one for one in header if one not in wanted.values()]
+    more = ", ..." * (len(unused) > _MOST_LISTED)
+    listed = f"other columns: {', '.join(unused[:_MOST_LISTED])}{more}" if unused else ""
     for name, column in wanted.items():
         if header.count(column) != 1:
             got = "several" if column in header else "none"
-            hint = nearest(column, [one for one in header if one not in wanted.values()])
+            hint = nearest(column, unused)
+            if not hint and got == "none":
+                hint, listed = listed, ""
             yield Problem(path=(name,), expected=f"one column `{column}`", got=got, hint=hint)
 
 
