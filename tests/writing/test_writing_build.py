@@ -17,8 +17,10 @@ from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
 from recordspec.writing import build_plan, sorter
+from recordspec.writing.build import planned_build
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.write_options import Execution, Write
 from selection import scaled
 
 pytestmark = pytest.mark.slow
@@ -251,3 +253,13 @@ def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
     assert [batch["id"].numpy().tolist() for batch in both[0]] == [
         batch["id"].numpy().tolist() for batch in both[1]
     ]
+
+
+def test_an_engine_that_would_ignore_a_limit_refuses_it(tmp_path):
+    with pytest.raises(rs.SpecError, match=r"^limit: expected none on this engine, .*, got 3$"):
+        planned_build(SCHEMA, tmp_path / "d", Write(splits={"train": 1}), Execution(limit=3))
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    assert (
+        rs.write(({"id": number} for number in range(9)), schema, tmp_path / "d", limit=3).rows("train") == 3
+    )
+    assert os.listdir(tmp_path) == ["d"]

@@ -210,8 +210,11 @@ def planned_build(
         identity: as for `Checkpoint`.
         how: other attributes of `Build`.
 
-    Raises SpecError, StoreError.
+    Raises StoreError; SpecError for a limit of rows, which only the builds of `writing.local` keep.
     """
+    if execution.limit is not None:
+        expected = "none on this engine, which would encode all rows"
+        raise SpecError(Problem(path=("limit",), expected=expected, got=str(execution.limit)))
     committing = transaction(
         directory, force=execution.force, resume=execution.resume, append=execution.append
     )

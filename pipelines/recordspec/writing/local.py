@@ -73,7 +73,8 @@ def build_locally(
     """
     limit = execution.limit
     identity = source.identity() if limit is None else None
-    build = planned_build(schema, directory, options, execution, identity=identity, **how)
+    unlimited = replace(execution, limit=None, jobs=execution.processes)
+    build = planned_build(schema, directory, options, unlimited, identity=identity, **how)
     with (
         build.begun() as plan,
         Progress(show=execution.progress) as bar,
