@@ -54,7 +54,10 @@ def test_parquet_columns_are_checked_by_name(tmp_path):
     assert source.notes == ["columns that no feature names: z"]
     with pytest.raises(rs.SpecError) as caught:
         parts_of(Parquet(files="a.parquet").open(tmp_path), NUMBER)
-    assert str(caught.value) == f"{tmp_path}/a.parquet: n: expected one column `n`, got none (other columns: x y, z)"
+    assert (
+        str(caught.value)
+        == f"{tmp_path}/a.parquet: n: expected one column `n`, got none (other columns: x y, z)"
+    )
     parquet.write_table(pa.table({"x y": ["1"]}), tmp_path / "b.parquet")
     with pytest.raises(rs.SpecError) as caught:
         parts_of(Parquet(files="*.parquet", columns={"n": "x y"}).open(tmp_path), NUMBER)
