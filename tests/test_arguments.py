@@ -120,7 +120,7 @@ def test_files_without_a_schema_need_one(home, tmp_path):
     alone.write_bytes(shard.read_bytes())
     with pytest.raises(rs.StoreError) as caught:
         rs.read(alone, batch=4)
-    hint = "`rs.read(files, schema)` reads them with a schema"
+    hint = "`rs.read(files, schema)` reads its rows"
     assert str(caught.value) == f"`{tmp_path}` has no schema: {hint}"
 
 

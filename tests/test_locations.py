@@ -594,7 +594,7 @@ TRIED_ELSEWHERE = {
     *("store.dataset:StoredDataset.asked:schema", "writing.writer:ShardedWriter.__init__:schema"),
     *("tables.query:query:schema", "tables.export:export:schema", "statistics.diff:diff:schema"),
     *("integrity.check:check:schema", "statistics.leaks:leaks:schema"),
-    *("tables.sql:sources_of:files", "config:lint:files"),  # as path_list
+    *("tables.sql:named_tables:files", "config:lint:files"),  # as path_list
     "tables.export:export:out",  # as locations.output_file
     *("writing.write:write:schema", "writing.write:named_rows:schema", "writing.adopt:adopt:schema"),
     "training.backup:Backup.__init__:folder",  # tests/training/test_backup.py: it needs TensorFlow

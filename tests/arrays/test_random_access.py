@@ -217,9 +217,7 @@ def test_files_of_others_are_indexed_when_they_are_opened(tmp_path):
     assert [int(row["id"]) for row in rows] == list(range(100))
     without = rs.open([tmp_path / "a", tmp_path / "b"])
     assert without.records([61]) == [SCHEMA.encode(ROWS[61])]
-    with pytest.raises(
-        StoreError, match=r"has no schema: `rs.open\(files, schema\)` reads them with a schema"
-    ):
+    with pytest.raises(StoreError, match=r"has no schema: `rs.open\(files, schema\)` reads its rows"):
         without[0]
 
 

@@ -18,7 +18,7 @@ import recordspec as rs
 from examples import example as record_of
 from examples import file_of
 from recordspec._duckdb import connected, interrupting
-from recordspec.cli.shared_options import NAMED_PATTERN
+from recordspec.cli.shared_options import NAMED_PATTERN, grouped
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.locations import location
 from recordspec.store.dataset import StoredDataset
@@ -38,7 +38,7 @@ def splits(tmp_path_factory) -> Path:
 
 
 def tables_of(sql: str, *sources: object) -> dict:
-    return named_tables([NAMED_PATTERN.convert(str(source), None, None) for source in sources], sql)
+    return named_tables(grouped(NAMED_PATTERN.convert(str(source), None, None) for source in sources), sql)
 
 
 def rows_of(sql: str, *sources: object, **options) -> list[dict]:
@@ -242,7 +242,7 @@ def test_a_gap_is_no_empty_line_of_csv(tmp_path):
     """Which readers pass over."""
     schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: float32, default: 0.0}}")
     rs.write([{"x": 1.0}, {}, {"x": 2.0}], schema, tmp_path / "data", shuffle=None)
-    tables = named_tables([("train", str(tmp_path / "data"))])
+    tables = named_tables({"train": tmp_path / "data"})
     out = tmp_path / "x.csv"
 
     def save(sql: str) -> int:

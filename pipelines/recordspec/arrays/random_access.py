@@ -19,7 +19,7 @@ from recordspec.schema.ragged_array import divided
 from recordspec.schema.row_blocks import Sections, blocks_of, records_with, rows_of_blocks
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.dataset import StoredDataset
+from recordspec.store.dataset import StoredDataset, without_schema
 from recordspec.store.expand import Files, Split
 from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
 from recordspec.store.manifest import KEYS_FILE, manifest_in
@@ -331,8 +331,7 @@ class Rows:
 
     def _decoded(self, numbers: Ints, *, padded: bool = True) -> dict[str, Any]:
         if self.schema is None:
-            hint = "`rs.open(files, schema)` reads them with a schema"
-            raise StoreError(State(where=str(self._paths[0].parent), got="has no schema", hint=hint))
+            raise without_schema(self._paths[0].parent, "rs.open")
         try:
             if self._block is not None:
                 sections = self._sections(self.schema, numbers)

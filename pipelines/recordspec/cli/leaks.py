@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import NAMED_PATTERN, json_option, names_in, spec_option
+from recordspec.cli.shared_options import NAMED_PATTERN, grouped, json_option, names_in, spec_option
 from recordspec.errors import RecordError
 from recordspec.locations import Location
 
@@ -41,13 +41,12 @@ def leaks(
     from recordspec.progress import Progress
     from recordspec.statistics.leaks import leaks as leaks_of
 
-    by_name: dict[str, list[str]] = {}
-    for name, path in files:
-        by_name.setdefault(name, []).append(path)
     with Progress() as progress:
         progress.begin("reading", None)
         schema = None if spec is None else load_any(spec)[1]
-        leaking = leaks_of(by_name, schema, columns=names_in(columns or ""), memory=memory, progress=progress)
+        leaking = leaks_of(
+            grouped(files), schema, columns=names_in(columns or ""), memory=memory, progress=progress
+        )
     if wants_json(as_json):
         for leak in leaking:
             print_json(vars(leak))

@@ -9,7 +9,7 @@ from itertools import islice
 import click
 
 from recordspec.cli.output import echo, print_json_lines, print_rows, wants_json
-from recordspec.cli.shared_options import NAMED_PATTERN, PATH, force_option, json_option, spec_option
+from recordspec.cli.shared_options import NAMED_PATTERN, PATH, force_option, grouped, json_option, spec_option
 from recordspec.errors import counted
 from recordspec.locations import Location
 
@@ -53,7 +53,7 @@ def query(
     in_json = wants_json(as_json)  # before a bar replaces stdout, which is then not a terminal
     with ExitStack() as stack:
         save = None if out is None else stack.enter_context(saving(out, force=force))
-        tables = named_tables(files, sql, None if spec is None else load_any(spec)[1])
+        tables = named_tables(grouped(files), sql, None if spec is None else load_any(spec)[1])
         progress = stack.enter_context(Progress())
         progress.begin("reading", None)
         result = stack.enter_context(run_query(sql, tables, memory=memory, progress=progress))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,15 @@ PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
 # A path or a pattern, unchanged.
 PATTERN = _Place(location, str)
 NAMED_PATTERN = _NamedPattern(location, str)
+
+
+def grouped(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The patterns of each name, of values of `NAMED_PATTERN`."""
+    by_name: dict[str, list[str]] = {}
+    for name, pattern in named:
+        by_name.setdefault(name, []).append(pattern)
+    return by_name
+
 
 _NAMED_FILES = re.compile(r"([^/=]+)=(.+)", re.DOTALL)  # any name: SQL can quote it
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')

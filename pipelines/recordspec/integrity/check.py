@@ -251,7 +251,7 @@ def check(
         (True, 20)
     """
     dataset = StoredDataset.asked(files, schema, split, "rs.check")
-    wanted = dataset.required_schema("rs.check")
+    wanted = dataset.schema_for("rs.check")
     report = check_files(
         dataset.files, wanted, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
     )

@@ -103,7 +103,7 @@ def read(
         expected, got = "none, since all files are augmented", ", ".join(chosen.augment.splits)
         raise SpecError(Problem(path=("augment", "splits"), expected=expected, got=got))
     dataset = StoredDataset.asked(files, schema, split, "rs.read")
-    schema = dataset.required_schema("rs.read")
+    schema = dataset.schema_for("rs.read")
     intact = without_corrupt if chosen.corrupt == "skip" else None
     plan = plan_files(dataset, intact=intact)
     named = split if isinstance(split, str) else None

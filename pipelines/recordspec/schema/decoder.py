@@ -145,7 +145,7 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         return {"features": {**alone, **together["features"]}}
     context, sequence = asked["context"], asked["sequence"]
     parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
-    layouts = {column.key: column.layout for column in row_blocks.placed_columns(schema, "sequence")}
+    layouts = {column.key: column.layout for column in row_blocks.section_columns(schema, "sequence")}
     required = _required(schema, sequence)
     dense = {
         column.key: tf.io.FixedLenSequenceFeature(list(column.cell), TF_DTYPES[column.storage])

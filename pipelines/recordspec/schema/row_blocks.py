@@ -49,8 +49,8 @@ from recordspec.wire.record_batch import RecordBatch, decode
 Sections = Mapping[Section, Table]
 
 
-def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
-    """The columns of a section, as `columns_in` returns them."""
+def section_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
+    """The columns of a section, in the order of the spec."""
     return tuple(column for place, column in schema.placed_columns if place.section == section)
 
 
@@ -66,7 +66,7 @@ def blocks_of(
     """
     arrays = {blocks.ROWS: to_arrow(np.full(count, size))}
     for section in schema.sections:
-        columns = placed_columns(schema, section)
+        columns = section_columns(schema, section)
         for key, array in blocks.columns_of_blocks(section, sections[section], columns, size, count):
             if key in arrays:
                 expected = "keys that stay apart in a block"
@@ -107,7 +107,7 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
     decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=sequence)
     check_structure(schema.placed, decoded)
     for section in schema.sections:
-        columns = placed_columns(schema, section)
+        columns = section_columns(schema, section)
         known = {column.key for column in columns}
         blocks.check_known(decoded.keys_in(section), known, f"keys of the schema in {section}")
     sections = stored_sections(schema, decoded)
@@ -195,7 +195,7 @@ def rows_of_blocks(
     Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
     rows.
     """
-    columns = {section: placed_columns(schema, section) for section in schema.sections}
+    columns = {section: section_columns(schema, section) for section in schema.sections}
     if keys is not None:
         columns = {
             section: tuple(column for column in some if column.key in keys)
@@ -245,7 +245,7 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     grouped = {place for group in groups for place, _ in group.columns}
     columns: dict[Section, tuple[Column, ...]] = {
         section: tuple(
-            one for one in placed_columns(schema, section) if Place(section, one.key) not in grouped
+            one for one in section_columns(schema, section) if Place(section, one.key) not in grouped
         )
         for section in schema.sections
     }
@@ -307,7 +307,7 @@ def columns_of(schema: FeatureSet, values_of: Mapping[str, Any]) -> dict[Section
     values_of = split(schema, values_of)
     by_section: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
     for section, columns in by_section.items():
-        for column in placed_columns(schema, section):
+        for column in section_columns(schema, section):
             if not isinstance(column.layout, Component):
                 place = Place(section, column.key)
                 value = values_of.get(blocks.block_key(place))

@@ -502,6 +502,11 @@ def as_schema(given: Any) -> Schema:
     return Schema.load(given)
 
 
+def given_schema(given: Any) -> Schema | None:
+    """A schema, or the schema of a path; None if none is given. Raises SpecError for anything else."""
+    return None if given is None else as_schema(given)
+
+
 def check_data_first(data: Any, name: str, call: str) -> None:
     """Raises SpecError if the data, the first argument of a function, is a schema or the path of one.
 
@@ -512,7 +517,7 @@ def check_data_first(data: Any, name: str, call: str) -> None:
     is_schema = isinstance(data, Schema)
     if is_path(data) and str(data).endswith((".yaml", ".yml")):
         with suppress(RecordspecError):
-            is_schema = Schema.load(data) is not None
+            is_schema = isinstance(Schema.load(data), Schema)
     if is_schema:
         hint = f"the schema is the second argument: `{call}`"
         raise SpecError(Problem(path=(name,), expected=name, got="a schema", hint=hint))

@@ -13,7 +13,7 @@ from recordspec.errors import Problem, RecordError, SpecError, State, StoreError
 from recordspec.integrity.verify import key_problems
 from recordspec.locations import AnyPath, Location
 from recordspec.progress import Progress
-from recordspec.schema.schema import Schema, as_schema
+from recordspec.schema.schema import Schema, given_schema
 from recordspec.statistics.diff_distributions import PERCENTILES, Measure, compare, lacking
 from recordspec.statistics.profile import Profile, profile_all, profile_splits
 from recordspec.statistics.schema_changes import Change, changes
@@ -165,7 +165,7 @@ def diff(
             name, got = ("new", new) if isinstance(old, Schema) else ("old", old)
             raise SpecError(Problem(path=(name,), expected="a Schema, as the other", got=describe(got)))
         return Difference(schema=changes(old, new))
-    schema = None if schema is None else as_schema(schema)
+    schema = given_schema(schema)
     scanners = [Scanner.of_rows(StoredDataset.of(files, schema)) for files in (old, new)]
     known = [scanner.dataset.schema for scanner in scanners]
     changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()

@@ -11,10 +11,10 @@ from recordspec._duckdb import connected, errors_of, readable, register
 from recordspec.errors import Problem, SpecError, nearest
 from recordspec.locations import AnyPath
 from recordspec.progress import Progress
-from recordspec.schema.schema import Schema, as_schema
+from recordspec.schema.schema import Schema, given_schema
 from recordspec.store.expand import Files
 from recordspec.tables.scan_columns import CONTENT, KEY
-from recordspec.tables.sql import named_tables, sources_of
+from recordspec.tables.sql import named_tables
 from recordspec.tables.table import RecordTable
 
 # The columns of a row's place and content, selected behind the compared columns.
@@ -75,7 +75,7 @@ def leaks(
         >>> rs.leaks("data/points")
         ()
     """
-    tables = named_tables(sources_of(files), schema=None if schema is None else as_schema(schema))
+    tables = named_tables(files, schema=given_schema(schema))
     if columns:
         # an empty dataset without a schema has no features
         tables = {split: table for split, table in tables.items() if table.schema.names} or tables

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 _MOST_FILES, _MOST_RECORDS, _MOST_BYTES = 1_000, 2_000_000, 4 << 30
 
 
+def without_schema(folder: Location, reader: str) -> StoreError:
+    """The error of files in a folder whose rows a reader cannot decode."""
+    is_there = (folder / SCHEMA_FILE).exists()
+    got = "has a schema of custom kinds" if is_there else "has no schema"
+    return StoreError(State(where=str(folder), got=got, hint=f"`{reader}(files, schema)` reads its rows"))
+
+
 class StoredDataset:
     """Files of records, with their manifest, splits, schema, layout, compression and index.
 
@@ -76,10 +83,10 @@ class StoredDataset:
         Args:
             reader: the name of the reader, for messages.
         """
-        from recordspec.schema.schema import as_schema, check_data_first
+        from recordspec.schema.schema import check_data_first, given_schema
 
         check_data_first(files, "files", f"{reader}(files, schema)")
-        given = None if schema is None else as_schema(schema)
+        given = given_schema(schema)  # raises before a store is asked for files
         return cls(*expand_split(files, split), given)
 
     @property
@@ -205,11 +212,14 @@ class StoredDataset:
             self._begin_with_blocks[path] = begins_with_block(path)
         return self._begin_with_blocks[path]
 
-    def required_schema(self, reader: str) -> Schema:
-        """The schema of the rows. Raises StoreError if it is unknown."""
+    def schema_for(self, reader: str) -> Schema:
+        """The schema of the rows. Raises StoreError if it is unknown.
+
+        Args:
+            reader: the name of the reader, for the message.
+        """
         if self.schema is None:
-            hint = f"`{reader}(files, schema)` reads them with a schema"
-            raise StoreError(State(where=str(self.folder), got="has no schema", hint=hint))
+            raise without_schema(self.folder, reader)
         return self.schema
 
     def require_schema(self) -> None:

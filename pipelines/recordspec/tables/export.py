@@ -13,7 +13,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted
 from recordspec.locations import AnyPath, location
 from recordspec.progress import Progress
-from recordspec.schema.schema import Schema, as_schema
+from recordspec.schema.schema import Schema, given_schema
 from recordspec.schema.table_columns import TableColumn
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
@@ -73,7 +73,7 @@ def export(
         files: paths, folders or patterns. Blocks are unpacked.
         out: FILE.jsonl, .csv or .parquet.
         schema: the schema that names features and classes, or its path; by default the schema beside the
-            files, if records are blocks of rows.
+            files.
         columns: the names of features, in this order; empty for all.
         where: a condition on records in SQL, such as `age > 30`; None for all records.
         limit: the largest number of records.
@@ -89,8 +89,8 @@ def export(
         >>> rs.export("data/points", "points.csv", schema=schema).rows
         20
     """
-    given = None if schema is None else as_schema(schema)
-    query, progress = Query(columns=tuple(columns), where=where, spec=given), progress or Progress(show=False)
+    query = Query(columns=tuple(columns), where=where, spec=given_schema(schema))
+    progress = progress or Progress(show=False)
     out = location(out)
     arrow()  # raises before anything is read
     with saving(out, force=force) as save:

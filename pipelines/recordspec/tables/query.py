@@ -47,11 +47,10 @@ def query(
         >>> rs.query("SELECT count(*) AS n FROM train", "data/points")["n"].to_pylist()
         [15]
     """
-    from recordspec.schema.schema import as_schema
+    from recordspec.schema.schema import given_schema
     from recordspec.tables import sql as queries  # loads DuckDB
 
-    given = None if schema is None else as_schema(schema)
-    tables = queries.named_tables(queries.sources_of(files), sql, given)
+    tables = queries.named_tables(files, sql, given_schema(schema))
     with queries.query(sql, tables, memory=memory, progress=progress) as result:
         return result.read_all()
 

@@ -40,7 +40,7 @@ from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.expand import ALL, Files, distinct, path_list
+from recordspec.store.expand import ALL, Files, distinct
 from recordspec.store.manifest import Manifest
 from recordspec.store.scan import RowBatch, Scanner
 from recordspec.tables.column_types import is_list_type
@@ -82,22 +82,15 @@ _NAMES = re.compile(r'"((?:[^"]|"")+)"')
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
 
 
-def sources_of(files: Files | Mapping[str, Files]) -> Iterator[tuple[str, str]]:
-    """Pairs of a name and a path, a folder or a pattern, for `named_tables`; without a mapping, the name is
-    empty."""
-    for name, some in files.items() if isinstance(files, Mapping) else [("", files)]:
-        yield from ((name, path) for path in path_list(some))
-
-
 def named_tables(
-    sources: Iterable[tuple[str, str]], sql: str = "", schema: Schema | None = None
+    files: Files | Mapping[str, Files], sql: str = "", schema: Schema | None = None
 ) -> dict[str, RecordTable]:
     """The tables of files with a name. For files without a name, a table for each split, named after the
     split.
 
     Args:
-        sources: pairs of a name, which may be empty, and a path, a folder or a pattern. A name that occurs
-            again adds files to its table.
+        files: a mapping from the names of tables to files; files of the empty name, and files without a
+            mapping, have no name.
         sql: a query, which may use the columns with the location of a row, and the key.
         schema: the schema of the records; by default the schemas of the datasets.
 
@@ -105,9 +98,7 @@ def named_tables(
     """
     from recordspec.tables.table import table_of  # imports pandas, in 0.2 s: a condition does not need it
 
-    by_name: dict[str, list[str]] = {}
-    for name, source in sources:
-        by_name.setdefault(name, []).append(source)
+    by_name = files if isinstance(files, Mapping) else {"": files}
     paths: dict[str, list[Location]] = {}
     manifests: dict[Location, Manifest] = {}
     for name in sorted(by_name, key=not_):  # files without a name come last
