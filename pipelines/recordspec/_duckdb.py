@@ -28,6 +28,7 @@ COMPARISON_WITH_LIST = "a comparison with a list"
 _BATCH = 1 << 12
 _MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
 _MISSING_TABLE = re.compile(r"Table with name (.+?) does not exist")
+_NEAREST_FUNCTION = re.compile(r'Did you mean "([^"]+)"')
 _MISSING_FUNCTION = re.compile(r'Function with name "?(.+?)"? does not exist')
 # A name that is unknown, or a sign at which SQL cannot be parsed.
 _UNKNOWN = re.compile(
@@ -37,7 +38,6 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _OF_LIST = re.compile(r"cast \(\w+ -> .*\[\]\)|values of type .*\[\] and|type \w+ and type .*\[\]")
 _SIZE = re.compile(r"\d+(\.\d+)? ?[kmgt]i?b", re.IGNORECASE)
-_CANDIDATES = re.compile(r'"((?:[^"]|"")+)"')
 # What had another form before conditions were SQL.
 _OTHER_FORMS = {
     "missing": "`x IS NULL` is true of what is missing",
@@ -211,14 +211,14 @@ def _translated(
             Problem(where=where, expected=COMPARISON_WITH_LIST, got=_first_line(message), hint=hint)
         )
     if column := _MISSING_COLUMN.search(message):
-        return _missing_column(column, message, sql, columns, where, a_column)
+        return _missing_column(column, sql, columns, where, a_column)
     if table := _MISSING_TABLE.search(message):
         hint = nearest(table[1], columns)
         return SpecError(Problem(where=where, expected=one_of(list(columns)), got=f"`{table[1]}`", hint=hint))
     if function := _MISSING_FUNCTION.search(message):
-        candidates = _CANDIDATES.findall(message.partition("Did you mean")[2])[:1]
         hint = _OTHER_FORMS.get(function[1].lower(), "")
-        hint = hint or "".join(f"did you mean `{name}`?" for name in candidates)
+        if not hint and (near := _NEAREST_FUNCTION.search(message)):
+            hint = f"did you mean `{near[1]}`?"
         return SpecError(
             Problem(where=where, expected="a function of DuckDB", got=f"`{function[1]}`", hint=hint)
         )
@@ -230,27 +230,30 @@ def _translated(
     if kind == "Out of Memory":
         more = "; --memory allows more, and temporary files need free space on disk" * (where == "SQL")
         return StoreError(State(where=where, got="needs more memory", hint=f"{_first_line(message)}{more}"))
-    return SpecError(Problem(where=where, expected="", got=_first_line(message)))
+    hint = text_in_quotes("default") if "DEFAULT clause" in message else ""
+    return SpecError(Problem(where=where, expected="", got=_first_line(message), hint=hint))
+
+
+def text_in_quotes(word: str) -> str:
+    """The hint for a word without quotes, which SQL takes as a name or as a word of its own."""
+    return f"a text takes single quotes: '{word}'"
 
 
 def _missing_column(
     column: re.Match[str],
-    message: str,
     sql: str,
     columns: Mapping[str, Sequence[str]],
     where: str,
     a_column: str,
 ) -> SpecError:
     known = {name for names in columns.values() for name in names}
-    line = message.partition("Candidate bindings:")[2].partition("\n")[0]
-    candidates = [f"`{name}`" for name in _CANDIDATES.findall(line) if name in known]
-    hint = nearest(column[1], sorted(known))
+    near = nearest(column[1], sorted(known))
     if column[1] == "key":
-        hint = "it is a column of datasets that have a key"
-    if f'"{column[1]}"' in sql:
-        hint += "; " * bool(hint) + f"a text takes single quotes: '{column[1]}'"
-    elif not hint and candidates:
-        hint = f"the nearest: {', '.join(candidates)}"
+        near = "it is a column of datasets that have a key"
+    hints = [near] if near else []
+    if not near or f'"{column[1]}"' in sql:  # a text without quotes, or in double quotes, is a name
+        hints.append(text_in_quotes(column[1]))
+    hint = "; ".join(hints)
     return SpecError(Problem(where=where, expected=a_column, got=f"`{column[1]}`", hint=hint))
 
 

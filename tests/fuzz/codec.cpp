@@ -263,6 +263,38 @@ void encode_again(const std::vector<Array> &arrays, const Table &table, size_t r
   }
 }
 
+// The values that `rs_values` finds are those of the arrays, where every record has such a list.
+void copy_values(void *decoded, const std::vector<Array> &arrays, size_t rows) {
+  for (const Array &array : arrays) {
+    if (array.is_list() || !array.kind()) continue;
+    for (int64_t width : {int64_t(-1), std::max<int64_t>(array.of[5], 1)}) {
+      std::string key = array.key();
+      std::vector<uint8_t> packed(12);
+      auto put = [&](size_t at, int64_t number) {
+        auto value = uint32_t(number);
+        memcpy(packed.data() + at, &value, 4);
+      };
+      put(0, int64_t(key.size())), put(4, array.kind()), put(8, width);
+      packed.insert(packed.end(), key.begin(), key.end());
+      auto count = size_t(array.of[8]);
+      std::vector<int64_t> out(rows + count + 3);
+      auto *address = reinterpret_cast<uint8_t *>(out.data());
+      bool all = array.of[6] == int64_t(rows), has = all && (width < 0 || width == array.of[5]);
+      CHECK(rs_values(decoded, packed.data(), int64_t(packed.size()), &address) == int32_t(has));
+      if (!has) continue;
+      size_t bytes = array.kind() == kFloat ? 4 * count : 8 * count;
+      if (width < 0) {
+        CHECK(out[0] == array.of[7] && size_t(out[2]) == count && (array.kind() != kBytes || out[1] == array.of[9]));
+        for (size_t row = 0; row < rows; row++) CHECK(size_t(out[3 + row]) == array.lists.length(row));
+      } else if (array.kind() == kBytes) {
+        CHECK(out[0] == array.of[7] && !memcmp(&out[1], array.strings(), bytes + 8));
+      } else {
+        CHECK(!memcmp(out.data(), array.flat(), bytes));
+      }
+    }
+  }
+}
+
 // Of some keys only: the same values of these, and the same records that are not as usual.
 void decode_some(const uint8_t *data, const std::vector<int64_t> &starts, const std::vector<int64_t> &stops,
                  bool sequence, const std::vector<uint8_t> &odd, Table table) {
@@ -327,9 +359,19 @@ void decode_records(const uint8_t *data, size_t size, bool sequence, bool framed
     }
     CHECK(parsed && table.features[row] == row_of(record) && table.lists[row] == steps_of(record));
   }
+  copy_values(decoded, arrays, rows);
   encode_again(arrays, table, rows, sequence, framed);
   decode_some(data, starts, stops, sequence, odd, table);
   rs_free(decoded);
+}
+
+// Strings that are hashed together have the hashes that each has alone.
+void hash_keys(const uint8_t *data, const std::vector<int64_t> &starts, const std::vector<int64_t> &stops) {
+  std::vector<uint64_t> together(2 * starts.size()), alone(together.size());
+  rs_keys(data, starts.data(), stops.data(), int64_t(starts.size()), together.data());
+  for (size_t i = 0; i < starts.size(); i++)
+    blake_hashes<1>(data, starts.data() + i, stops.data() + i, 1, alone.data() + 2 * i);
+  CHECK(together == alone);
 }
 
 void read_frames(const uint8_t *data, size_t size) {
@@ -352,6 +394,7 @@ void read_frames(const uint8_t *data, size_t size) {
   rs_masked_crcs(data, starts.data(), stops.data(), int64_t(starts.size()), crcs.data());
   for (size_t i = 0; i < starts.size(); i++)
     CHECK(crcs[i] == crc_at(size_t(starts[i]), size_t(stops[i] - starts[i])));
+  hash_keys(data, starts, stops);
   std::vector<int64_t> found(size), headers;
   for (size_t at = 0; at + 12 <= size; at++)
     if (load<uint64_t>(data + at) < 1000 && load<uint32_t>(data + at + 8) == crc_at(at, 8))

@@ -308,30 +308,43 @@ def bytes_in(strings: ArrowArray) -> list[bytes]:
 
 def objects_in(strings: ArrowArray) -> npt.NDArray[np.object_]:
     """The strings as an object array of `bytes`."""
-    array = np.empty(len(strings), object)
     if isinstance(strings, list):
+        array = np.empty(len(strings), object)
         array[:] = strings
         return array
-    data, places = data_of(strings)
+    return objects_at(*data_of(strings))
+
+
+def objects_at(data: Bytes, places: Ints) -> npt.NDArray[np.object_]:
+    """The strings between offsets as an object array of `bytes`.
+
+    Args:
+        data: the bytes of the strings, one after another, uint8 `[bytes]`.
+        places: the offsets where each string begins and the last one ends, int64 `[n + 1]`.
+    """
+    array = np.empty(len(places) - 1, object)
     if not len(data):
         array[:] = b""
         return array
-    sizes = np.diff(places)
-    smallest, largest = int(sizes.min()), int(sizes.max())
-    if smallest == largest:
-        array[:] = data.view(f"V{largest}")
+    if len(data) > _LARGE * len(array):
+        view = data.data
+        array[:] = [bytes(view[start:stop]) for start, stop in pairwise(places.tolist())]
         return array
-    # sorting the sizes, as np.unique does, takes longer than the strings
-    different = np.flatnonzero(np.bincount(sizes)).tolist() if largest <= len(array) else sizes
-    if len(different) * _OF_ONE_SIZE <= len(array):
-        for size in different:
-            rows = np.flatnonzero(sizes == size)
-            array[rows] = sliding_windows(data, size)[places[rows]] if size else b""
-    elif len(data) > _LARGE * len(array):
-        array[:] = list(map(bytes, views_of(strings)))
-    else:
-        joined, bounds = data.tobytes(), places.tolist()
-        array[:] = [joined[start:stop] for start, stop in pairwise(bounds)]
+    if len(array) >= _OF_ONE_SIZE:
+        sizes = np.diff(places)
+        smallest, largest = int(sizes.min()), int(sizes.max())
+        if smallest == largest:
+            array[:] = data.view(f"V{largest}")
+            return array
+        # sorting the sizes, as np.unique does, takes longer than the strings
+        different = np.flatnonzero(np.bincount(sizes)).tolist() if largest <= len(array) else sizes
+        if len(different) * _OF_ONE_SIZE <= len(array):
+            for size in different:
+                rows = np.flatnonzero(sizes == size)
+                array[rows] = sliding_windows(data, size)[places[rows]] if size else b""
+            return array
+    joined, bounds = data.tobytes(), places.tolist()
+    array[:] = [joined[start:stop] for start, stop in pairwise(bounds)]
     return array
 
 

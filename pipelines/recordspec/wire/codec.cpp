@@ -206,6 +206,115 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+// ---- BLAKE2b (RFC 7693) with 16 bytes, of many strings at once ----
+
+constexpr size_t kBlock = 128;
+constexpr uint64_t kBlakeStart[8] = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
+                                     0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
+constexpr uint64_t kBlakeOptions = 0x01010000 | 16;  // no key, and 16 bytes
+constexpr uint8_t kBlakeOrder[12][16] = {
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
+    {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
+    {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13}, {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
+    {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
+    {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3}};
+
+// A word of each of some strings. (An alias of a size that a template is given does not have it with all compilers.)
+template <size_t kLanes> struct Word;
+template <> struct Word<1> { typedef uint64_t Lane __attribute__((vector_size(8))); };
+template <> struct Word<4> { typedef uint64_t Lane __attribute__((vector_size(32))); };
+template <> struct Word<8> { typedef uint64_t Lane __attribute__((vector_size(64))); };
+
+// The states of some strings.
+template <size_t kLanes> struct Blakes {
+  using Lane = typename Word<kLanes>::Lane;
+
+  Lane state[8], hashed, last;  // `last` has all bits set at the last block of a string
+  const uint8_t *blocks[kLanes];
+};
+
+// A macro, not a function: a function that is inlined does not get the instructions of the function around it.
+#define BLAKE_STEP(a, b, c, d, first, second)           \
+  a += b + (first), d ^= a, d = d >> 32 | d << 32;      \
+  c += d, b ^= c, b = b >> 24 | b << 40;                \
+  a += b + (second), d ^= a, d = d >> 16 | d << 48;     \
+  c += d, b ^= c, b = b >> 63 | b << 1
+
+// Hashes a block of each string.
+#define BLAKE_BLOCKS                                                                   \
+  Lane words[16] = {}, v[16];                                                          \
+  for (size_t i = 0; i < 16; i++)                                                      \
+    for (size_t lane = 0; lane < sizeof(Lane) / 8; lane++)                             \
+      words[i][lane] = load<uint64_t>(from.blocks[lane] + 8 * i);                      \
+  for (size_t i = 0; i < 8; i++) v[i] = from.state[i], v[i + 8] = Lane{} + kBlakeStart[i]; \
+  v[12] ^= from.hashed, v[14] ^= from.last;                                            \
+  _Pragma("GCC unroll 12") for (const auto &order : kBlakeOrder) {                     \
+    BLAKE_STEP(v[0], v[4], v[8], v[12], words[order[0]], words[order[1]]);             \
+    BLAKE_STEP(v[1], v[5], v[9], v[13], words[order[2]], words[order[3]]);             \
+    BLAKE_STEP(v[2], v[6], v[10], v[14], words[order[4]], words[order[5]]);            \
+    BLAKE_STEP(v[3], v[7], v[11], v[15], words[order[6]], words[order[7]]);            \
+    BLAKE_STEP(v[0], v[5], v[10], v[15], words[order[8]], words[order[9]]);            \
+    BLAKE_STEP(v[1], v[6], v[11], v[12], words[order[10]], words[order[11]]);          \
+    BLAKE_STEP(v[2], v[7], v[8], v[13], words[order[12]], words[order[13]]);           \
+    BLAKE_STEP(v[3], v[4], v[9], v[14], words[order[14]], words[order[15]]);           \
+  }                                                                                    \
+  for (size_t i = 0; i < 8; i++) from.state[i] ^= v[i] ^ v[i + 8]
+
+void hash_blocks(Blakes<1> &from) {
+  using Lane = Blakes<1>::Lane;
+  BLAKE_BLOCKS;
+}
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void hash_blocks(Blakes<4> &from) {
+  using Lane = Blakes<4>::Lane;
+  BLAKE_BLOCKS;
+}
+__attribute__((target("avx512f"))) void hash_blocks(Blakes<8> &from) {
+  using Lane = Blakes<8>::Lane;
+  BLAKE_BLOCKS;
+}
+#endif
+
+// Hashes strings: a place that is done with one begins the next.
+template <size_t kLanes>
+void blake_hashes(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count, uint64_t *hashes) {
+  static const uint8_t none[kBlock] = {};
+  Blakes<kLanes> at{};
+  uint8_t ends[kLanes][kBlock];  // the last block of a string is filled with zeros
+  Span left[kLanes] = {};
+  int64_t of[kLanes], next = 0, active = 0;
+  auto begin = [&](size_t lane) {
+    of[lane] = next < count ? next : -1;
+    at.blocks[lane] = none, at.last[lane] = 0, at.hashed[lane] = 0;
+    if (next == count) return;
+    left[lane] = {buffer + starts[next], buffer + stops[next]};
+    for (size_t i = 0; i < 8; i++) at.state[i][lane] = kBlakeStart[i] ^ (i ? 0 : kBlakeOptions);
+    next++, active++;
+  };
+  for (size_t lane = 0; lane < kLanes; lane++) begin(lane);
+  while (active) {
+    for (size_t lane = 0; lane < kLanes; lane++) {
+      if (of[lane] < 0) continue;
+      Span &rest = left[lane];
+      size_t size = std::min(rest.size(), kBlock);
+      at.blocks[lane] = rest.at;
+      if (rest.size() <= kBlock) {
+        if (size) memcpy(ends[lane], rest.at, size);
+        memset(ends[lane] + size, 0, kBlock - size);
+        at.blocks[lane] = ends[lane], at.last[lane] = ~uint64_t(0);
+      }
+      at.hashed[lane] += size, rest.at += size;
+    }
+    hash_blocks(at);
+    for (size_t lane = 0; lane < kLanes; lane++) {
+      if (of[lane] < 0 || !at.last[lane]) continue;
+      for (int i = 0; i < 2; i++) hashes[2 * of[lane] + i] = __builtin_bswap64(at.state[i][lane]);
+      active--, begin(lane);
+    }
+  }
+}
+
 // ---- columns ----
 
 enum Kind { kNone, kBytes, kFloat, kInt, kKinds };
@@ -604,6 +713,8 @@ struct Part {
   }
 };
 
+constexpr uint32_t kAnyWidth = ~uint32_t(0);
+
 struct Decoded {
   Section features, lists;
   size_t records = 0;
@@ -617,6 +728,32 @@ struct Decoded {
     if (sequence && data.at < data.end)
       if (!data.field(kSecond, section) || !lists.map(section, number, true)) return false;
     return data.at == data.end;
+  }
+
+  // Copies the values of a key if every record has `width` of a kind. Strings become the address of their bytes, which
+  // are not copied, and their offsets. Of lists of any width, `out` gets the addresses of the values and of the offsets
+  // of strings, the number of values, and the length of each list.
+  bool copy(std::string_view name, int kind, uint32_t width, uint8_t *out) const {
+    auto found = features.by_name.find(name);
+    if (found == features.by_name.end() || !found->second->of[kind]) return false;
+    const Lists &lists = *found->second->of[kind];
+    if (lists.rows.size() != records) return false;
+    auto put = [&out](const void *at) { store<uint64_t>(out, reinterpret_cast<uintptr_t>(at)), out += 8; };
+    if (width == kAnyWidth) {
+      size_t count = lists.offsets.empty() ? 0 : lists.offsets.size() - 1;
+      if (kind == kBytes) put(lists.bytes.data());
+      if (kind == kFloat) put(lists.floats.data()), count = lists.floats.size();
+      if (kind == kInt) put(lists.ints.data()), count = lists.ints.size();
+      put(lists.offsets.data());
+      store<uint64_t>(out, count);
+      for (size_t row = 0; row < records; row++) store<int64_t>(out += 8, lists.lengths[row]);
+      return true;
+    }
+    if (!lists.lengths.is_regular() || lists.lengths[0] != int64_t(width)) return false;
+    if (kind == kFloat) memcpy(out, lists.floats.data(), 4 * lists.floats.size());
+    if (kind == kInt) memcpy(out, lists.ints.data(), 8 * lists.ints.size());
+    if (kind == kBytes) put(lists.bytes.data()), memcpy(out, lists.offsets.data(), 8 * lists.offsets.size());
+    return true;
   }
 
   void describe(Section &section, bool steps) {
@@ -1019,6 +1156,16 @@ EXPORTED void rs_hashes(const uint8_t *buffer, const int64_t *starts, const int6
   }
 }
 
+// The BLAKE2b hashes of 16 bytes of strings, as two numbers each, of which the first byte is the highest.
+EXPORTED void rs_keys(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count,
+                      uint64_t *hashes) {
+#if defined(__x86_64__)
+  if (count > 4 && __builtin_cpu_supports("avx512f")) return blake_hashes<8>(buffer, starts, stops, count, hashes);
+  if (count > 1 && __builtin_cpu_supports("avx2")) return blake_hashes<4>(buffer, starts, stops, count, hashes);
+#endif
+  blake_hashes<1>(buffer, starts, stops, count, hashes);
+}
+
 // The places where up to `most` whole frames begin from byte `at` on, and where the last one ends: one more than the
 // number of frames, which is returned.
 EXPORTED int64_t rs_frames(const uint8_t *buffer, int64_t size, int64_t at, int64_t *places, int64_t most) {
@@ -1101,6 +1248,21 @@ EXPORTED void *rs_decode(const uint8_t *buffer, const int64_t *starts, const int
   }
 }
 
+// Copies the values of keys, each to one of `out`, as `Decoded::copy` says. `keys` has for each key the size of its name,
+// the kind and the number of values in a record (all bits: any number), four bytes each, and the name. Returns 0 for
+// records with other kinds or numbers, or without such a list.
+EXPORTED int32_t rs_values(void *decoded, const uint8_t *keys, int64_t size, uint8_t *const *out) {
+  auto &found = *static_cast<Decoded *>(decoded);
+  if (!found.records) return 0;
+  for (const uint8_t *at = keys, *end = keys + size; at < end; out++) {
+    auto length = load<uint32_t>(at), kind = load<uint32_t>(at + 4), width = load<uint32_t>(at + 8);
+    std::string_view name(reinterpret_cast<const char *>(at + 12), length);
+    if (!found.copy(name, int(kind), width, *out)) return 0;
+    at += 12 + length;
+  }
+  return 1;
+}
+
 // Eleven numbers a part, the lists of one kind under a key: whether it is of a feature list; the address and the size of
 // the key; the kind; how many records or steps there are; how many values each has, or 0 where they differ; how many of
 // them have a list; the address of the values, how many there are, and the address of where strings begin and end; how
@@ -1166,6 +1328,16 @@ EXPORTED int64_t rs_gather(const uint8_t *const *frames, const int64_t *offsets,
     memcpy(out + offsets[i], frame + kHeader, size);
   }
   return count;
+}
+
+// Copies strings, which are anywhere in memory, to `out`, each where `places` says.
+EXPORTED void rs_copy(const uint8_t *const *strings, const int64_t *sizes, const int64_t *places, int64_t count,
+                      uint8_t *out) {
+  constexpr int64_t kAhead = 8;  // strings whose lines are fetched while others are copied
+  for (int64_t i = 0; i < count; i++) {
+    if (i + kAhead < count) __builtin_prefetch(strings[i + kAhead]);
+    put(out + places[i], strings[i], size_t(sizes[i]));
+  }
 }
 
 // The numbers at some places of a permutation of those below `count`, in at most 64 rounds: `permutation.py` says which.

@@ -7,8 +7,10 @@ can be called (with TensorFlow) or printed (without).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +22,8 @@ Storage = Literal["int64", "float32", "bytes"]
 Kind = Literal["none", "bytes", "float32", "int64"]
 # In the order of the fields of Feature.
 LIST_KINDS: tuple[Kind, ...] = ("bytes", "float32", "int64")
+# As the native library numbers them.
+NATIVE_KINDS: tuple[Kind, ...] = ("none", *LIST_KINDS)
 Section = Literal["features", "context", "sequence"]
 
 
@@ -102,6 +106,44 @@ class Sparse:
 @dataclass(frozen=True, kw_only=True)
 class Component:
     """The layout of a column that another column parses: row lengths, indices."""
+
+
+_ANY_WIDTH = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class FixedKeys:
+    """Keys under which every record has a list of one kind.
+
+    Attributes:
+        of: the kind, and the number of values in every record, by key; None for any number.
+    """
+
+    of: Mapping[str, tuple[Storage, int | None]]
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The keys as the native library reads them."""
+        named = ((key.encode(), NATIVE_KINDS.index(kind), width) for key, (kind, width) in self.of.items())
+        return b"".join(
+            struct.pack("<III", len(key), kind, _ANY_WIDTH if width is None else width) + key
+            for key, kind, width in named
+        )
+
+    @cached_property
+    def wanted(self) -> bytes:
+        """The names of the keys as the native library reads them."""
+        return packed_names(self.of)
+
+    @cached_property
+    def in_memory(self) -> tuple[tuple[str, tuple[Storage, int | None]], ...]:
+        """The keys of which the library tells where values are: strings, and lists of any length."""
+        return tuple((key, of) for key, of in self.of.items() if of[0] == "bytes" or of[1] is None)
+
+
+def packed_names(keys: Iterable[str]) -> bytes:
+    """Keys as the native library reads them."""
+    return b"".join(struct.pack("<I", len(name)) + name for name in map(str.encode, keys))
 
 
 # The messages that a record may be, as `record` of a schema has them.

@@ -43,8 +43,9 @@ _STARTS = {
 # bits, so that LAME's tag is required as well: in the first frame, after 9 to 32 bytes of side information.
 _MP3_FRAMES = (b"\xff\xe2", b"\xff\xe3", b"\xff\xf2", b"\xff\xf3", b"\xff\xfa", b"\xff\xfb")
 _MP3_TAGS = (b"Xing", b"Info")
-# The four bytes after the size, in a RIFF file or an ISO base media file.
+# The four bytes after the size, in a RIFF file, an IFF file or an ISO base media file.
 _RIFFS = {b"WEBP": "a WebP image", b"WAVE": "a WAV file", b"AVI ": "an AVI video"}
+_FORMS = {b"AIFF": "an AIFF file", b"AIFC": "an AIFF file"}
 _BRANDS = {b"heic": "a HEIC image", b"mif1": "a HEIF image", b"avif": "an AVIF image"}
 _MARKUP = {b"<!doctype html": "an HTML page", b"<html": "an HTML page"} | {
     b"<svg": "an SVG drawing",
@@ -55,6 +56,8 @@ _SUFFIXES = {".csv": "a CSV file", ".tsv": "a file of tab-separated values", ".p
     ".jsonl": "a JSON Lines file",
     ".ndjson": "a JSON Lines file",
 }
+# Files of rows, which a build reads.
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _SHOWN = 24
 
 
@@ -102,9 +105,9 @@ class FileStart:
 
     @property
     def _other_type(self) -> Problem:
-        path = self._path
-        hint = "for a config, give the folder of its `data`" if path.suffix in (".yaml", ".yml") else ""
-        return Problem(where=str(path), expected=_EXPECTED, got=_got(self._bytes), hint=hint)
+        is_table = self._path.suffix.lower() in _TABLES
+        hint = "`recordspec infer` and `recordspec build` make TFRecords of it" if is_table else ""
+        return Problem(where=str(self._path), expected=_EXPECTED, got=_got(self._bytes), hint=hint)
 
 
 def compression_of(path: Location) -> Compression:
@@ -205,6 +208,8 @@ def _by_start(data: bytes) -> str | None:
             return name
     if data.startswith(b"RIFF"):
         return _RIFFS.get(data[8:12], "a RIFF file")
+    if data.startswith(b"FORM") and data[8:12] in _FORMS:
+        return _FORMS[data[8:12]]
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "a video, or another ISO media file")
     if data[:2] in _MP3_FRAMES and any(tag in data[13:42] for tag in _MP3_TAGS):
@@ -228,4 +233,4 @@ def _text(data: bytes) -> str | None:
 
 def first_bytes() -> frozenset[bytes]:
     """The first two bytes of all known types except text, to skip other bytes quickly."""
-    return frozenset(start[:2] for start in (*_STARTS, *_MP3_FRAMES, b"RIFF", b"\0\0"))
+    return frozenset(start[:2] for start in (*_STARTS, *_MP3_FRAMES, b"RIFF", b"FORM", b"\0\0"))

@@ -23,11 +23,13 @@ from recordspec.wire.arrays import Ints
 LIBRARY = Path(__file__).with_name("_native.so")
 _SOURCE = Path(__file__).with_name("codec.cpp")
 
+_address, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rs_source_hash": (ctypes.c_char_p, ()),
     "rs_masked_crcs": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
     "rs_hashes": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
+    "rs_keys": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
     "rs_frames": (_COUNT, (_POINTER, _COUNT, _COUNT, _POINTER, _COUNT)),
     "rs_headers": (_COUNT, (_POINTER, _COUNT, _COUNT, ctypes.c_uint64, _POINTER, _COUNT)),
     "rs_seal": (None, (_POINTER, _POINTER, _COUNT)),
@@ -40,10 +42,12 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         _POINTER,
         (_POINTER, _POINTER, _POINTER, _COUNT, ctypes.c_int32, ctypes.c_char_p, _COUNT, _POINTER),
     ),
+    "rs_values": (ctypes.c_int32, (_POINTER, ctypes.c_char_p, _COUNT, _POINTER)),
     "rs_parts": (_POINTER, (_POINTER, ctypes.POINTER(_COUNT))),
     "rs_places": (None, (_POINTER, _COUNT, ctypes.c_int32, _POINTER, _POINTER)),
     "rs_locate": (_COUNT, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER)),
     "rs_gather": (_COUNT, (_POINTER, _POINTER, _COUNT, _POINTER)),
+    "rs_copy": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
     "rs_permute": (None, (_POINTER, *[_COUNT] * 4, ctypes.c_int32, ctypes.c_uint64, _POINTER)),
     "rs_free": (None, (_POINTER,)),
 }
@@ -114,4 +118,7 @@ def ints(values: Ints) -> Ints:
 
 def at(array: Any) -> int:
     """The address of an array."""
-    return int(array.__array_interface__["data"][0])
+    try:  # in a fifth of the time of NumPy's own interface
+        return _address(_from_buffer(array))
+    except (TypeError, ValueError):  # it is read-only, empty, or not contiguous
+        return int(array.__array_interface__["data"][0])
