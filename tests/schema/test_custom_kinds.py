@@ -155,7 +155,7 @@ def grades(given: str) -> rs.Schema:
 def test_cells_of_text_are_converted_to_what_the_kind_takes(tmp_path, given, text, seen):
     (tmp_path / "rows.csv").write_text(text)
     schema = grades(given)
-    rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data", key=None)
+    rs.write(Csv(files="rows.csv").open(tmp_path), schema, tmp_path / "data", key=None)
     assert Grade.seen[: len(seen)] == seen
 
 
@@ -195,7 +195,7 @@ def test_a_key_of_a_dataset_with_a_custom_kind_is_no_column_of_its_table(tmp_pat
 def test_commands_refuse_blocks_of_a_custom_kind(tmp_path):
     rs.write([{"g": "low"}] * 3, grades("class"), tmp_path / "data", layout={"blocks": 2})
     done = run_here("stats", tmp_path / "data")
-    hint = "blocks are unpacked by it, give it with --spec; see `recordspec docs explanation/blocks`"
+    hint = "blocks are unpacked by it, give it with --schema; see `recordspec docs explanation/blocks`"
     assert f"`{tmp_path / 'data/schema.yaml'}` has custom kinds: {hint}" in done.stderr
     assert done.returncode == 3
 

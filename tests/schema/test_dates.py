@@ -96,8 +96,8 @@ def test_columns_of_dates_are_stored_from_every_source(tmp_path):
         "polars": pl.DataFrame({"t": days}),
         "dicts": [{"t": day} for day in days],
         "parquet": Parquet(files="a.parquet").open(tmp_path),
-        "csv": Csv(path="a.csv").open(tmp_path),
-        "jsonl": Jsonl(path="a.jsonl").open(tmp_path),
+        "csv": Csv(files="a.csv").open(tmp_path),
+        "jsonl": Jsonl(files="a.jsonl").open(tmp_path),
     }
     for unit, scale in (("days", 1), ("seconds", 86_400)):
         for name, rows in given.items():
@@ -126,7 +126,7 @@ def test_the_unit_is_inferred(tmp_path):
     }
     assert found.names["gaps"].description == "days since 1970-01-01, missing in 11 of 20"
     assert found.names["none"].kind == "text"
-    rs.write(Csv(path="a.csv").open(tmp_path), found, tmp_path / "data", progress=False)
+    rs.write(Csv(files="a.csv").open(tmp_path), found, tmp_path / "data", progress=False)
     times = pa.table({"t": pa.array([NOON * 1000, NOON * 1000 + 1], pa.timestamp("ms"))})
     assert infer_rows(times, "s").schema.names["t"].date == "milliseconds"
     assert infer_rows([{"t": datetime.date(2026, 1, 31)}], "s").schema.names["t"].date == "days"
@@ -179,3 +179,34 @@ def test_a_text_in_a_graph_that_is_no_date_is_named():
     }.items():
         with pytest.raises(tf.errors.InvalidArgumentError, match=expected):
             dates.since_epoch_in_graph(tf.constant(["2026-01-31", text]), "days", ("d",))
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [
+        (DAY, "days", "2026-01-31"),
+        (DAY + 0.4, "days", "2026-01-31"),  # a mean
+        (-1, "days", "1969-12-31"),
+        (NOON, "seconds", "2026-01-31 12:00:00"),
+        (NOON * 1000 + 50, "milliseconds", "2026-01-31 12:00:00.05"),
+        (-1, "nanoseconds", "1969-12-31 23:59:59.999999999"),
+        (NOON, "days", f"{NOON:,} days"),  # seconds, most likely
+    ],
+)
+def test_a_date_is_drawn_as_text(number, unit, text):
+    assert dates.date_text(number, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [
+        (0.5, "days", "0.5 days"),
+        (129_600_000, "milliseconds", "1.5 days"),
+        (5400, "seconds", "1.5 h"),
+        (90, "seconds", "1.5 min"),
+        (1500, "milliseconds", "1.5 s"),
+        (86.6, "nanoseconds", "86.6 ns"),
+    ],
+)
+def test_a_duration_is_drawn_in_a_unit_of_its_size(number, unit, text):
+    assert dates.span_text(number, unit) == text

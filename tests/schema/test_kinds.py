@@ -34,7 +34,7 @@ def refusal(options: str, value) -> str:
         ("{kind: box, format: xyxy, size: [480, 640]}", [[0, 0, 640, 481]], "expected a box xyxy up to 640 x 480, got [0, 0, 640, 481] at item 0 (clip it to the image)"),
         ("{kind: box, format: xyxy}", [[0, 0, float("nan"), 1]], "expected a box xyxy of finite numbers, got [0, 0, nan, 1] at item 0"),
         ("{kind: box, format: xyxy}", [[0, 0, 1]], "expected float32 of shape [4], got shape [3] at item 0"),
-        ("{kind: label, names: [cat, dog], shape: [null]}", ["cat", "dgo"], "expected one of cat, dog, or an index, got `dgo` at item 1 (did you mean `dog`?)"),
+        ("{kind: label, names: [cat, dog], shape: [null]}", ["cat", "dgo"], "expected one of `cat`, `dog`, or an index, got `dgo` at item 1 (did you mean `dog`?)"),
         ("{kind: label, names: [a, bc], shape: [null]}", "a", "expected a list of labels [null], got str 'a'"),
         ("{kind: label, names: [a, bc], shape: [2]}", ["a"], "expected 2 labels, got 1"),
     ],
@@ -67,6 +67,14 @@ def test_a_value_that_does_not_fit_is_refused(options, value, expected):
         (
             "{kind: var_len, dtype: int64, with_length: true}",
             "expected false unless `as: dense`, got true (a ragged value knows it)",
+        ),
+        (
+            "{kind: tensor, dtype: int8, shape: [null], missing_item: 300}",
+            "expected int8 (-128 to 127), got 300",
+        ),
+        (
+            "{kind: ragged, dtype: int64, shape: [null, 2], missing_item: 0}",
+            "expected a list of single values, whose shape has only nulls, got shape [null, 2]",
         ),
         (
             "{dtype: int64, with_missing: true}",

@@ -205,7 +205,10 @@ def test_nothing_else_reads_them(folder):
         with pytest.raises(RecordError) as error:
             refused()
         assert said in str(error.value)
-    checked, queried = run("check", "queries.yaml", "theirs"), run("query", "SELECT * FROM t", "t=theirs")
+    checked, queried = (
+        run("check", "theirs", "--schema", "queries.yaml"),
+        run("query", "SELECT * FROM t", "t=theirs"),
+    )
     assert (checked.returncode, queried.returncode) == (1, 1)
     assert json.loads(checked.stdout.splitlines()[0])["got"] == "an ExampleListWithContext of 2 Examples"
     assert said in queried.stderr

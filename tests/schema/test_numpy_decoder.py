@@ -15,10 +15,15 @@ from instances import CASES
 from media import decodes, image_bytes, photo, sound_bytes, tone
 from recordspec._tf import tf
 from recordspec.kinds import Column, Feature, Fixed, numbers, to_arrow
+from recordspec.schema.feature_set import FixedFeatures
 from recordspec.schema.features.box import Box
 from recordspec.schema.features.image import Image
 from recordspec.schema.ragged_array import RaggedArray
 from recordspec.testing import Case, numpy_does_as_tensorflow, trace_together
+from recordspec.wire import native
+from recordspec.wire.arrays import data_of, strings_array
+from recordspec.wire.columns import FixedKeys
+from recordspec.wire.record_batch import fixed_values
 
 RNG = np.random.default_rng(0)
 FORMATS = ["xyxy", "yxyx", "xywh", "center_xywh", "rel_xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh"]
@@ -306,7 +311,7 @@ ERRORS = {
     "rate": ("{kind: audio, sample_rate: 8000}", WAV, sound_bytes(tone(), 16000), "expected a sample rate of 8000 Hz, got 16000 Hz"),
     "channels": ("{kind: audio, sample_rate: 8000}", WAV, sound_bytes(tone(channels=2), 8000), "expected samples [null, 1], at least one, got shape [2000, 2]"),
     "samples": ("{kind: audio, sample_rate: 8000, encoding: raw}", bytes(4), bytes(5), "expected a multiple of 4 bytes, got 5"),
-    "label": (LABEL, b"b", b"c", "expected one of a, b, or an index, got `c` (`oov: index` gives all others one index)"),
+    "label": (LABEL, b"b", b"c", "expected one of `a`, `b`, or an index, got `c` (`oov: index` gives all others one index)"),
     "missing": (LABEL, b"b", None, "expected 1 string, got none"),
     "kind": (LABEL, b"b", 1, "expected 1 string, got 1 int64"),
 }  # fmt: skip
@@ -339,8 +344,8 @@ def test_a_record_that_does_not_decode_is_an_error_with_its_row_and_feature(case
     [
         ("f: {kind: var_len, dtype: int64, as: dense, max_length: 2}", [{"f": [1]}, {"f": [1, 2, 3]}], "features.f: expected at most 2 items (max_length), got 3"),
         ("f: {kind: fixed_len_sequence, dtype: int64, shape: [2], max_length: 1}", [{"f": []}, {"f": [1, 2, 3, 4]}], "features.f: expected at most 1 items (max_length), got 2"),
-        ("f: {kind: label, names: [a], shape: [null], encoding: name}", [{"f": [b"a"] * 3}, {"f": [b"a", b"c"]}], "features.f: expected a, or an index, got `c`"),
-        ("f: {kind: label, names: [a], shape: [2], encoding: name}", [{"f": [b"a"] * 2}, {"f": [b"a", b"c"]}], "features.f: expected a, or an index, got `c`"),
+        ("f: {kind: label, names: [a], shape: [null], encoding: name}", [{"f": [b"a"] * 3}, {"f": [b"a", b"c"]}], "features.f: expected `a`, or an index, got `c`"),
+        ("f: {kind: label, names: [a], shape: [2], encoding: name}", [{"f": [b"a"] * 2}, {"f": [b"a", b"c"]}], "features.f: expected `a`, or an index, got `c`"),
         ("f: {kind: video, encoding: png}", [{"f": [PNG, PNG]}, {"f": [PNG, PNG[:60]]}], "features.f: expected png data that decodes, got a PNG image"),
         ("f: {kind: ragged, dtype: int64, shape: [null, null], row_lengths: [n]}", [{"f": [1], "n": [1]}, {"f": [1, 2], "n": [1, 2]}], "features.f: expected 3 items, as `n` says, got 2"),
         (DROP, [{"image": [PNG], "box": BOX, "name": [0]}, {"image": [PNG], "box": BOX, "name": [0, 1]}], "features.name: expected 1 item, as `box` has, got 2"),
@@ -475,3 +480,89 @@ def test_the_law_finds_a_wrong_number_and_leaves_out_what_has_none():
     numpy_does_as_tensorflow(Case(Plain(name="x"), "sequence"))
     with pytest.raises(AssertionError, match="is not"):
         numpy_does_as_tensorflow(Case(Halved(name="x")))
+
+
+def test_values_that_need_no_decoder_are_those_of_the_decoders(monkeypatch):
+    """Features of one shape, and lists, are read from the codec's memory if every record has them; otherwise,
+    and for features that share their key with others, by way of Arrow, with the same values and errors."""
+    schema = rs.Schema.loads("""schema: s
+features:
+  x: float32
+  n: {dtype: int64, shape: [2, 3]}
+  name: string
+  words: {dtype: string, shape: [2]}
+  said: text
+  gap: {dtype: int64, default: 7}
+  none: {dtype: float32, default: 0.5, with_missing: true}
+  tags: {kind: var_len, dtype: int64}
+  few: {kind: var_len, dtype: string, key: some, as: dense, max_length: 3, with_length: true}
+  most: {kind: var_len, dtype: float32, as: dense, pad: -1.0}
+  sparse: {kind: var_len, dtype: string, as: sparse}
+  code: {dtype: string, key: shared}
+  photo: {kind: image, shape: [1, 1, 3], key: shared}
+  again: {dtype: string, key: name}
+  side: {kind: label, names: [l, r]}
+  sides: {kind: label, names: [l, r], shape: [2]}
+  perhaps: {kind: label, names: [l, r], missing: true}
+""")
+
+    def record(**other) -> bytes:
+        lists = {
+            "x": [0.5],
+            "n": [*range(6)],
+            "name": [b"a\\0"],
+            "words": [b"", b"bc"],
+            "said": ["ä".encode()],
+            "side": [1],
+            "sides": [0, 1],
+            "perhaps": [-1],
+            "some": [b"a", b""],
+            "most": [0.5],
+            "sparse": [b"bc"],
+            "shared": [image_bytes(photo(1, 1), "png")],
+        }
+        return example(**(lists | {"gap": [3], "none": [1.5], "tags": [1, 2]} | other))
+
+    whole = [
+        record(),
+        record(x=[-1.0], name=[b""], tags=[9]),
+        record(
+            words=[b"d" * 300, b"e"],
+            tags=[3, 1 << 40, -1],
+            few=[b"e"],
+            most=[1.0, 2.0],
+            sparse=[b"", b"\\xff"],
+        ),
+    ]
+    assert set(schema._fixed.shapes) == {
+        *("x", "n", "name", "words", "said", "gap", "again"),
+        *("side", "sides"),
+    }
+    lists = [feature.name for _, feature in schema._fixed.lists]
+    assert lists == ["tags", "few", "most", "sparse"]
+    assert assert_same(schema, whole)["n"].flags.writeable
+    assert_same(schema, [*whole, record(tags=[], most=[])])  # an empty Feature
+    alone = schema.only([*schema._fixed.shapes, *lists])
+    assert not alone._fixed.others
+    buffer, places = data_of(strings_array(whole))
+    found = fixed_values(buffer, places[:-1], places[1:], alone._fixed.keys, sequence=False)
+    assert native.library() is None or (found is not None and found.lengths["tags"].tolist() == [2, 1, 3])
+    for records in (whole[:1], whole, [*whole, record(sparse=[])], [record(some=[])]):
+        assert_same(alone, records)
+    assert schema.decode_numpy(whole[:1])["again"].tolist() == [b"a\\0"]
+    assert_same(schema, [*whole, record(gap=[])])  # a default
+    wrong = [
+        [*whole, record(**other)]
+        for other in ({"n": [1]}, {"said": [1.5]}, {"name": [b"a", b"b"]}, {"x": []}, {"most": [1]})
+    ]
+    errors = []
+    for by_arrow in (False, True):
+        if by_arrow:
+            everything = FixedFeatures(FixedKeys({}), {}, (), schema._placed, schema._placed_columns)
+            monkeypatch.setitem(vars(schema), "_fixed", everything)
+            assert schema.decode_numpy(whole)["said"].tolist() == ["ä".encode()] * 3
+        for records in [*wrong, [*whole, b"\\xff"]]:
+            with pytest.raises(rs.RecordError) as error:
+                schema.decode_numpy(records)
+            errors.append((error.value.row, error.value.problems))
+    assert errors[: len(errors) // 2] == errors[len(errors) // 2 :]

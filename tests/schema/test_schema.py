@@ -144,10 +144,7 @@ def test_a_file_loads_and_dumps_to_itself(tmp_path):
         ),
         (
             "schema: x\nfeatures:\n  a: {dtype: int64, default: 1.5}\n",
-            [
-                "x.yaml:3:30: features.a.default: expected int64, got float 1.5 "
-                "(round it, or store it as a float)"
-            ],
+            ["x.yaml:3:30: features.a.default: expected int64, got float 1.5 (`float32` holds fractions)"],
         ),
         (
             "schema: x\nfeatures:\n  a: {dtype: int64, shape: [2, 0], default: [[], []]}\n",
@@ -228,7 +225,7 @@ def test_a_file_loads_and_dumps_to_itself(tmp_path):
             "  j: {kind: audio, sample_rate: 8000, dtype: int16, pad: 0.5}\n"
             "  k: {kind: video, pad: -1}\n",
             [
-                "x.yaml:3:41: features.a.pad: expected int64, got float 0.5 (round it, or store it as a float)",
+                "x.yaml:3:41: features.a.pad: expected int64, got float 0.5 (`float32` holds fractions)",
                 "x.yaml:4:40: features.b.pad: expected a whole number, got str `none`",
                 'x.yaml:5:24: features.c.pad: expected text or null, got int `0` (quote it: "0")',
                 "x.yaml:6:55: features.d.pad: expected uint8 (0 to 255), got -1",
@@ -237,8 +234,7 @@ def test_a_file_loads_and_dumps_to_itself(tmp_path):
                 "x.yaml:9:51: features.g.pad: expected float32, got shape [1]",
                 "x.yaml:10:37: features.h.pad: expected float32, which holds it without overflow, got 1e+300",
                 "x.yaml:11:25: features.i.pad: expected uint8 (0 to 255), got 256",
-                "x.yaml:12:58: features.j.pad: expected int16, got float 0.5 (round it, or store it as a "
-                "float)",
+                "x.yaml:12:58: features.j.pad: expected int16, got float 0.5 (`float32` holds fractions)",
                 "x.yaml:13:25: features.k.pad: expected uint8 (0 to 255), got -1",
             ],
         ),

@@ -242,7 +242,9 @@ def test_no_example_and_a_key_twice(tmp_path, command):
     assert report.dump()["duplicate keys"] == report.repeated
     assert int(SCHEMA.decode(good + other)["n"]) == 9  # as TensorFlow reads it
     SCHEMA.dump(tmp_path / "s.yaml")
-    status, _, err = command("check", tmp_path / "s.yaml", stored(tmp_path / "y", [good + good]).path)
+    status, _, err = command(
+        "check", stored(tmp_path / "y", [good + good]).path, "--schema", tmp_path / "s.yaml"
+    )
     assert status == 0
     assert "n: twice or more in 1 of 1 rows, of which the last counts" in err.splitlines()
 

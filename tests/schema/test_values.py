@@ -42,12 +42,12 @@ U8 = "{kind: tensor, dtype: uint8}"
         ),
         (INT, 10**30, f"expected int64 (-9223372036854775808 to 9223372036854775807), got {10**30}"),
         (INT, "a", "expected int64, got str 'a'"),
-        (INT, 1.5, "expected int64, got float 1.5 (round it, or store it as a float)"),
+        (INT, 1.5, "expected int64, got float 1.5 (`float32` holds fractions)"),
         (INT, 1.0, "expected int64, got float 1.0 (write 1)"),
         (INT, np.float32(2), "expected int64, got float 2.0 (write 2)"),
         (INT, [1], "expected int64, got shape [1]"),
         (INT, np.array([1, 2]), "expected int64, got shape [2]"),
-        (INT, Decimal(1), "expected int64, got Decimal Decimal('1')"),
+        (INT, Decimal("1.5"), "expected int64, got Decimal Decimal('1.5')"),
         (INT, {"a": 1}, "expected int64, got dict {'a': 1}"),
         (FLOAT, 1e40, "expected float32, which holds it without overflow, got 1e+40"),
         (FLOAT, 2**24 + 1, "expected float32, which holds whole numbers exactly, got 16777217"),
@@ -62,7 +62,7 @@ U8 = "{kind: tensor, dtype: uint8}"
         ("{dtype: string, shape: [2]}", ["a"], "expected string of shape [2], got shape [1]"),
         ("{dtype: string, shape: [2]}", ["a", 1], "expected string, got int 1"),
         ("{kind: var_len, dtype: string}", "abc", "expected a list of string, got str 'abc'"),
-        ("{kind: var_len, dtype: int64}", [1, 2.5], "expected int64, got float 2.5 at item 1 (round it, or store it as a float)"),
+        ("{kind: var_len, dtype: int64}", [1, 2.5], "expected int64, got float 2.5 at item 1 (`float32` holds fractions)"),
         ("{kind: var_len, dtype: int64}", 3, "expected a list of int64, got int 3"),
         ("{kind: var_len, dtype: int64, max_length: 2}", [1, 2, 3], "expected at most 2 items (max_length), got 3"),
         ("{kind: fixed_len_sequence, dtype: float32, shape: [2]}", [[1, 2], [3]], "expected float32 of shape [2], got shape [1] at item 1"),
@@ -73,7 +73,7 @@ U8 = "{kind: tensor, dtype: uint8}"
         ("{kind: sparse, dtype: float32, size: 5}", ([1], [1.0, 2.0]), "expected as many indices as values, got 1 indices and 2 values"),
         ("{kind: sparse, dtype: float32, size: [3, 3]}", ([[0, 1], [2]], [1.0, 2.0]), "expected int64 of shape [2], got shape [1]"),
         ("{kind: sparse, dtype: float32, size: 5}", (3, [1.0]), "expected a list of indices and a list of values, got int 3"),
-        ("{kind: label, names: [cat, dog]}", np.timedelta64(1, "s"), "expected one of cat, dog, or an index, got timedelta64 datetime.timedelta(seconds=1)"),
+        ("{kind: label, names: [cat, dog]}", np.timedelta64(1, "s"), "expected one of `cat`, `dog`, or an index, got timedelta64 datetime.timedelta(seconds=1)"),
         (
             "{dtype: int64, date: seconds}",
             datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5))),
@@ -81,9 +81,9 @@ U8 = "{kind: tensor, dtype: uint8}"
             "datetime.datetime(9999, 12, 31, 23, 0, tzinfo=datetime.ti...",
         ),
         ("{kind: sparse, dtype: float32, size: 5}", 3, "expected a pair (indices, values), or a mapping of these, got int 3"),
-        ("{kind: label, names: [cat, dog]}", "dgo", "expected one of cat, dog, or an index, got `dgo` (did you mean `dog`?)"),
+        ("{kind: label, names: [cat, dog]}", "dgo", "expected one of `cat`, `dog`, or an index, got `dgo` (did you mean `dog`?)"),
         ("{kind: label, names: [cat, dog]}", 2, "expected an index from 0 to 1, got 2"),
-        ("{kind: label, names: [cat, dog]}", True, "expected one of cat, dog, or an index, got bool True"),
+        ("{kind: label, names: [cat, dog]}", True, "expected one of `cat`, `dog`, or an index, got bool True"),
         ("{kind: text, max_bytes: 3}", "éé", "expected at most 3 bytes of UTF-8, got 4 bytes"),
         ("text", b"ab\xff", "expected UTF-8 text, got the byte 0xff at position 2"),
         ("{kind: image, shape: [2, 2, 1]}", np.zeros((2, 3, 1), np.uint8), "expected an image uint8 [2, 2, 1], got shape [2, 3, 1]"),
@@ -153,7 +153,7 @@ def test_the_first_bad_row_is_named_with_all_that_is_wrong_in_it():
     assert caught.value.row == 1
     assert str(caught.value).splitlines() == [
         "row 1: features.b: expected string, got int 3",
-        "row 1: features.c: expected int64, got float 1.5 (round it, or store it as a float)",
+        "row 1: features.c: expected int64, got float 1.5 (`float32` holds fractions)",
     ]
 
 
@@ -227,7 +227,7 @@ def test_a_sparse_row_takes_text_beside_bytes():
 def test_a_label_without_a_hash_is_refused():
     options = "{kind: label, names: [cat, dog]}"
     assert message(options, np.timedelta64(1)).endswith(
-        "expected one of cat, dog, or an index, got timedelta64 1"
+        "expected one of `cat`, `dog`, or an index, got timedelta64 1"
     )
 
 

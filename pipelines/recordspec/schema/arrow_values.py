@@ -9,7 +9,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.schema.features import Feature
-from recordspec.schema.media import file_of
+from recordspec.schema.media import FILE_NAMES, file_of
 from recordspec.wire.arrays import is_arrow, is_number, is_text, list_array, offsets, present_in, to_numpy
 
 
@@ -72,8 +72,25 @@ def _plain(column: Any, feature: Feature | None) -> Any:
         items = _plain(column.flatten(), feature)
         if isinstance(items, pyarrow.DictionaryArray):
             items = items.dictionary_decode()
+        if items.null_count and not is_list(items.type) and feature is not None:
+            items = _without_gaps(items, feature.value_type.missing_item)
         return list_array(items, offsets(counts), present_in(column))
     return _number_or_text(column, feature)
+
+
+def _without_gaps(items: Any, missing_item: Any) -> Any:
+    """Items with a value in place of each that is missing; unchanged if their type does not hold the value,
+    which their feature puts there then."""
+    if missing_item is None:
+        return items
+    try:
+        fill = arrow().scalar(missing_item, items.type)
+    except (arrow().ArrowException, OverflowError, TypeError, ValueError):
+        return items
+    held = fill.as_py()
+    held = held.decode() if isinstance(held, bytes) and isinstance(missing_item, str) else held
+    is_same = held == missing_item or (held != held and missing_item != missing_item)
+    return items.fill_null(fill) if is_same else items
 
 
 def _nested_lists(tensors: Any) -> Any:
@@ -158,7 +175,7 @@ def item_type(kind: Any) -> Any:
 
 def is_file(kind: Any) -> bool:
     """Whether this is how Hugging Face stores images and sounds: as bytes, or else as a path."""
-    return bool(arrow().types.is_struct(kind)) and {field.name for field in kind} == {"bytes", "path"}
+    return bool(arrow().types.is_struct(kind)) and {field.name for field in kind} == FILE_NAMES
 
 
 def _files_of(value: Any) -> Any:

@@ -115,7 +115,7 @@ def _fewest(group: ColumnGroup) -> int:
 
 def _groups(schema: FeatureSet) -> list[ColumnGroup]:
     columns: dict[tuple[str, bool], list[tuple[Place, Column]]] = {}
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         if (column := _alone(feature, place)) is not None:
             of_type = TF_DTYPES[column.storage], column.has_default
             columns.setdefault(of_type, []).append((Place(place.section, column.key), column))

@@ -42,6 +42,16 @@ _IN_A_SECOND: dict[DateUnit, int] = {
     "nanoseconds": 10**9,
 }
 _DAY_SECONDS = 86_400
+# The units of durations in seconds, the largest first.
+_SPANS = (
+    (_DAY_SECONDS, "days"),
+    (3600, "h"),
+    (60, "min"),
+    (1, "s"),
+    (1e-3, "ms"),
+    (1e-6, "us"),
+    (1e-9, "ns"),
+)
 # The first and the last second of the years from 1 to 9999.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 # The last whole second that nanoseconds represent, and with another sign the first.
@@ -75,6 +85,41 @@ def since_epoch(values: Any, unit: DateUnit) -> Array:
         hint = f"`date: {finer}` holds it" if finer else ""
         raise BadValue(index, f"whole {unit} since 1970-01-01", str(values[index]), hint)
     return cast.astype(np.int64)
+
+
+def date_text(number: float, unit: DateUnit) -> str:
+    """A number of units since 1970-01-01 00:00 UTC as text: `2026-01-31`, `2026-01-31 12:00:00.5`.
+
+    Days are a date, and all other units a time. A fraction of a unit, as a mean has, is rounded. A number
+    outside of the years 1 to 9999 stays a number with its unit: it was most likely stored in another unit.
+    """
+    whole, in_a_second = round(number), _IN_A_SECOND.get(unit, 1)
+    if not is_date(whole, unit):
+        return f"{whole:,} {unit}"
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=_seconds(whole, unit))
+    if unit == "days":
+        return moment.date().isoformat()
+    digits = len(str(in_a_second)) - 1
+    fraction = f"{whole % in_a_second:0{digits}}".rstrip("0") if digits else ""
+    return f"{moment.isoformat(' ')}{f'.{fraction}' if fraction else ''}"
+
+
+def is_date(number: float, unit: DateUnit) -> bool:
+    """Whether a number of units since 1970-01-01 is a date or a time of the years 1 to 9999."""
+    return _FIRST_SECOND <= _seconds(round(number), unit) <= _LAST_SECOND
+
+
+def _seconds(whole: int, unit: DateUnit) -> int:
+    return whole * _DAY_SECONDS if unit == "days" else whole // _IN_A_SECOND[unit]
+
+
+def span_text(number: float, unit: DateUnit) -> str:
+    """A duration, such as the deviation of times, in a unit of its size; that of dates in days."""
+    if unit == "days":
+        return f"{number:,.4g} days"
+    seconds = number / _IN_A_SECOND[unit]
+    size, name = next((pair for pair in _SPANS if seconds >= pair[0]), _SPANS[-1])
+    return f"{seconds / size:,.4g} {name}"
 
 
 def _holds(value: Any, unit: DateUnit) -> bool:

@@ -40,7 +40,7 @@ from recordspec.wire.record_batch import decode as decode_records
 
 def parse_dict(schema: FeatureSet) -> Any:
     """The dictionary for `tf.io.parse_example`; of a SequenceExample, the pair of dictionaries."""
-    made = {section: _made(schema.columns(section), section) for section in schema.sections}
+    made = {section: _made(schema.columns(section), section) for section in schema._sections}
     return tuple(made.values()) if len(made) > 1 else made["features"]
 
 
@@ -67,8 +67,8 @@ def decode_rows(schema: FeatureSet, columns: Mapping[str, Any]) -> dict[str, Ten
 def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     decoded: dict[str, Tensor] = {}
     sides: dict[str, Tensor] = {}  # height and width before an image is resized
-    resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
-    for place, feature in schema.placed:
+    resized = {image.name: image for image in schema._images.values() if image.resizing is not None}
+    for place, feature in schema._placed:
         stored = parsed[place.section]
         columns = {column.key: stored[column.key] for column in feature.columns() if column.key in stored}
         decode = _decode_steps if feature.name in schema.steps else _decode
@@ -77,7 +77,7 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
             value, sides[feature.name] = value
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     kept: dict[str, Tensor] = {}  # by the names of all features that lose items
-    for name, image in schema.images.items():
+    for name, image in schema._images.items():
         follow = schema.names[name]
         if isinstance(follow, Coordinates) and image.resizing is not None:
             in_steps = name in schema.steps, image.name in schema.steps
@@ -130,7 +130,7 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
     """The parsed columns of one record (string `[]`) or of a batch (string `[n]`), for `decode`."""
     single = serialized.shape.rank == 0
-    together: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
+    together: dict[Section, dict[str, Any]] = {section: {} for section in schema._sections}
     for group in () if single else record_groups(schema):
         for place, value in group.split(group.of_records(serialized)):
             together[place.section][place.key] = value
@@ -138,7 +138,7 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         section: _made(
             (as_decoded(one) for one in schema.columns(section) if one.key not in together[section]), section
         )
-        for section in schema.sections
+        for section in schema._sections
     }
     if schema.record == "example":
         alone = tf.io.parse_example(serialized, asked["features"]) if asked["features"] else {}
@@ -226,7 +226,7 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor], images: Pictu
 def specs(schema: FeatureSet) -> dict[str, Any]:
     """The type of every decoded tensor of one record, as the features state it."""
     stated: dict[str, Any] = {}
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         spec = feature.spec()
         by_name = spec if isinstance(spec, dict) else {feature.name: spec}
         if place.in_steps and not feature.traits.spans_steps:
@@ -247,7 +247,7 @@ def batch_spec(schema: FeatureSet, size: int | None = None) -> dict[str, Any]:
 
 def types_of(schema: FeatureSet) -> AbstractContextManager[None]:
     """Within it, `element_spec` and `batch_spec` need no TensorFlow, if all kinds are recordspec's own."""
-    own = all(KINDS.get(feature.kind) is type(feature) for _, feature in schema.placed)
+    own = all(KINDS.get(feature.kind) is type(feature) for _, feature in schema._placed)
     return stand_ins() if own else nullcontext()
 
 
@@ -275,7 +275,7 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
     for _, problems in decoded.problems:
         return problems
     wrong: list[Problem] = []
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         invalid = [
             violation.problem(row)
             for violation in feature_violations(place, feature, decoded, values=False)
@@ -294,7 +294,7 @@ def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
     except RecordError as error:
         yield from error.problems
         return
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         try:
             stored(columns_in(place, feature), place.section, block)
         except RecordError as error:
@@ -318,7 +318,7 @@ def _undecoded(
     Coordinates in an image that does not decode have none of their own.
     """
     decode_rows_of = decode_block if stored is None else decode
-    image = schema.images.get(feature.name)
+    image = schema._images.get(feature.name)
     try:
         if image is not None:
             decode_rows_of(schema.only(image.outputs), [record])

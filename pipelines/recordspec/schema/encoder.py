@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import compress
 from operator import itemgetter
 from typing import Any
 
@@ -16,7 +17,7 @@ from recordspec.schema.features.feature import Feature, as_taken
 from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.lists import by_row, rows_of
 from recordspec.schema.row_blocks import Sections, check_counts, records_with
-from recordspec.schema.values import BadValue
+from recordspec.schema.values import BadValue, is_missing
 from recordspec.wire import arrays
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -39,8 +40,6 @@ from recordspec.wire.example import encode_entry, encode_record, entry_encoder, 
 
 # Values of more bytes are encoded as a batch, which knows the largest record before it is made.
 _LARGE = 1 << 20
-# pandas' own, known by name so that pandas need not be loaded.
-_PANDAS_MISSING = ("NAType", "NaTType")
 
 
 def part_of(values: Any, start: int, stop: int) -> Any:
@@ -106,10 +105,10 @@ class RowEncoder:
     def __init__(self, schema: FeatureSet) -> None:
         self._schema = schema
         # whether a value depends on another: an image may turn its coordinates
-        self._in_batches = schema.equal_counts or any(
-            image.is_turned or schema.names[name].traits.mask_of for name, image in schema.images.items()
+        self._in_batches = schema._equal_counts or any(
+            image.is_turned or schema.names[name].traits.mask_of for name, image in schema._images.items()
         )
-        placed = () if schema.shared_keys else schema.placed  # such a schema is refused as a batch
+        placed = () if schema._shared_keys else schema._placed  # such a schema is refused as a batch
         stored = [column.key for at, one in placed if not at.in_steps for column in one.columns()]
         self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
         # without a name for what is looked up often: the encoder of a value, and the place of its entry
@@ -208,8 +207,8 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
 
     Raises RecordError, and SpecError if columns are not those of the schema, or it cannot be written.
     """
-    if schema.shared_keys:
-        raise SpecError(schema.shared_keys)
+    if schema._shared_keys:
+        raise SpecError(schema._shared_keys)
     for name, values in columns.items():
         if name not in schema.names:
             raise SpecError(unknown_name(schema, name, schema.names, columns))
@@ -218,7 +217,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
             raise SpecError(Problem(where=schema.name, path=(name,), expected=f"{rows} values", got=got))
     sections: dict[Section, dict[str, ArrowArray]] = {section: {} for section in ALL_SECTIONS}
     bad: list[tuple[int, Problem]] = []
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         try:
             values = _moved(schema, feature, columns)
             sections[place.section] |= _columns(feature, values, rows, in_steps=place.in_steps)
@@ -236,7 +235,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
 
 def _moved(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
     """The values of a feature: masks and coordinates are turned as their images are when they are encoded."""
-    values, image = columns.get(feature.name), schema.images.get(feature.name)
+    values, image = columns.get(feature.name), schema._images.get(feature.name)
     if feature.traits.mask_of is None or image is None or values is None or image.name not in columns:
         return _turned(schema, feature, columns)
     masks = list(_with_none(values))
@@ -257,7 +256,7 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
     Values that are invalid, and those of a row with another number of steps than of images, stay as they are,
     to be refused later.
     """
-    values, image = columns.get(feature.name), schema.images.get(feature.name)
+    values, image = columns.get(feature.name), schema._images.get(feature.name)
     image_values = None if image is None or not image.is_turned else columns.get(image.name)
     if values is None or image is None or image_values is None or not isinstance(feature, Coordinates):
         return values
@@ -316,7 +315,8 @@ def _arrays(feature: Feature, values: Any, rows: int) -> tuple[tuple[ArrowArray,
         except BadValue:
             if is_arrow(values) or (present := _present(feature, values)).all():
                 raise
-        kept = [value for value, here in zip(values, present.tolist(), strict=True) if here]
+        is_array = isinstance(values, np.ndarray)
+        kept = values[present] if is_array else list(compress(values, present.tolist()))
     places, missing = np.flatnonzero(present), np.flatnonzero(~present)
     first_missing = int(missing[0]) if len(missing) else len(present)
     try:
@@ -330,6 +330,15 @@ def _arrays(feature: Feature, values: Any, rows: int) -> tuple[tuple[ArrowArray,
     return encoded, present if len(missing) else None
 
 
+def missing_problem(feature: Feature) -> Problem | None:
+    """The problem of a row without a value of the feature; None if the value may be missing."""
+    try:
+        _arrays(feature, [None], 1)
+    except BadValue as error:
+        return error.problem
+    return None
+
+
 def _missing(feature: Feature, index: int) -> BadValue:
     expected = refusal(feature, None)
     hint = "" if expected is None else expected.hint
@@ -340,12 +349,11 @@ def _missing(feature: Feature, index: int) -> BadValue:
 
 
 def _present(feature: Feature, values: Any) -> Mask:
-    """None is missing, and NaN where it is not a value of the feature."""
+    """None and NaT are missing, and NaN where it is not a value of the feature."""
     nan_is_missing = refusal(feature, float("nan")) is not None
     return np.array(
         [
-            value is not None
-            and type(value).__name__ not in _PANDAS_MISSING
+            not is_missing(value)
             and not (nan_is_missing and isinstance(value, (float, np.floating)) and value != value)
             for value in values
         ],

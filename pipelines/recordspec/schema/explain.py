@@ -32,7 +32,7 @@ def parse(serialized):
 def python_source(schema: Schema) -> str:
     """Python that parses the schema's records with TensorFlow alone."""
     lines = ["import tensorflow as tf", ""]
-    for section in schema.sections:
+    for section in schema._sections:
         calls = parse_calls(schema.columns(section), section)
         lines.append(f"{section} = {{")
         lines += [f"    {key!r}: {call.source()}," for key, call in calls.items()]
@@ -61,7 +61,7 @@ def features(schema: Schema) -> list[dict[str, Any]]:
             ),
             "bytes": _bytes(place, feature),
         }
-        for place, feature in schema.placed
+        for place, feature in schema._placed
     ]
 
 

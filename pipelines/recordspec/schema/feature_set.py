@@ -10,14 +10,25 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.features.geometry import Coordinates, Pictures
 from recordspec.schema.features.option_checks import WithLength
 from recordspec.schema.options import freeze, to_builtins
-from recordspec.wire.columns import Column, Place, Ragged, RecordMessage, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import (
+    Column,
+    FixedKeys,
+    Place,
+    Ragged,
+    RecordMessage,
+    Section,
+    Sequence,
+    Sparse,
+    Storage,
+    VarLen,
+)
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "example": ("features",),
@@ -60,6 +71,24 @@ class EqualCounts:
 _Set = TypeVar("_Set", bound="FeatureSet")
 
 
+class FixedFeatures(NamedTuple):
+    """The features that are decoded without Arrow arrays, which take most of the time for few rows.
+
+    Attributes:
+        keys: the stored keys of `shapes` and `lists`.
+        shapes: the stored key and the shape of a value, by the name of a feature whose values are the stored
+            values of every record.
+        lists: the features whose values are the stored lists, with their places.
+        others, columns: the other features, and their columns, with their places.
+    """
+
+    keys: FixedKeys
+    shapes: dict[str, tuple[str, tuple[int, ...]]]
+    lists: tuple[tuple[Place, Feature], ...]
+    others: tuple[tuple[Place, Feature], ...]
+    columns: tuple[tuple[Place, Column], ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeatureSet:
     """The data of a `Schema`, which documents the attributes: what encoding, decoding and validation need."""
@@ -79,45 +108,89 @@ class FeatureSet:
             raise SpecError(problems)
 
     @property
-    def sections(self) -> tuple[Section, ...]:
+    def _sections(self) -> tuple[Section, ...]:
         """The sections of the record: `features`, or `context` and `sequence`."""
         return SECTIONS[self.record]
 
     @cached_property
-    def placed(self) -> tuple[tuple[Place, Feature], ...]:
+    def _placed(self) -> tuple[tuple[Place, Feature], ...]:
         """Every feature with its place, in the order of the spec."""
         return tuple(
             (Place(section, feature.stored), feature)
-            for section in self.sections
+            for section in self._sections
             for feature in getattr(self, section)
         )
 
     @cached_property
-    def placed_columns(self) -> tuple[tuple[Place, Column], ...]:
+    def _placed_columns(self) -> tuple[tuple[Place, Column], ...]:
         """Every column of `columns_in` with its place, in the order of the spec."""
         return tuple(
             (Place(place.section, column.key), column)
-            for place, feature in self.placed
+            for place, feature in self._placed
             for column in columns_in(place, feature)
         )
 
     @cached_property
+    def _stored_keys(self) -> frozenset[str]:
+        """The keys of all columns, in all sections."""
+        return frozenset(column.key for _, feature in self._placed for column in feature.columns())
+
+    @cached_property
+    def _fixed(self) -> FixedFeatures:
+        """The features that need no other decoder, unless a record lacks one of them."""
+        direct = {
+            feature.name: feature.columns()[0]
+            for place, feature in self._placed
+            if not place.in_steps
+            and (feature._takes_lists or ((shape := feature._fixed_shape) is not None and 0 not in shape))
+        }
+        # features with other decoders may share the key, and need its column; columns are counted
+        needed = {
+            column.key
+            for place, feature in self._placed
+            if feature.name not in direct
+            for column in columns_in(place, feature)
+        } | {place.key for equal in self._equal_counts for place in equal.places}
+        direct = {name: column for name, column in direct.items() if column.key not in needed}
+        lists = tuple(
+            (place, feature)
+            for place, feature in self._placed
+            if feature.name in direct and feature._takes_lists
+        )
+        shapes = {
+            name: (column.key, shape)
+            for name, column in direct.items()
+            if (shape := self.names[name]._fixed_shape) is not None
+        }
+        keys: dict[str, tuple[Storage, int | None]] = {
+            column.key: (column.storage, math.prod(shapes[name][1]) if name in shapes else None)
+            for name, column in direct.items()
+        }
+        others = tuple((place, feature) for place, feature in self._placed if feature.name not in direct)
+        columns = tuple(
+            (Place(place.section, column.key), column)
+            for place, feature in others
+            for column in columns_in(place, feature)
+        )
+        return FixedFeatures(FixedKeys(keys), shapes, lists, others, columns)
+
+    @cached_property
     def names(self) -> dict[str, Feature]:
         """The features by name."""
-        return {feature.name: feature for _, feature in self.placed}
+        return {feature.name: feature for _, feature in self._placed}
 
     @cached_property
     def classes(self) -> dict[str, int]:
         """The features that store the index of one class a row, by name, with the number of classes."""
         return {
             feature.name: len(feature.traits.class_names)
-            for place, feature in self.placed
+            for place, feature in self._placed
             if feature.traits.class_names and not feature.value_type.shape and not place.in_steps
-            if feature.columns()[0].storage == "int64"
+            if feature.columns()[0].storage != "bytes"
         }
 
     @property
-    def counted_classes(self) -> dict[str, int]:
+    def _counted_classes(self) -> dict[str, int]:
         """Those of `classes` whose rows are counted: more classes are things to look up, not to weigh."""
         return {name: count for name, count in self.classes.items() if count <= _MOST_CLASSES}
 
@@ -126,12 +199,12 @@ class FeatureSet:
         """The names of the features that have a value in each step, not one in a record."""
         return frozenset(
             feature.name
-            for place, feature in self.placed
+            for place, feature in self._placed
             if place.in_steps and not feature.traits.spans_steps
         )
 
     @cached_property
-    def images(self) -> dict[str, Pictures]:
+    def _images(self) -> dict[str, Pictures]:
         """The images that features of coordinates are in, and those of masks, by the names of these."""
         pictures: dict[str, Pictures] = {}
         for name, feature in self.names.items():
@@ -146,12 +219,12 @@ class FeatureSet:
         return pictures
 
     @cached_property
-    def equal_counts(self) -> tuple[EqualCounts, ...]:
+    def _equal_counts(self) -> tuple[EqualCounts, ...]:
         """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
         and images of steps."""
         agreeing = []
-        for place, feature in self.placed:
-            image = self.images.get(feature.name)
+        for place, feature in self._placed:
+            image = self._images.get(feature.name)
             if image is not None and {feature.name, image.name} <= self.steps:
                 agreeing.append(EqualCounts(place.section, _counted(image), _counted(feature), steps=True))
             for name in (feature.dropped_with or ()) if isinstance(feature, Coordinates) else ():
@@ -162,7 +235,7 @@ class FeatureSet:
         return tuple(agreeing)
 
     @cached_property
-    def shared_keys(self) -> tuple[Problem, ...]:
+    def _shared_keys(self) -> tuple[Problem, ...]:
         """The problems of features that share a stored key, which is allowed only for reading."""
         expected = "a distinct key"
         return tuple(
@@ -172,18 +245,18 @@ class FeatureSet:
             if owner != path[1]
         )
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
         """The names of the tensors that `decode` returns."""
-        return tuple(output for _, feature in self.placed for output in feature.outputs)
+        return tuple(output for _, feature in self._placed for output in feature.outputs)
 
-    @property
+    @cached_property
     def padding(self) -> dict[str, Any]:
         """The padding of what `decode` returns, by its names: see `Feature.padding`."""
-        return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
+        return {name: pad for _, feature in self._placed for name, pad in feature.padding.items()}
 
-    @property
-    def padded_to_batch(self) -> dict[str, WithLength]:
+    @cached_property
+    def _padded_to_batch(self) -> dict[str, WithLength]:
         """The features whose values are padded to the longest of a batch, by name: those of the kinds that
         can be decoded without the padding."""
         return {
@@ -194,25 +267,25 @@ class FeatureSet:
             and KINDS.get(feature.kind) is type(feature)
         }
 
-    @property
-    def may_grow(self) -> bool:
+    @cached_property
+    def _may_grow(self) -> bool:
         """Whether decoded rows may be many times larger than their bytes, as pixels are."""
-        return any(feature.traits.may_grow for _, feature in self.placed)
+        return any(feature.traits.may_grow for _, feature in self._placed)
 
-    @property
-    def keeps_in_any_batch(self) -> bool:
+    @cached_property
+    def _keeps_in_any_batch(self) -> bool:
         """Whether rows decode to the same values in any batch, and to little more than their bytes.
 
         Such rows are decoded many by one call, whatever the batches are. Images are larger than their bytes,
         and what is padded, or sparse, depends on the other rows of a batch.
         """
-        return self.keeps_unpadded and not self.padded_to_batch
+        return self._keeps_unpadded and not self._padded_to_batch
 
-    @property
-    def keeps_unpadded(self) -> bool:
-        """Whether rows decode so, as long as the values of `padded_to_batch` are not padded yet."""
-        padded = self.padded_to_batch
-        return not self.may_grow and not any(
+    @cached_property
+    def _keeps_unpadded(self) -> bool:
+        """Whether rows decode so, as long as the values of `_padded_to_batch` are not padded yet."""
+        padded = self._padded_to_batch
+        return not self._may_grow and not any(
             feature.traits.list_form == "sparse"
             or (
                 feature.traits.longest is None
@@ -220,7 +293,7 @@ class FeatureSet:
             )
             or any(isinstance(layout, Sparse) for layout in layouts)
             or (feature.traits.longest is None and any(isinstance(layout, Sequence) for layout in layouts))
-            for _, feature in self.placed
+            for _, feature in self._placed
             if feature.name not in padded
             for layouts in [[column.layout for column in feature.columns()]]
         )
@@ -244,7 +317,7 @@ class FeatureSet:
         ]
         if unknown:
             raise SpecError(unknown)
-        return {feature.name for _, feature in self.placed if not set(wanted).isdisjoint(feature.outputs)}
+        return {feature.name for _, feature in self._placed if not set(wanted).isdisjoint(feature.outputs)}
 
     def without(self: _Set, *names: str) -> _Set:
         """The schema without the features that decode to these names, such as the label of a request.
@@ -258,7 +331,7 @@ class FeatureSet:
         follow = [member for member in self.names.values() if isinstance(member, Coordinates)]
         kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
         needed = {name for name in kept if name in self.names and self.names[name].traits.mask_of is None}
-        kept |= {image.name for name, image in self.images.items() if name in needed}
+        kept |= {image.name for name, image in self._images.items() if name in needed}
 
         def among(feature: Feature) -> Feature | None:
             return feature.among(kept) if feature.name in kept else None
@@ -283,12 +356,12 @@ class FeatureSet:
                         feature.stored_options()
                         | ({"optional": True} if feature.traits.optional and not place.in_steps else {})
                     )
-                    for place, feature in self.placed
+                    for place, feature in self._placed
                     if place.section == section
                 ),
                 key=str,
             )
-            for section in self.sections
+            for section in self._sections
         }
         text = json.dumps({"record": self.record, **stored}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -297,14 +370,22 @@ class FeatureSet:
 def map_features(schema: _Set, function: Callable[[Feature], Feature | None]) -> _Set:
     """The schema with the function's result in place of each feature; None removes the feature."""
     mapped = {
-        section: tuple(filter(None, map(function, getattr(schema, section)))) for section in schema.sections
+        section: tuple(filter(None, map(function, getattr(schema, section)))) for section in schema._sections
     }
     return dataclasses.replace(schema, **mapped)  # type: ignore[arg-type]
 
 
-def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], others: Container[str]) -> Problem:
-    """The problem of a name that is not `known`; its hint is a name that is not in `others`."""
-    hint = nearest(str(name), [one for one in known if one not in others])
+def unknown_name(
+    schema: FeatureSet,
+    name: object,
+    known: Iterable[str],
+    others: Container[str],
+    remedy: str = "`rs.write(..., ignore=[...])` leaves names out",
+) -> Problem:
+    """The problem of a name that is not `known`; its hint is a similar name that is not in `others`, or else
+    the remedy.
+    """
+    hint = nearest(str(name), [one for one in known if one not in others]) or remedy
     return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
 
@@ -322,19 +403,19 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
         yield Problem(path=("record",), expected=one_of(SECTIONS), got=f"`{schema.record}`")
         return
     for section in ALL_SECTIONS:
-        if getattr(schema, section) and section not in schema.sections:
+        if getattr(schema, section) and section not in schema._sections:
             yield Problem(
                 path=(section,),
-                expected=one_of(schema.sections),
+                expected=one_of(schema._sections),
                 got=f"`{section}`",
                 hint=f"record is {schema.record}",
             )
-    if not schema.placed:
-        yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
-    for place, feature in schema.placed:
+    if not schema._placed:
+        yield Problem(path=(schema._sections[0],), expected="at least one feature", got="none")
+    for place, feature in schema._placed:
         yield from _check_section(place, feature)
     yield from _check_names(schema)
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         yield from _check_over_images(schema, place.section, feature)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
@@ -366,9 +447,9 @@ def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
     if not feature.traits.takes_steps:
         hint = "fixed_len_sequence has one value of its shape in each step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    elif feature.traits.takes_default and feature.traits.optional:
-        expected, hint = "none in steps", "each step has a value"
-        yield Problem(path=(*path, "default"), expected=expected, got="a default", hint=hint)
+    elif feature.traits.optional and (feature.traits.takes_default or feature.traits.indicator):
+        option, got = _option_of_missing(feature)
+        yield Problem(path=(*path, option), expected="none in steps", got=got, hint="each step has a value")
     if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
         yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
@@ -382,7 +463,7 @@ def _check_step(path: tuple[str, str], feature: Feature) -> Iterator[Problem]:
 
 def _check_names(schema: FeatureSet) -> Iterator[Problem]:
     owners: dict[str, str] = {}
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         path = (place.section, feature.name)
         if not feature.name or feature.stored == "":
             yield Problem(path=path, expected="a name", got="an empty one")
@@ -493,7 +574,7 @@ def _is_list(feature: Feature) -> bool:
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:
     """For every column its path, itself, and the first feature with its key, with the column of that."""
     owners: dict[Place, tuple[str, Column]] = {}
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         for column in feature.columns():
             owner, first = owners.setdefault(Place(place.section, column.key), (feature.name, column))
             yield (place.section, feature.name), column, owner, first
@@ -507,8 +588,8 @@ def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
     if written.record != wanted.record:
         yield Problem(path=("record",), expected=written.record, got=wanted.record)
         return
-    stored = {(place.section, feature.name): feature for place, feature in written.placed}
-    for place, feature in wanted.placed:
+    stored = {(place.section, feature.name): feature for place, feature in written._placed}
+    for place, feature in wanted._placed:
         path = (place.section, feature.name)
         other = stored.get(path)
         if other is None and feature.traits.optional:
@@ -530,8 +611,14 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
         if old.get(name) != new[name]:
             yield _difference((*path, name.rstrip("_")), old.get(name), new[name])
     if written.traits.optional and not wanted.traits.optional:
-        expected = "a default, as rows were written that may lack it"
-        yield Problem(path=(*path, "default"), expected=expected, got="none")
+        option, what = _option_of_missing(written)
+        expected = f"{what}, as rows were written that may lack it"
+        yield Problem(path=(*path, option), expected=expected, got="none")
+
+
+def _option_of_missing(feature: Feature) -> tuple[str, str]:
+    """The option by which a row may lack the value of a feature, and the option's value in a message."""
+    return ("missing", "`true`") if feature.traits.class_names else ("default", "a default")
 
 
 def _difference(path: Path, before: Any, after: Any) -> Problem:

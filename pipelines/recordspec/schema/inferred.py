@@ -38,6 +38,7 @@ class Inferred:
         first_texts: the first texts of features of text, which may be paths of files.
         options: those that the source of a config needs to read the rows.
         free_text: the features with texts of several words, mostly different.
+        missing_files: the numbers of missing and of all files that were looked for, by feature.
     """
 
     schema: Schema
@@ -48,6 +49,7 @@ class Inferred:
     first_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[ProposedOption, ...] = ()
     free_text: tuple[str, ...] = ()
+    missing_files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.schema!r}, {counted(len(self.notes), 'note')})"

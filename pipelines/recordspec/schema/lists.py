@@ -15,6 +15,9 @@ from recordspec.schema.values import (
     Array,
     BadValue,
     Shape,
+    is_decimal,
+    is_missing,
+    is_uuid,
     numbers,
     of_shape,
     unpacked,
@@ -88,7 +91,7 @@ def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
         tails = {value.shape[1:] for value in values}
         # only arrays of one dtype: concatenation would cast others
         kinds = {one.kind if one.kind in "US" else one for one in {value.dtype for value in values}}
-        if len(tails) == 1 and len(kinds) == 1:
+        if len(tails) == 1 and len(kinds) == 1 and values[0].dtype.kind != "m":
             return np.concatenate(values), lengths
     return list(chain.from_iterable(values)), lengths
 
@@ -126,6 +129,24 @@ def items(values: Any, dtype: str, shape: Shape) -> tuple[Any, Ints | int]:
         return cells(flat, dtype, shape), lengths
 
 
+def items_or(values: Any, dtype: str, shape: Shape, missing_item: Any) -> tuple[Any, Ints | int]:
+    """`items`, with `missing_item` in place of each item that is missing. Without it, which is None, such an
+    item is a BadValue that names the option.
+    """
+    flat, lengths = rows_of(values, f"a list of {of_shape(dtype, shape)}")
+    may_lack = isinstance(flat, list) or (isinstance(flat, np.ndarray) and flat.dtype.kind == "O")
+    if missing_item is not None and may_lack:
+        flat = [missing_item if is_missing(item) else item for item in flat]
+    with by_row(lengths):
+        try:
+            return cells(flat, dtype, shape), lengths
+        except BadValue as bad:
+            if shape or bad.problem.got != describe(None):
+                raise
+            hint = "`missing_item` of the feature gives a value to store in its place"
+            raise BadValue(bad.index, bad.problem.expected, bad.problem.got, hint) from None
+
+
 def bounded(lengths: Ints | int, longest: int | None) -> None:
     """Raises BadValue for the first list that has more than `longest` items."""
     if longest is not None:
@@ -140,8 +161,8 @@ def check_lengths(lengths: Ints | int, valid: Any, expected: str) -> None:
 
 
 def strings(values: Any, what: str = "string") -> Any:
-    """Converts str, as UTF-8, and bytes to strings of Arrow, `large_binary`; long bytes stay in a list, as
-    `wire.arrays.to_arrow` takes them. Raises BadValue for the first other value."""
+    """Converts str, as UTF-8, bytes, Decimals and UUIDs to strings of Arrow, `large_binary`; long bytes stay
+    in a list, as `wire.arrays.to_arrow` takes them. Raises BadValue for the first other value."""
     if is_arrow(values) and not is_list(values):
         return arrays.to_binary(values)
     values = unpacked(values)
@@ -169,6 +190,10 @@ def _string(index: int, value: Any, what: str) -> bytes:
             raise BadValue(index, f"{what} that UTF-8 can encode", got) from None
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
+    if is_decimal(value):
+        return format(value, "f").encode()
+    if is_uuid(type(value)):  # bytes, as in Arrow
+        return bytes(value.bytes) if what == "string" else str(value).encode()
     raise BadValue(index, what, describe(value))
 
 

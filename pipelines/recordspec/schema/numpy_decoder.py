@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from recordspec.schema.feature_set import FeatureSet
 from recordspec.schema.features.feature import Feature
 from recordspec.schema.features.geometry import Coordinates
 from recordspec.schema.ragged_array import RaggedArray
-from recordspec.schema.row_blocks import Sections, check_counts, stored_sections
+from recordspec.schema.row_blocks import Sections, TakenRows, check_counts, stored_columns, stored_sections
 from recordspec.schema.validate import check_structure
 from recordspec.schema.values import BadValue
 from recordspec.wire.arrays import (
@@ -30,6 +31,7 @@ from recordspec.wire.arrays import (
 )
 from recordspec.wire.columns import Place
 from recordspec.wire.record_batch import decode as decode_records
+from recordspec.wire.record_batch import fixed_values
 
 
 def decode(
@@ -44,22 +46,75 @@ def decode(
 
     Raises RecordError, with the row, for a record that does not decode.
     """
-    keys = {column.key for _, feature in schema.placed for column in feature.columns()}
-    batch = decode_records(buffer, starts, stops, sequence=schema.record == "sequence_example", keys=keys)
-    check_structure(schema.placed, batch)
-    return decode_sections(schema, stored_sections(schema, batch), batch.rows, padded=padded)
+    fixed, in_lists = schema._fixed, schema.record == "sequence_example"
+    found = batch = None
+    if not fixed.others:
+        found = fixed_values(buffer, starts, stops, fixed.keys, sequence=in_lists)
+    if found is None:
+        keys = schema._stored_keys
+        batch = decode_records(buffer, starts, stops, sequence=in_lists, keys=keys, fixed=fixed.keys)
+        found = batch.fixed
+        if found is None:
+            check_structure(schema._placed, batch)
+            return decode_sections(schema, stored_sections(schema, batch), batch.rows, padded=padded)
+    values, lengths = found
+    decoded = {
+        name: values[key].reshape(-1, *shape) if shape else values[key]
+        for name, (key, shape) in fixed.shapes.items()
+    }
+    if batch is not None:
+        check_structure(fixed.others, batch)
+    unpadded = {} if padded else schema._padded_to_batch
+    for place, feature in fixed.lists:
+        columns = {place.key: RaggedArray(values[place.key], lengths[place.key])}
+        make = unpadded[feature.name].unpadded_numpy if feature.name in unpadded else feature.decode_numpy
+        decoded |= _named(feature, _made(schema, place, feature, columns, make))
+    if batch is not None:
+        sections = stored_columns(fixed.columns, batch)
+        decoded |= decode_sections(schema, sections, batch.rows, padded=padded, placed=fixed.others)
+    return {name: decoded[name] for name in schema.outputs}
+
+
+def _named(feature: Feature, value: Any) -> dict[str, Any]:
+    """The values of a feature by the names of its outputs."""
+    return value if isinstance(value, dict) else {feature.name: value}
+
+
+def decode_taken(schema: FeatureSet, taken: TakenRows, *, padded: bool = True) -> dict[str, Any]:
+    """The values of rows of blocks, by name, padded or not. Raises RecordError, with the row."""
+    direct: dict[str, Any] = {}
+    for place, feature in schema._placed:
+        key, shape = schema._fixed.shapes.get(feature.name, ("", ()))
+        if key and schema._fixed.keys.of[key][0] != "bytes":
+            values = taken.numbers(place.section, key, math.prod(shape))
+            if values is not None:
+                direct[feature.name] = values.reshape(-1, *shape)
+    placed = tuple((place, feature) for place, feature in schema._placed if feature.name not in direct)
+    keys = {schema._fixed.shapes[name][0] for name in direct}
+    sections = taken.sections(without=keys)
+    decoded = direct | decode_sections(schema, sections, taken.count, padded=padded, placed=placed)
+    return {name: decoded[name] for name in schema.outputs}
 
 
 def decode_sections(
-    schema: FeatureSet, sections: Sections, rows: int, *, padded: bool = True
+    schema: FeatureSet,
+    sections: Sections,
+    rows: int,
+    *,
+    padded: bool = True,
+    placed: tuple[tuple[Place, Feature], ...] | None = None,
 ) -> dict[str, Any]:
-    """The values of rows of these columns, padded or not. Raises RecordError, with the row."""
+    """The values of rows of these columns, padded or not. Raises RecordError, with the row.
+
+    Args:
+        placed: the features to decode, with their places; all by default.
+    """
     check_counts(schema, sections, rows)
     decoded: dict[str, Any] = {}
     sides: dict[str, Any] = {}  # height and width before an image is resized
-    resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
-    unpadded = {} if padded else schema.padded_to_batch
-    for place, feature in schema.placed:
+    resized = {image.name: image for image in schema._images.values() if image.resizing is not None}
+    unpadded = {} if padded else schema._padded_to_batch
+    for place, feature in schema._placed if placed is None else placed:
         columns = {column.key: sections[place.section][column.key] for column in feature.columns()}
         make = feature.decode_numpy
         if feature.name in resized:
@@ -69,9 +124,9 @@ def decode_sections(
         value = _made(schema, place, feature, columns, make)
         if feature.name in resized:
             value, sides[feature.name] = value
-        decoded |= value if isinstance(value, dict) else {feature.name: value}
+        decoded |= _named(feature, value)
     kept: dict[str, Mask] = {}  # by the names of all features that lose items
-    for name, image in schema.images.items():
+    for name, image in schema._images.items():
         follow = schema.names[name]
         if not isinstance(follow, Coordinates) or image.resizing is None:
             continue
@@ -92,7 +147,7 @@ def decode_sections(
 def _writable(value: Any) -> Any:
     """The value in memory of its own: a view of Arrow's cannot be changed, and PyTorch warns of it."""
     if isinstance(value, RaggedArray):
-        return replace(value, values=_writable(value.values))
+        return replace(value, values=_writable(value.values), lengths=_writable(value.lengths))
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return value.copy()
     return value
@@ -102,8 +157,8 @@ def _made(
     schema: FeatureSet,
     place: Place,
     feature: Feature,
-    columns: Mapping[str, ArrowArray],
-    make: Callable[[Mapping[str, ArrowArray]], Any],
+    columns: Mapping[str, Any],
+    make: Callable[[Mapping[str, Any]], Any],
 ) -> Any:
     """The values of a feature. Raises RecordError for the first row that does not decode."""
     steps = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import math
 import os
 import re
@@ -17,11 +18,13 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
-from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
+import numpy as np
+
+from recordspec.errors import RENAMED, Path, Problem, SpecError, describe, did_you_mean, nearest, one_of
 from recordspec.locations import ANYWHERE, LOCAL, location_problem, url_problem
 from recordspec.schema.yaml_text import (
     FLOAT,
@@ -167,8 +170,11 @@ class YamlValue:
         as_number = isinstance(self.node, ScalarNode) and self.node.type in ("int", "float")
         return INVALID if plain and (as_number or number_hint(text)) else text
 
-    def mismatch(self, annotation: Any) -> tuple[str, str]:
-        """A description of the value and a hint, for a message that it does not have the annotated type."""
+    def mismatch(self, annotation: Any, *, in_list: bool = False) -> tuple[str, str]:
+        """A description of the value and a hint, for a message that it does not have the annotated type.
+
+        A bool in a list of texts is a name, such as the class `no`. Elsewhere it may be meant as a switch.
+        """
         node = self.node
         if not isinstance(node, ScalarNode):
             return kind_of(node), ""
@@ -177,7 +183,11 @@ class YamlValue:
             return f"`{node.text}`", number_hint(node.text) or quote
         names = [text for choice in choices(annotation) for text in literals(choice)]
         hint = quote if names or str in choices(annotation) else ""
-        if names and not hint:
+        if node.type == "bool" and not in_list and node.text not in names:
+            hint = "in quotes, it is a text" if str in choices(annotation) else ""
+            if "none" in names and not self.as_type(bool):
+                hint = did_you_mean("none")
+        elif names and not hint:
             hint = nearest(node.text, map(str, names))
         if node.plain and {int, float} & set(choices(annotation)):
             hint = number_hint(node.text) or hint
@@ -213,8 +223,8 @@ class PythonValue:
         value = self.value
         if literals(choice):
             return value if isinstance(value, str) and value in literals(choice) else INVALID
-        if isinstance(value, bool) or choice is bool:
-            return value if isinstance(value, bool) and choice is bool else INVALID
+        if isinstance(value, (bool, np.bool_)) or choice is bool:
+            return bool(value) if isinstance(value, (bool, np.bool_)) and choice is bool else INVALID
         if choice is int:  # also NumPy's
             return int(value) if isinstance(value, Integral) and int(value) in _INT64 else INVALID
         if choice is float:
@@ -230,7 +240,7 @@ class PythonValue:
     def as_builtin(self) -> Any:
         return self.value
 
-    def mismatch(self, annotation: Any) -> tuple[str, str]:
+    def mismatch(self, annotation: Any, *, in_list: bool = False) -> tuple[str, str]:
         too_large = int in choices(annotation) and _too_large(self.value)
         return describe(self.value), _TOO_LARGE if too_large else ""
 
@@ -265,14 +275,21 @@ def from_python(cls: type, options: Mapping[str, Any]) -> Any:
 def read_fields(cls: type, value: Value, path: Path, log: Log, **fixed: Any) -> Any:
     """An instance of the dataclass `cls` from a mapping, or INVALID.
 
-    `fixed` are fields that do not come from the mapping's own keys.
+    `fixed` are fields that do not come from the mapping's own keys. `RENAMED` of the class has the keys of
+    former releases, with the key that replaces each.
     """
     annotations = hints(cls)
     fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in fixed}
     entries = value.entries or {}
     values = dict(fixed)
+    renamed: Mapping[str, str] = getattr(cls, "RENAMED", {})
+    known = {renamed.get(key, key) for key in entries}
     valid = True
     for key, entry in entries.items():
+        if (new := renamed.get(key)) is not None:
+            log.add(value.position(key=key), (*path, key), f"`{new}`", f"`{key}`", RENAMED)
+            valid = False
+            continue
         if key not in fields:
             hint = _one_level_below(key, cls, entries) or nearest(key, fields)
             log.add(value.position(key=key), (*path, key), one_of(fields), f"`{key}`", hint)
@@ -283,11 +300,11 @@ def read_fields(cls: type, value: Value, path: Path, log: Log, **fixed: Any) -> 
             continue  # `read:` with nothing after it
         values[name] = read(entry, annotations[name], (*path, key), log)
     for key, field in fields.items():
-        if field.name not in values and required(field):
-            close = [name for name in entries if name not in fields and nearest(name, [key])]
-            hint = f"is `{close[0]}` meant?" if close else ""
-            log.add(value.position(), path, f"the key `{key}`", "none", hint)
+        if field.name not in values and key not in known and required(field):
             valid = False
+            # the misspelt key has a problem already
+            if not any(name not in fields and nearest(name, [key]) for name in entries):
+                log.add(value.position(), path, f"the key `{key}`", "none")
     invalid = [name for name, one in values.items() if one is INVALID]
     if invalid or not valid:
         return _check_rest(cls, values, invalid, value, path, log)
@@ -331,7 +348,8 @@ def read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
         return _read_untyped(value, path, log)
     fitting = [choice for choice in choices(annotation) if _fits(value, choice)]
     if not fitting:
-        got, hint = value.mismatch(annotation)
+        in_list = bool(path) and isinstance(path[-1], int)
+        got, hint = value.mismatch(annotation, in_list=in_list)
         return log.add(value.position(), path, expected_of(annotation), got, hint)
     result = _read_as(value, closest(fitting, value.entries), path, log)
     wrong = wrong_path(result, annotation)
@@ -349,6 +367,8 @@ def _fits(value: Value, choice: Any) -> bool:
     if value.entries is not None:
         return typing.get_origin(choice) in MAPPINGS or dataclasses.is_dataclass(choice)
     if value.as_type(choice) is not INVALID:
+        return True
+    if value.as_type(bool) is not INVALID and switched_on(choice) is not None:
         return True
     return dataclasses.is_dataclass(choice) and short_form(choice) is not None and not value.is_null
 
@@ -372,8 +392,15 @@ def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
 
 
 def _read_short_form(value: Value, cls: Any, path: Path, log: Log) -> Any:
+    is_on, options = value.as_type(bool), switched_on(cls)
+    if options is not None and is_on is not INVALID:
+        return cls(**options) if is_on else None
     name = str(short_form(cls))
-    item = read(value, hints(cls)[name], path, log)
+    annotation = hints(cls)[name]
+    if options is not None and not any(_fits(value, one) for one in choices(annotation)):
+        got, hint = value.mismatch(annotation)
+        return log.add(value.position(), path, f"true or {expected_of(annotation)}", got, hint)
+    item = read(value, annotation, path, log)
     if item is INVALID:
         return INVALID
     try:
@@ -413,9 +440,10 @@ def closest(forms: list[Any], entries: Mapping[str, Value] | None) -> Any:
     return forms[0] if others else forms[-1]
 
 
-def hints(cls: type) -> dict[str, Any]:
+@lru_cache(1 << 8)  # evaluating the annotations of each of 2,000 features takes half of the time of a schema
+def hints(cls: type) -> Mapping[str, Any]:
     """The annotations of a dataclass's fields, with their marks."""
-    return typing.get_type_hints(cls, include_extras=True)
+    return types.MappingProxyType(typing.get_type_hints(cls, include_extras=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -468,6 +496,11 @@ def short_form(cls: Any) -> str | None:
     return getattr(cls, "SHORT_FORM", None)
 
 
+def switched_on(cls: Any) -> Mapping[str, Any] | None:
+    """The options for which `true` stands, if the class declares them (`TRUE`); `false` stands for null."""
+    return getattr(cls, "TRUE", None)
+
+
 def expected_of(annotation: Any) -> str:
     """An annotation in words."""
     words = [word for choice in choices(annotation) for word in _words(choice)]
@@ -483,7 +516,7 @@ def _words(choice: Any) -> list[str]:
         return ["a mapping"]
     if dataclasses.is_dataclass(choice):
         fields = ", ".join(field.name.rstrip("_") for field in dataclasses.fields(choice))
-        return [f"a mapping of {fields}"]
+        return [*(["true"] if switched_on(choice) is not None else []), f"a mapping of {fields}"]
     return [_TYPE_NAMES.get(choice, "a value")]
 
 
@@ -507,6 +540,17 @@ def to_builtins(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_builtins(item) for key, item in value.items()}
     return [to_builtins(item) for item in value] if isinstance(value, tuple) else value
+
+
+def option_texts(instance: Any) -> dict[str, str]:
+    """The options of a dataclass that differ from their defaults, each as text on one line; without its name
+    and description."""
+    options = to_builtins(instance)
+    return {name: _one_line(options[name]) for name in options if name not in ("name", "description")}
+
+
+def _one_line(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -229,8 +229,10 @@ def dense(array: ArrowArray, shape: tuple[int, ...] = (), default: Any = None) -
     return filled, missing
 
 
-def ragged(array: ArrowArray, cell: tuple[int, ...] = ()) -> RaggedArray:
+def ragged(array: ArrowArray | RaggedArray, cell: tuple[int, ...] = ()) -> RaggedArray:
     """The values of a column of any number of cells a row."""
+    if isinstance(array, RaggedArray):
+        return array
     size = int(np.prod(cell))
     return RaggedArray(values_of(array).reshape(-1, *cell), counts_of(array) // max(1, size))
 

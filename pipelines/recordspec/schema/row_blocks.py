@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.schema.column_groups import AS_MANY, column_groups
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
+from recordspec.schema.ragged_array import values_of
 from recordspec.schema.tensors import Tensor, with_default
 from recordspec.schema.validate import check_structure
 from recordspec.wire import blocks
@@ -22,11 +27,16 @@ from recordspec.wire.arrays import (
     counts_of,
     data_of,
     empty_column,
+    fixed_count,
+    flat_of,
     items_of,
+    joined,
     list_array,
     offsets,
+    part,
     storage_of,
     strings_array,
+    take,
     to_arrow,
 )
 from recordspec.wire.columns import (
@@ -35,6 +45,7 @@ from recordspec.wire.columns import (
     Component,
     Fixed,
     Place,
+    Ragged,
     Section,
     Sequence,
     Sparse,
@@ -45,13 +56,79 @@ from recordspec.wire.example import sizes as record_sizes
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.record_batch import RecordBatch, decode
 
+# A string in a Python object takes as long as encoding and parsing so many bytes.
+_BYTES_OF_A_STRING = 40
 # The columns of records, by section and key.
 Sections = Mapping[Section, Table]
 
 
+@dataclass(frozen=True)
+class TakenRows:
+    """Rows of decoded blocks.
+
+    Attributes:
+        count: the number of rows.
+        parts: the columns of rows that were decoded together, the numbers of the rows taken from them, and
+            their places among all rows taken; None for all places.
+    """
+
+    count: int
+    parts: list[tuple[Sections, Ints, Ints | None]]
+
+    def sections(self, without: Collection[str] = ()) -> Sections:
+        """The columns of the rows, but for some keys."""
+        tables: Sections = self.parts[0][0] if self.parts else {section: {} for section in ALL_SECTIONS}
+        return {
+            section: {key: self.column(section, key) for key in table if key not in without}
+            for section, table in tables.items()
+        }
+
+    def column(self, section: Section, key: str) -> ArrowArray:
+        """The rows of a column."""
+        taken = zip(self.parts, self._ranges, strict=True)
+        arrays = [
+            take(sections[section][key], rows) if found is None else part(sections[section][key], *found)
+            for (sections, rows, _), found in taken
+        ]
+        return joined(arrays) if self._order is None else take(joined(arrays), self._order)
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int] | None]:
+        """Of each part the first row and the row after the last, which are not copied; None for rows that are
+        not consecutive."""
+        return [
+            (int(rows[0]), int(rows[-1]) + 1) if len(rows) and bool((np.diff(rows) == 1).all()) else None
+            for _, rows, _ in self.parts
+        ]
+
+    @cached_property
+    def _order(self) -> Ints | None:
+        """The places of all rows among those of the parts; None if they are in order."""
+        if len(self.parts) == 1:
+            return None
+        places = np.concatenate([places for _, _, places in self.parts])
+        return None if (np.diff(places) > 0).all() else np.argsort(places)
+
+    def numbers(self, section: Section, key: str, width: int) -> npt.NDArray[Any] | None:
+        """The numbers of a column, `[n, width]`; None if it has other values."""
+        made: npt.NDArray[Any] | None = None
+        for sections, rows, places in self.parts:
+            array = sections[section][key]
+            if fixed_count(array) != width or not isinstance(flat := flat_of(array), np.ndarray):
+                return None
+            flat = flat.reshape(-1, width)
+            if made is None:
+                made = np.empty((self.count, width), flat.dtype)
+            if places is None:
+                np.take(flat, rows, 0, made, "clip")  # `raise` would copy to another array first
+            else:
+                made[places] = flat[rows]
+        return made
+
+
 def section_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
     """The columns of a section, in the order of the spec."""
-    return tuple(column for place, column in schema.placed_columns if place.section == section)
+    return tuple(column for place, column in schema._placed_columns if place.section == section)
 
 
 def blocks_of(
@@ -65,7 +142,7 @@ def blocks_of(
     Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
     """
     arrays = {blocks.ROWS: to_arrow(np.full(count, size))}
-    for section in schema.sections:
+    for section in schema._sections:
         columns = section_columns(schema, section)
         for key, array in blocks.columns_of_blocks(section, sections[section], columns, size, count):
             if key in arrays:
@@ -105,8 +182,8 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
     buffer, places = data_of(records)
     sequence = schema.record == "sequence_example"
     decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=sequence)
-    check_structure(schema.placed, decoded)
-    for section in schema.sections:
+    check_structure(schema._placed, decoded)
+    for section in schema._sections:
         columns = section_columns(schema, section)
         known = {column.key for column in columns}
         blocks.check_known(decoded.keys_in(section), known, f"keys of the schema in {section}")
@@ -117,7 +194,7 @@ def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, 
 
 def stored_sections(schema: FeatureSet, decoded: RecordBatch) -> Sections:
     """The columns of records that have the structure of the schema; a key of no feature is left out."""
-    return stored_columns(schema.placed_columns, decoded)
+    return stored_columns(schema._placed_columns, decoded)
 
 
 def stored_columns(placed: Iterable[tuple[Place, Column]], decoded: RecordBatch) -> Sections:
@@ -144,7 +221,7 @@ def _stored(column: Column, place: Place, arrays: tuple[ArrowArray, ...], rows: 
 def check_counts(schema: FeatureSet, sections: Sections, rows: int) -> None:
     """Raises RecordError for the first row in which features do not have equally many values."""
     bad: list[tuple[int, Problem]] = []
-    for equal in schema.equal_counts:
+    for equal in schema._equal_counts:
         pair = [sections[place.section][place.key] for place in equal.places]
         owners, numbers = np.arange(rows), [counts_of(array) for array in pair]
         if equal.places[0].in_steps and not equal.steps:
@@ -195,7 +272,7 @@ def rows_of_blocks(
     Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
     rows.
     """
-    columns = {section: section_columns(schema, section) for section in schema.sections}
+    columns = {section: section_columns(schema, section) for section in schema._sections}
     if keys is not None:
         columns = {
             section: tuple(column for column in some if column.key in keys)
@@ -247,9 +324,9 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
         section: tuple(
             one for one in section_columns(schema, section) if Place(section, one.key) not in grouped
         )
-        for section in schema.sections
+        for section in schema._sections
     }
-    calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
+    calls = {section: blocks.parse_calls(columns[section], section) for section in schema._sections}
     features = {key: call.make() for by_key in calls.values() for key, call in by_key.items()}
     parsed = tf.io.parse_example(serialized, features | _rows_feature())
     rows = parsed.pop(blocks.ROWS)
@@ -264,6 +341,88 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     for group in groups:
         values_of |= group.of_blocks(serialized, rows)
     return values_of | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
+
+
+class Handed(NamedTuple):
+    """Arrays that become one tensor of those of `parse`.
+
+    Attributes:
+        name: the name of the tensor.
+        columns: the columns of a group; or the only column.
+        dtype: the name of the dtype in TensorFlow.
+        shape: the shape of a row; None for any number of values, in a ragged tensor.
+    """
+
+    name: str
+    columns: tuple[tuple[Place, Column], ...]
+    dtype: str
+    shape: tuple[int, ...] | None
+
+    def arrays(self, taken: TakenRows) -> list[Any]:
+        """The values of rows, `[n, *shape]`; or the values of all rows end to end, and their numbers."""
+        if self.shape is None:
+            ((place, column),) = self.columns
+            array = taken.column(place.section, column.key)
+            return [values_of(array), counts_of(array)]
+        many = [self._dense(taken, place) for place, _ in self.columns]
+        return [many[0].reshape(-1, *self.shape) if len(many) == 1 else np.stack(many, 1)]
+
+    def _dense(self, taken: TakenRows, place: Place) -> npt.NDArray[Any]:
+        """The values of a column, end to end."""
+        width = math.prod(self.shape or ()) // len(self.columns)
+        numbers = taken.numbers(place.section, place.key, width)
+        return values_of(taken.column(place.section, place.key)) if numbers is None else numbers.reshape(-1)
+
+    def specs(self) -> list[Any]:
+        """The types of the arrays as tensors."""
+        if self.shape is None:
+            return [tf.TensorSpec([None], self.dtype), tf.TensorSpec([None], tf.int64)]
+        return [tf.TensorSpec([None, *self.shape], self.dtype)]
+
+
+def handed(schema: FeatureSet, row_bytes: float) -> tuple[Handed, ...] | None:
+    """What `parse` makes of blocks, if arrays can become it: without lists of lists, values with indices,
+    steps, and groups of columns with defaults. Otherwise None; also if rows have so many strings for their
+    stored bytes that it takes longer.
+    """
+    groups = column_groups(schema)
+    strings = sum(column.storage == "bytes" for _, column in schema._placed_columns)
+    if row_bytes < strings * _BYTES_OF_A_STRING or any(group.optional for group in groups):
+        return None
+    made = [Handed(group.name, group.columns, group.dtype, (len(group.columns),)) for group in groups]
+    grouped = {place for group in groups for place, _ in group.columns}
+    for place, column in schema._placed_columns:
+        layout, size = column.layout, blocks.values_in_row(column, place)
+        if place in grouped or size == 0:
+            continue
+        is_list = isinstance(layout, Fixed | VarLen | Ragged) and not getattr(layout, "row_lengths", ())
+        if size is None and (not is_list or place.in_steps or column.cell):
+            return None
+        shape = None if size is None else column.cell
+        made.append(Handed(blocks.block_key(place), ((place, column),), TF_DTYPES[column.storage], shape))
+    return tuple(made)
+
+
+def arrays_of(handed: Iterable[Handed], taken: TakenRows) -> list[Any]:
+    """The number of rows, and their arrays."""
+    arrays = [array for one in handed for array in one.arrays(taken)]
+    return [np.int64(taken.count), *arrays]
+
+
+def array_specs(handed: Iterable[Handed]) -> list[Any]:
+    """The types of `arrays_of` as tensors."""
+    return [tf.TensorSpec([], tf.int64), *(spec for one in handed for spec in one.specs())]
+
+
+def of_arrays(handed: Iterable[Handed], count: Tensor, *arrays: Tensor) -> dict[str, Tensor]:
+    """What `parse` makes of the rows whose arrays these are."""
+    values_of, left = {blocks.ROWS: tf.zeros(count, tf.int64)}, iter(arrays)
+    for one in handed:
+        value = next(left)
+        if one.shape is None:
+            value = tf.RaggedTensor.from_row_lengths(value, next(left), validate=False)
+        values_of[one.name] = value
+    return values_of
 
 
 def rows_of(serialized: Tensor) -> Tensor:
@@ -305,7 +464,7 @@ def columns_of(schema: FeatureSet, values_of: Mapping[str, Any]) -> dict[Section
     """Converts what `parse` or `split` returns, or some rows of it, to the columns of a batch, by section and
     key."""
     values_of = split(schema, values_of)
-    by_section: dict[Section, dict[str, Any]] = {section: {} for section in schema.sections}
+    by_section: dict[Section, dict[str, Any]] = {section: {} for section in schema._sections}
     for section, columns in by_section.items():
         for column in section_columns(schema, section):
             if not isinstance(column.layout, Component):

@@ -23,12 +23,21 @@ from recordspec.errors import (
     see,
     show_text,
 )
-from recordspec.locations import Location, atomic_write, is_path, local, location, read_text
+from recordspec.locations import Location, atomic_write, below, is_path, local, location, read_text
 from recordspec.schema import decoder, encoder, numpy_decoder
 from recordspec.schema.arrow_values import values_of
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
+from recordspec.schema.options import (
+    INVALID,
+    Log,
+    YamlValue,
+    document,
+    option_texts,
+    read,
+    read_fields,
+    to_builtins,
+)
 from recordspec.schema.row_blocks import blocks_of
 from recordspec.schema.tensors import without_autograph
 from recordspec.schema.values import DTYPES
@@ -41,7 +50,7 @@ Kinds = Mapping[str, type[Feature]]
 
 # The kind of a feature without the key `kind`.
 DEFAULT_KIND = "fixed_len"
-_BYTES_A_CHARACTER = 4  # of UTF-8, at most
+LARGEST_BYTES = 4 * LARGEST_FILE  # a character of UTF-8 has at most 4 bytes
 # The types of files for which `recordspec infer` writes a spec.
 _INFERRED = ("a TFRecord", "a CSV", "a file of tab-separated", "a JSON Lines", "a Parquet", "a text proto")
 
@@ -91,7 +100,7 @@ class Schema(FeatureSet):
         yield html.heading(f"{self.name}{version}: {self.record}, {counted(len(self.names), 'feature')}")
         if self.description:
             yield html.paragraph(self.description)
-        in_sections = len(self.sections) > 1
+        in_sections = len(self._sections) > 1
         yield html.listing(
             ("feature", *(("section",) if in_sections else ()), "kind", "options", "description"),
             [
@@ -99,9 +108,10 @@ class Schema(FeatureSet):
                     feature.name,
                     *((place.section,) if in_sections else ()),
                     feature.kind,
-                    *_options_text(feature),
+                    ", ".join(f"{name}: {text}" for name, text in option_texts(feature).items()),
+                    feature.description,
                 )
-                for place, feature in self.placed
+                for place, feature in self._placed
             ],
             "feature",
         )
@@ -115,7 +125,11 @@ class Schema(FeatureSet):
             True
         """
         path = location(path)
-        return _schema_of(*parse_file(path), _Setting(kinds, path.parent))
+        node, log = parse_file(path)
+        if node.values.keys() >= {"schema", "data"} and not node.values.keys() & set(ALL_SECTIONS):
+            hint = "its `schema` names the schema; `rs.Pipeline.load` loads a config"
+            raise SpecError(Problem(where=str(path), expected="a feature spec", got="a config", hint=hint))
+        return _schema_of(node, log, _Setting(kinds, path.parent))
 
     @classmethod
     def loads(
@@ -155,8 +169,8 @@ class Schema(FeatureSet):
         known: dict[str, Any] = {"schema": head.pop("name")}
         known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
         known["record"] = self.record
-        known |= {section: {} for section in self.sections}
-        for place, feature in self.placed:
+        known |= {section: {} for section in self._sections}
+        for place, feature in self._placed:
             options = to_builtins(feature)
             del options["name"]
             if feature.kind != DEFAULT_KIND:
@@ -258,9 +272,9 @@ class Schema(FeatureSet):
             >>> schema.with_features({"x": {"dtype": "float32", "shape": [2]}, "city": "text"})
             Schema(points, 3 features: x, inside, city)
         """
-        placed = {feature.name: (place.section, feature) for place, feature in self.placed}
+        placed = {feature.name: (place.section, feature) for place, feature in self._placed}
         for name, value in features.items():
-            section, _ = placed.get(name, (self.sections[0], None))
+            section, _ = placed.get(name, (self._sections[0], None))
             feature = value if isinstance(value, Feature) else self._feature_of(name, value, section)
             if feature.name != name:
                 expected = f"a feature of the name `{name}`"
@@ -268,7 +282,7 @@ class Schema(FeatureSet):
             placed[name] = (section, feature)
         changed: dict[str, Any] = {
             section: tuple(feature for home, feature in placed.values() if home == section)
-            for section in self.sections
+            for section in self._sections
         }
         return replace(self, **changed)
 
@@ -334,24 +348,51 @@ class Schema(FeatureSet):
         return without_autograph(decoder.decode_block)(self, serialized)
 
 
-def _options_text(feature: Feature) -> tuple[str, str]:
-    """The options of a feature on one line, and its description."""
-    options = to_builtins(feature)
-    shown = {name: value for name, value in options.items() if name not in ("name", "description")}
-    texts = (f"{name}: {html.option_text(value)}" for name, value in shown.items())
-    return ", ".join(texts), feature.description
-
-
-def schema_in(path: Location) -> Schema | None:
-    """The schema of a file; None for a config, which has no features.
+def schema_in(path: Location, text: str | None = None) -> Schema | None:
+    """The schema of a file; None for a config, which has no features. `text` replaces the file's contents.
 
     Raises SpecError, and StoreError if it cannot be read.
     """
-    node, log = parse_file(path)
-    sections = node.values.keys() & {"features", "context", "sequence"}
-    if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
-        return None
-    return _schema_of(node, log, _Setting(KINDS, path.parent))
+    node, log = parse_file(path, text)
+    return None if _is_config(node) else _schema_of(node, log, _Setting(KINDS, path.parent))
+
+
+def data_of_config(path: Location) -> Location:
+    """The data that a config names.
+
+    Raises SpecError for a file that is not a config or names no data, and StoreError if it cannot be read.
+    """
+    node, _ = parse_file(path)
+    data = node.values.get("data")
+    if not isinstance(data, ScalarNode):
+        is_schema = _has_features(node)
+        hint = "the schema is an argument of its own, `schema` or --schema" if is_schema else ""
+        got = "a schema" if is_schema else "YAML without `data`"
+        raise SpecError(Problem(where=str(path), expected="TFRecord files or a config", got=got, hint=hint))
+    return below(path.parent, data.text)
+
+
+def schema_path(path: Location) -> Location:
+    """The file of the schema: the file that a config names, or the path itself.
+
+    Raises SpecError for a config without a schema, and StoreError if it cannot be read.
+    """
+    node, _ = parse_file(path)
+    schema = node.values.get("schema")
+    if not _is_config(node):
+        return path
+    if not isinstance(schema, ScalarNode):
+        expected, got = "a schema, or a config that names one", "a config without `schema`"
+        raise SpecError(Problem(where=str(path), expected=expected, got=got))
+    return below(path.parent, schema.text)
+
+
+def _is_config(node: MappingNode) -> bool:
+    return bool(node.values.keys() & {"data", "write", "read", "fit"}) and not _has_features(node)
+
+
+def _has_features(node: MappingNode) -> bool:
+    return bool(node.values.keys() & {"features", "context", "sequence"})
 
 
 def custom_kinds(path: Location) -> tuple[str, ...]:
@@ -371,13 +412,15 @@ def custom_kinds(path: Location) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for kind in kinds if kind not in (*KINDS, *DTYPES, "string")))
 
 
-def parse_file(path: Location) -> tuple[MappingNode, Log]:
-    """The mapping in a YAML file, and a log for its problems.
+def parse_file(path: Location, text: str | None = None) -> tuple[MappingNode, Log]:
+    """The mapping in a YAML file, and a log for its problems. `text` replaces the contents of the file.
 
     Raises StoreError, and SpecError, which names the type of a file of another one.
     """
+    if text is not None:
+        return document(text, str(path))
     try:
-        return document(read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE), str(path))
+        return document(read_text(path, LARGEST_BYTES), str(path))
     except StoreError:
         if not isinstance(path, Path) or not path.is_dir():
             raise
@@ -420,7 +463,10 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     head = {
         key: read(YamlValue(node.values[key]), HEAD[key], (key,), log) for key in HEAD if key in node.values
     }
-    if "schema" not in node.values:
+    known = [*HEAD, *ALL_SECTIONS]
+    if "schema" not in node.values and not any(
+        key not in known and nearest(key, ["schema"]) for key in node.values
+    ):
         log.add(node.position, (), "the key `schema`, a name", "none")
     record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
     sections = {
@@ -428,7 +474,6 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
         for key, value in node.values.items()
         if key in ALL_SECTIONS
     }
-    known = [*HEAD, *ALL_SECTIONS]
     for key in node.values:
         if key not in known:
             log.add(node.keys[key].position, (key,), one_of(known), f"`{key}`", nearest(key, known))
@@ -493,13 +538,16 @@ def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log
 
 
 def as_schema(given: Any) -> Schema:
-    """A schema, or the schema of a path. Raises SpecError for anything else."""
+    """A schema, or the schema of a path: of a schema file, or of a config, which names one.
+
+    Raises SpecError for anything else, and StoreError if a file cannot be read.
+    """
     if isinstance(given, Schema):
         return given
     if not is_path(given):
         expected = "a Schema, or the path of one"
         raise SpecError(Problem(path=("schema",), expected=expected, got=describe(given)))
-    return Schema.load(given)
+    return Schema.load(schema_path(location(given)))
 
 
 def given_schema(given: Any) -> Schema | None:

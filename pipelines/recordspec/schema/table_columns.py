@@ -29,6 +29,7 @@ import numpy.typing as npt
 from recordspec._arrow import arrow
 from recordspec.errors import RecordError
 from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.features.label import MISSING
 from recordspec.schema.ragged_array import RaggedArray
 from recordspec.schema.row_blocks import Sections
 from recordspec.schema.values import DTYPES, BadValue
@@ -272,9 +273,11 @@ class TableColumn:
         type_ = self._leaf_type(storage_of(flat))
         if flat.type == type_:
             return flat
+        if self._items == "class" and storage_of(flat) == "float32":
+            type_ = arrow().int64()  # of the indices, which `encoding: float` stores
         try:
             if self._items == "class":
-                return self._classes(flat)
+                return self._classes(flat.cast(type_) if type_ == arrow().int64() else flat)
             if self._items == "bool":
                 return truth_array(to_numpy(flat) != 0)
             if arrow().types.is_date32(type_):
@@ -304,7 +307,8 @@ class TableColumn:
 
     def _classes(self, flat: ArrowArray) -> ArrowArray:
         """Indices or names of classes as a dictionary of all names, and of what is none of them."""
-        pyarrow, names = arrow(), [name.encode() for name in self.feature.traits.class_names]
+        pyarrow, is_missing = arrow(), None
+        names = [name.encode() for name in self.feature.traits.class_names]
         if storage_of(flat) == "bytes":
             known = strings_array(names)
             found = pyarrow.compute.index_in(to_binary(flat), value_set=known)
@@ -315,6 +319,8 @@ class TableColumn:
                 places[to_numpy(same)] = len(names) + number
         else:
             indices = to_numpy(flat)
+            is_missing = (indices == MISSING) & (self.feature.traits.indicator is not None)
+            indices = np.where(is_missing, 0, indices)
             is_other = (indices < 0) | (indices >= len(names))
             places, others = indices, []
             if is_other.any():
@@ -323,7 +329,8 @@ class TableColumn:
                 places = indices.copy()
                 places[is_other] = len(names) + inverse
         entries = strings_array([*names, *others]).cast(pyarrow.string())
-        return pyarrow.DictionaryArray.from_arrays(numbers_array(places.astype(np.int32)), entries)
+        present = None if is_missing is None or not is_missing.any() else ~is_missing
+        return pyarrow.DictionaryArray.from_arrays(numbers_array(places.astype(np.int32), present), entries)
 
     def _from_numpy(self, stored: Mapping[str, ArrowArray], present: Mask) -> ArrowArray:
         """Values of kinds that decode to exactly what is stored."""

@@ -79,9 +79,9 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
     Args:
         values: whether values are validated as well; if not, only their types and numbers.
     """
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         yield from feature_violations(place, feature, records, values=values)
-    for equal in schema.equal_counts:
+    for equal in schema._equal_counts:
         yield from _unequal(schema, equal, records)
 
 
@@ -428,7 +428,7 @@ def _unequal(schema: FeatureSet, equal: EqualCounts, records: RecordBatch) -> It
     """Rows in which features that are valid do not have equally many values."""
     valid = np.ones(records.rows, bool)
     valid[list(records.broken)] = False
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         if feature.name not in (equal.first[0], equal.second[0]):
             continue
         for violation in feature_violations(place, feature, records, values=False):

@@ -4,10 +4,14 @@ Numbers are checked, and cast without loss. A batch is converted at once where N
 or where something would be lost, the values are converted one by one, to name the one that is wrong.
 Rounding to a float type's precision is the one loss that is allowed; overflow to infinity is not, nor is an
 integer that a float type cannot hold. A bool is no number; 0 and 1 are bools.
+
+As in Arrow, durations in a column are counted in its unit, and those in rows in microseconds; a time of day
+is the microseconds since midnight; a Decimal is an integer, or else a float.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
@@ -129,6 +133,11 @@ EXACT_INTS = {
 
 _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 _BOOLS = {bool, np.bool_}
+# pandas' own missing values, known by name so that pandas need not be loaded.
+_PANDAS_MISSING = ("NAType", "NaTType")
+# The units of durations that Arrow has.
+_DURATIONS = ("s", "ms", "us", "ns")
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def nested(flat: Sequence[Any], shape: tuple[int | None, ...]) -> Any:
@@ -156,9 +165,18 @@ def unpacked(values: Any) -> Any:
     return [flat[start:stop] for start, stop in pairwise(offsets(counts).tolist())]
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, or the NaT or NA of pandas or NumPy."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in _PANDAS_MISSING
+
+
 def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     """Casts values to an array `[n, *shape]` of `dtype`. Raises BadValue for the first invalid one."""
     values = unpacked(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "m" and is_integer(dtype):
+        values = _counts(values)
     types = set() if isinstance(values, np.ndarray) else set(map(type, values))
     array = None if types & _MASKED else _as_array(values, types)
     if array is not None and dtype != "bool" and _hides_bools(array, values, types):
@@ -246,7 +264,8 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
 
 def _too_large(array: Array, dtype: str) -> bool:
     """Whether the array has whole numbers so large that a float may have rounded them."""
-    return array.size > 0 and bool((np.abs(array) >= EXACT_INTS[dtype]).any())
+    # float64: a limit of float16 would overflow
+    return array.size > 0 and bool((np.abs(array) >= np.float64(EXACT_INTS[dtype])).any())
 
 
 def _within(array: Array, low: int, high: int) -> bool:
@@ -265,8 +284,12 @@ def _number(value: Any, dtype: str, shape: Shape) -> Any:
         if np.ma.is_masked(value):
             raise BadValue(0, of_shape(dtype, shape), "a masked value")
         array = np.asarray(value)
+        if array.dtype.kind == "m" and is_integer(dtype):
+            array = _microseconds(array)
         if array.dtype.kind in "mM":
             raise BadValue(0, of_shape(dtype, shape), describe(value))
+    elif isinstance(value, np.timedelta64) and is_integer(dtype):
+        array = _microseconds(np.asarray(value))
     elif isinstance(value, (np.datetime64, np.timedelta64, str, bytes, Mapping, Set)) or value is None:
         raise BadValue(0, of_shape(dtype, shape), describe(value))
     else:
@@ -283,8 +306,55 @@ def _number(value: Any, dtype: str, shape: Shape) -> Any:
     return np.array(cells, numpy_dtype(dtype)).reshape(shape)
 
 
+def _counts(durations: Array) -> Array:
+    """Counts the durations of a column in its unit. Raises BadValue for NaT, and a unit that Arrow lacks."""
+    unit, step = np.datetime_data(durations.dtype)
+    if unit not in _DURATIONS or step != 1:
+        hint = "cast it to `timedelta64[s]`"
+        raise BadValue(0, "a duration in s, ms, us or ns", str(durations.dtype), hint)
+    missing = np.flatnonzero(np.isnat(durations))
+    if len(missing):
+        raise BadValue(int(missing[0]), "a duration", "NaT")
+    return durations.astype(np.int64)
+
+
+def _microseconds(durations: Array) -> Array:
+    """The microseconds of durations in a row, which may have other units in other rows. Raises BadValue."""
+    counted = durations.astype("timedelta64[us]")
+    if bool((counted.astype(durations.dtype) != durations).any()):  # also for NaT
+        raise BadValue(0, "a duration of whole microseconds", describe(durations.reshape(-1)[0]))
+    return counted.astype(np.int64)
+
+
+def _plain_number(value: Any, dtype: str) -> Any:
+    """A Decimal as a float; for an integer dtype, a duration, a time of day, or a whole Decimal as an
+    integer. Other values are unchanged.
+    """
+    if not is_integer(dtype):
+        return float(value) if is_decimal(value) and dtype != "bool" else value
+    if isinstance(value, datetime.timedelta) and not getattr(value, "nanoseconds", 0):  # those of pandas
+        return int(value // _MICROSECOND)
+    if isinstance(value, datetime.time):
+        seconds = (60 * value.hour + value.minute) * 60 + value.second
+        return 10**6 * seconds + value.microsecond
+    is_whole = is_decimal(value) and value.is_finite() and value == value.to_integral_value()
+    return int(value) if is_whole else value
+
+
+def is_uuid(kind: type) -> bool:
+    """Whether this is the type of UUIDs; does not import `uuid`."""
+    return kind.__name__ == "UUID" and kind.__module__ == "uuid"
+
+
+def is_decimal(value: Any) -> bool:
+    """Whether a value is a Decimal; does not import `decimal`."""
+    kind = type(value)
+    return kind.__name__ == "Decimal" and kind.__module__ == "decimal"
+
+
 def _cell(value: Any, dtype: str) -> Any:
     """Casts one Python number."""
+    value = _plain_number(value, dtype)
     if isinstance(value, (bool, np.bool_)) and dtype == "bool":
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -301,7 +371,7 @@ def _cell(value: Any, dtype: str) -> Any:
     if isinstance(value, (bool, np.bool_)):
         hint = f"write {int(value)}, or store it as `kind: tensor` with `dtype: bool`"
     if isinstance(value, float) and is_integer(dtype):
-        hint = "round it, or store it as a float" if value % 1 else f"write {value:.0f}"
+        hint = "`float32` holds fractions" if value % 1 else f"write {value:.0f}"
         if abs(value) >= 2**53:
             hint = "from 2^53 on a float may be rounded; the dtype Int64 of pandas keeps integers with gaps"
     raise BadValue(0, dtype, describe(value), hint)

@@ -130,6 +130,9 @@ def parse(text: str, source: str) -> tuple[Node, list[Problem]]:
         problem = error.problem or str(error)
         if "nesting depth" in problem:  # libyaml 0.2.6 reads ahead, and has a limit of its own: 1,000
             raise _too_deep(where) from None
+        line = "".join(text.split("\n")[mark.line : mark.line + 1]) if mark else ""
+        if mark and line[mark.column : mark.column + 1] == "\t":
+            raise _refused(where, "spaces, with which YAML indents", "a tab") from None
         raise _refused(where, "YAML", problem) from None
     except UnicodeError:
         raise _refused(source, "text that UTF-8 can encode", "a lone surrogate") from None

@@ -343,9 +343,9 @@ def test_boxes_of_a_record_cannot_follow_the_images_of_its_steps():
 
 def test_boxes_of_several_images_that_nothing_changes_need_no_image():
     schema_of = rs.Schema.loads(f"schema: s\nfeatures:\n  a: image\n  b: image\n  box: {BOX}")
-    assert schema_of.images == {}
+    assert schema_of._images == {}
     named = rs.Schema.loads(schema_of.dump().replace("box, format", "box, image: b, format"))
-    assert named.images == {"box": named.names["b"]}
+    assert named._images == {"box": named.names["b"]}
     assert rs.Schema.loads(named.dump()) == named
     assert named.fingerprint == schema_of.fingerprint
     assert named.only(["box"]).outputs == ("b", "box")

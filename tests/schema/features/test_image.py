@@ -211,4 +211,4 @@ def test_a_batch_of_several_sizes_is_dense():
     ],
 )
 def test_pixels_that_are_larger_than_their_bytes_are_decoded_by_the_batch(feature, grows):
-    assert rs.Schema(name="s", features=(feature,)).keeps_in_any_batch is not grows
+    assert rs.Schema(name="s", features=(feature,))._keeps_in_any_batch is not grows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -83,8 +85,46 @@ def test_padding_has_no_name_unless_it_is_an_index():
         label.names_of(tf.constant([-2]))
     label = schema("{kind: label, names: [a, b], pad: 1}").names["f"]
     assert label.names_of(tf.constant([1, 0])).numpy().tolist() == [b"b", b"a"]
+    perhaps = replace(label, missing=True)
+    assert perhaps.names_of(tf.constant([-1, 0, 1])).numpy().tolist() == [b"", b"a", b"b"]
     with pytest.raises(tf.errors.InvalidArgumentError):
         label.names_of(padded)
+
+
+@pytest.mark.parametrize("encoding", ["index", "name"])
+def test_a_missing_label_is_no_class(encoding):
+    made = schema(f"{{kind: label, names: [a, b], missing: true, encoding: {encoding}}}")
+    rows = [{"f": "b"}, {}, {"f": None}, {"f": "a"}]
+    rows += [{"f": -1}] if encoding == "index" else []  # as TFDS gives and stores it
+    stored = [made.encode(row) for row in rows]
+    wanted = [1, -1, -1, 0, -1][: len(rows)]
+    decoded = made.decode_numpy(stored)
+    assert decoded["f"].tolist() == wanted
+    assert decoded["f_missing"].tolist() == [index < 0 for index in wanted]
+    label = made.names["f"]
+    names = label.names_of(tf.constant(wanted, tf.int64)).numpy().tolist()
+    assert names == [b"b", b"", b"", b"a", b""][: len(rows)]
+    for bad in (2, -2, "c", *((-1,) if encoding == "name" else ())):
+        with pytest.raises(rs.RecordError, match=r"features.f: expected (an index from 0 to 1|one of )"):
+            made.encode({"f": bad})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("shape: [null], missing: true", "features.f.missing: expected `true` for one label alone, got shape [null]"),
+        ("missing: false", "features.f.missing: expected `true`, `error` or `empty`, got `false`"),
+    ],
+)  # fmt: skip
+def test_other_forms_of_missing_are_refused(options, message):
+    with pytest.raises(rs.SpecError) as caught:
+        schema(f"{{kind: label, names: [a, b], {options}}}")
+    assert message in str(caught.value)
+    with pytest.raises(rs.SpecError, match=r"features.f.missing: "):
+        schema("{dtype: int64, missing: true}")
+    steps = "schema: s\nrecord: sequence_example\nsequence: {f: {kind: label, names: [a], missing: true}}"
+    with pytest.raises(rs.SpecError, match=r"sequence.f.missing: expected none in steps, got `true`"):
+        rs.Schema.loads(steps)
 
 
 NAMES = ["a", "bc", "\u00e9t\u00e9", ""]
@@ -198,3 +238,49 @@ def test_a_number_is_the_index_of_a_class_only_if_no_name_says_otherwise(names, 
         assert given.encode({"f": name}) == example({"f": ("int64", [index])})
         assert not list(feature.invalid_stored(pa.array([index])))
     assert [rows.tolist() for rows, _ in feature.invalid_stored(pa.array([0, len(names), -1]))] == [[1, 2]]
+
+
+def test_floats_that_are_classes_are_indices():
+    """As Earth Engine stores classes. Both readers refuse a fraction by name."""
+    made = schema("{kind: label, names: [water, soil, tree], encoding: float}")
+    records = [example({"f": ("float32", [value])}) for value in (0.0, 2.0, 1.0)]
+    assert [made.encode({"f": one}) for one in ("water", 2.0, 1)] == records
+    indices = [0, 2, 1]
+    assert made.decode_numpy(records)["f"].tolist() == indices
+    assert made.decode(tf.constant(records))["f"].numpy().tolist() == indices
+
+    fraction, refused = example({"f": ("float32", [1.5])}), "f: expected an index from 0 to 2, got 1.5"
+    with pytest.raises(rs.RecordError, match=refused):
+        made.decode_numpy([fraction])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=refused):
+        made.decode(tf.constant([fraction]))
+
+
+@pytest.mark.parametrize(
+    ("given", "row", "got"),
+    [
+        (np.array([0.0, 1.5]), 1, "float 1.5"),
+        ([2.0, 0.5], 1, "float 0.5"),
+        (pa.array([1.0, np.inf]).to_numpy(), 1, "float inf"),
+        (["a", -1.0], 1, "-1"),
+    ],
+)
+def test_floats_that_are_no_classes_are_named(given, row, got):
+    label = Label(name="f", names=("a", "b", "c"), encoding="float")
+    with pytest.raises(BadValue) as caught:
+        label.encode(given)
+    assert (caught.value.index, caught.value.problem.got) == (row, got)
+    with pytest.raises(BadValue) as caught:
+        replace(label, encoding="index").encode([1.0])
+    assert caught.value.problem.hint == "`encoding: float` takes whole floats as indices"
+
+
+@pytest.mark.parametrize(("shape", "kind"), [("[null]", "var_len"), ("[2]", "fixed_len")])
+def test_a_list_of_labels_has_no_missing_item(shape, kind):
+    made = schema(f"{{kind: label, names: [a, b], shape: {shape}}}")
+    hint = f"(a list of labels has no missing item: `kind: {kind}` with `dtype: int64` reads -1 as a number)"
+    with pytest.raises(rs.RecordError) as caught:
+        made.encode({"f": ["a", -1]})
+    assert str(caught.value).endswith(f"expected an index from 0 to 1, got -1 at item 1 {hint}")
+    ((_, problem),) = made.names["f"].invalid_stored(pa.array([[0, -1]], pa.large_list(pa.int64())))
+    assert str(problem(0)) == f"expected an index from 0 to 1, got -1 {hint}"

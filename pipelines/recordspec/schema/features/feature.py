@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from recordspec import html
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
-from recordspec.schema.options import freeze
+from recordspec.schema.options import freeze, option_texts
 from recordspec.schema.ragged_array import parsed
 from recordspec.schema.tensors import Tensor, TypeSpec
 from recordspec.schema.values import DTYPES, nested, unpacked
 from recordspec.wire.arrays import ArrowArray, Ints, is_arrow, is_number
-from recordspec.wire.columns import Column
+from recordspec.wire.columns import Column, Fixed
 
 if TYPE_CHECKING:
     from recordspec.schema.dates import DateUnit
@@ -46,11 +47,13 @@ class ValueType:
             and values; `any` for values that only the kind can convert.
         shape: `()` for one item, else the sizes of the lists; null stands for any size.
         date: the unit in which dates and times are stored, for kinds that take them.
+        missing_item: the value in place of an item of a list that is missing, if an option gives it.
     """
 
     item: str = "any"
     shape: tuple[int | None, ...] = ()
     date: DateUnit | None = None
+    missing_item: Any = None
 
     @property
     def is_number(self) -> bool:
@@ -80,6 +83,7 @@ class Traits:
         may_grow: whether decoded values may be many times larger than their bytes, as pixels are; by default
             like `per_example`.
         mask_of: the name of the image whose pixels a mask classifies.
+        takes_files: whether `encode` also takes paths of files, as all kinds for images and audio do.
 
     Example:
         >>> rs.KINDS["fixed_len"](name="a", dtype="int64", default=0).traits.optional
@@ -101,6 +105,7 @@ class Traits:
     per_example: bool = False
     may_grow: bool | None = None
     mask_of: str | None = None
+    takes_files: bool = False
 
     def __post_init__(self) -> None:
         if self.may_grow is None:
@@ -155,6 +160,17 @@ class Feature(abc.ABC):
         problems = list(self.option_problems())
         if problems:
             raise SpecError(problems)
+
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        yield html.heading(f"{self.name}: {self.kind}")
+        if self.description:
+            yield html.paragraph(self.description)
+        stored = ", ".join(f"{column.key}: {column.storage}" for column in self.columns())
+        rows = [*option_texts(self).items(), ("stored as", stored)]
+        yield html.listing(("option", "value"), rows, "option")
 
     @property
     def stored(self) -> str:
@@ -424,6 +440,20 @@ class Feature(abc.ABC):
         if type(self).decode is not Feature.decode:
             raise self._needs_tensorflow("decode", "decode_numpy")
         return parsed(self.columns()[0], columns)
+
+    @property
+    def _fixed_shape(self) -> tuple[int, ...] | None:
+        """The shape of a value if values decode to what the only column stores, unless a record lacks it."""
+        if type(self).decode_numpy is not Feature.decode_numpy or type(self).decode is not Feature.decode:
+            return None
+        (column, *others) = self.columns()
+        is_fixed = isinstance(column.layout, Fixed) and not column.layout.ragged and not others
+        return column.cell if is_fixed else None
+
+    @property
+    def _takes_lists(self) -> bool:
+        """Whether `decode_numpy` takes a RaggedArray in place of the Arrow array of the only column."""
+        return False
 
     def _needs_tensorflow(self, method: str, wanted: str) -> SpecError:
         """The error for a kind that implements a method for TensorFlow, but not its counterpart for NumPy."""

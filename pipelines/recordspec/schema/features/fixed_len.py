@@ -114,6 +114,11 @@ class FixedLen(WithDefault, Feature):
         values, missing = dense(columns[self.stored], static(self.shape), self.default)
         return self._with_missing(values, missing)
 
+    @property
+    def _fixed_shape(self) -> tuple[int, ...] | None:
+        has_own = type(self).decode_numpy is not FixedLen.decode_numpy
+        return None if has_own or self.with_missing else static(self.shape)
+
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         return self._with_missing(tf.TensorSpec(self.shape, self.dtype), tf.TensorSpec([], "bool"))
 

@@ -1,4 +1,4 @@
-"""`label`: a class out of a list of names, stored as its index or by name."""
+"""`label`: a class out of a list of names, stored as its index, also as a float, or by name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from itertools import repeat
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from recordspec._arrow import arrow
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
+from recordspec.errors import (
+    Problem,
+    SpecError,
+    StoreError,
+    describe,
+    nearest,
+    one_of_classes,
+    show_int,
+    show_shape,
+)
 from recordspec.locations import Location, PathText, is_below, read_text, resolved, url_problem
 from recordspec.schema.features.feature import READING, Feature, Invalid, Traits, ValueType
 from recordspec.schema.features.option_checks import check_sizes, check_value, problem, static
@@ -22,7 +32,7 @@ from recordspec.schema.features.stored import outside, refused_by_encode
 from recordspec.schema.lists import by_row, check_lengths, rows_of
 from recordspec.schema.ragged_array import dense, ragged
 from recordspec.schema.tensors import Tensor, TypeSpec, ragged_spec
-from recordspec.schema.values import BadValue, is_within, unpacked
+from recordspec.schema.values import EXACT_INTS, BadValue, is_within, unpacked
 from recordspec.wire.arrays import (
     ArrowArray,
     Ints,
@@ -35,20 +45,23 @@ from recordspec.wire.arrays import (
     offsets,
     part,
     present_in,
+    sizes_of,
     strings_array,
     take,
     to_arrow,
     to_binary,
     to_numpy,
 )
-from recordspec.wire.columns import Column, Fixed, Layout, Ragged
+from recordspec.wire.columns import Column, Fixed, Layout, Ragged, Storage
 
-_MOST_NAMES_SHOWN = 10
 _DIGITS = re.compile("[0-9]+")
 # The class name for the index of all unknown names.
 OOV_NAME = "<oov>"
 _HASHES = 2**63 - 1
 _UNKNOWN = -1
+# The index of a missing label, as in TFDS and Hugging Face.
+MISSING = -1
+_STORAGE: dict[str, Storage] = {"index": "int64", "name": "bytes", "float": "float32"}
 _PLACEHOLDER = "<the unknown name>"
 _OOV_HINT = "`oov: index` gives all others one index"
 # The largest vocabulary file, in bytes: it is read into memory.
@@ -74,7 +87,13 @@ class Label(Feature):
         pad: the padding value of labels in steps or in lists; by default -1, which is not a class, for
             `ignore_class` of a Keras loss. It may be an index, if weights or masks exclude the padding.
         encoding: `index` stores an int64; `name` stores the name as UTF-8, like other writers. An
-            unknown stored name decodes to the index of `oov: index`, else it is an error.
+            unknown stored name decodes to the index of `oov: index`, else it is an error. `float` stores the
+            index as a float32, as the TFRecords of Earth Engine have it, and takes whole floats such as 1.0
+            as indices; a stored fraction is an error.
+        missing: `true` if a row may lack the label, as the rows of a test set do: it decodes to -1, and a
+            second tensor, `<name>_missing`, bool `[]`, is true. A stored -1 is missing, too, as in TFDS. A
+            target must not be missing, unless `fit` has weights. For labels of any number, `empty` treats a
+            row without them as an empty list; a SequenceExample without the list of steps has no steps.
     """
 
     kind: ClassVar[str] = "label"
@@ -84,7 +103,11 @@ class Label(Feature):
     shape: tuple[int | None, ...] = ()
     oov: Literal["error", "index"] = "error"
     pad: int = field(default=-1, metadata=READING)
-    encoding: Literal["index", "name"] = "index"
+    encoding: Literal["index", "name", "float"] = "index"
+    # wider than of other kinds: only a label has an index that no value has
+    missing: Literal["error", "empty"] | bool = field(  # type: ignore[assignment]
+        default="error", metadata=READING
+    )
 
     def option_problems(self) -> Iterator[Problem]:
         if bool(self.names) == (self.vocabulary is not None):
@@ -96,6 +119,16 @@ class Label(Feature):
             yield problem("shape", "[], [null] or [k]", show_shape(self.shape))
         yield from check_sizes("shape", static(self.shape))
         yield from check_value("pad", self.pad, "int64", ())
+        if self.missing is False:
+            yield problem("missing", "`true`, `error` or `empty`", "`false`", "`error` is the default")
+        if self._may_lack and self.shape:
+            hint = "`empty` is for labels of any number" if self._varies else ""
+            yield problem("missing", "`true` for one label alone", f"shape {show_shape(self.shape)}", hint)
+        if self._as_float and self.classes > EXACT_INTS["float32"]:
+            most = f"at most {EXACT_INTS['float32']:,} classes"
+            yield problem("encoding", f"{most} for `float`", f"{self.classes:,}", "`index` stores any number")
+        if self._may_lack and self._by_name and "" in self.names:
+            yield problem("names", "names other than the empty one with `missing: true`", "it")
         seen: dict[str, int] = {}
         for place, name in enumerate(self.names):
             if name in seen:
@@ -125,8 +158,23 @@ class Label(Feature):
     def traits(self) -> Traits:
         has_unknown = self.oov == "index"
         names = (*self.names, OOV_NAME) if has_unknown else self.names
-        optional = self.missing == "empty" and self._varies
-        return Traits(takes_arrow=True, optional=optional, class_names=names, has_unknown_class=has_unknown)
+        return Traits(
+            takes_arrow=True,
+            optional=self._may_lack or (self.missing == "empty" and self._varies),
+            indicator=f"{self.name}_missing" if self._may_lack else None,
+            class_names=names,
+            has_unknown_class=has_unknown,
+        )
+
+    @property
+    def _may_lack(self) -> bool:
+        """Whether a row may lack the label, which then decodes to -1."""
+        return self.missing is True
+
+    @property
+    def _least(self) -> int:
+        """The smallest index that a row may have; -1 means missing."""
+        return MISSING if self._may_lack and not self._by_name else 0
 
     @property
     def _varies(self) -> bool:
@@ -140,16 +188,17 @@ class Label(Feature):
     def names_of(self, indices: Tensor) -> Tensor:
         """Converts indices of any shape to class names, as strings, in a graph or eagerly.
 
-        A `pad` that is not an index has the empty name. Raises InvalidArgumentError for any other index
-        without a name.
+        A missing label, and a `pad` that is not an index, have the empty name. Raises InvalidArgumentError
+        for any other index without a name.
         """
         known = self.traits.class_names
         if isinstance(indices, tf.RaggedTensor):
             return indices.with_flat_values(self.names_of(indices.flat_values))
-        if 0 <= self.pad < len(known):
+        pad = MISSING if self._may_lack else self.pad  # one label alone has no padding
+        if 0 <= pad < len(known):
             return tf.gather(tf.constant(known), indices)
         indices = tf.cast(indices, tf.int64)
-        is_pad = indices == self.pad
+        is_pad = indices == pad
         return tf.where(
             is_pad, "", tf.gather(tf.constant(known), tf.where(is_pad, tf.zeros_like(indices), indices))
         )
@@ -161,15 +210,27 @@ class Label(Feature):
     def stored_options(self) -> dict[str, Any]:
         """The stored options; the default `encoding: index` is left out."""
         options = super().stored_options()
-        return options if self._by_name else {key: one for key, one in options.items() if key != "encoding"}
+        is_default = self.encoding == "index"
+        return {key: one for key, one in options.items() if key != "encoding"} if is_default else options
 
     @property
     def _by_name(self) -> bool:
         return self.encoding == "name"
 
+    @property
+    def _as_float(self) -> bool:
+        return self.encoding == "float"
+
     def columns(self) -> tuple[Column, ...]:
-        layout: Layout = Ragged() if self._varies else Fixed(shape=static(self.shape))
-        return (Column(key=self.stored, storage="bytes" if self._by_name else "int64", layout=layout),)
+        layout: Layout = Ragged() if self._varies else Fixed(shape=static(self.shape), default=self._filler)
+        return (Column(key=self.stored, storage=_STORAGE[self.encoding], layout=layout),)
+
+    @property
+    def _filler(self) -> str | float | None:
+        """The stored form of a missing label; None if no row may lack it."""
+        if not self._may_lack:
+            return None
+        return "" if self._by_name else float(MISSING) if self._as_float else MISSING
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         if self.vocabulary is not None:
@@ -188,7 +249,9 @@ class Label(Feature):
 
     def _stored(self, indices: Ints) -> Any:
         """Converts indices to the stored form."""
-        return take(self._arrow_names, indices) if self._by_name else indices
+        if self._by_name:
+            return take(self._arrow_names, indices)
+        return indices.astype(np.float32) if self._as_float else indices
 
     @cached_property
     def _arrow_names(self) -> ArrowArray:
@@ -199,23 +262,55 @@ class Label(Feature):
         if self._by_name:
             return refused_by_encode(self, array)
         last = self.classes - 1
-        return outside(array, 0, last, f"an index from 0 to {last}")
+        return outside(array, self._least, last, self._range, {MISSING: self._hint_of_missing})
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:
             return None
+        if self._as_float and type(value) is float:
+            value = _without_point(value)
         index = self._places.get(value) if type(value) is str else value
-        if type(index) is not int or not 0 <= index < self.classes:
+        if type(index) is not int or not self._least <= index < self.classes:
             return None
+        if index == MISSING:
+            return (float(MISSING) if self._as_float else MISSING,)
         if not self.takes_indices and index is value and self.names[index : index + 1] != (str(index),):
             return None
-        return (self.traits.class_names[index].encode() if self._by_name else index,)
+        if self._by_name:
+            return (self.traits.class_names[index].encode(),)
+        return (float(index) if self._as_float else index,)
 
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+    def restored(self, stored: Mapping[str, Any]) -> Any:
+        value = super().restored(stored)
+        if self._as_float and value is not None:
+            value = list(map(_whole, value)) if self.shape else _whole(value)
+        return None if self._may_lack and value in (MISSING, b"") else value
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
-        if not self._by_name:
-            return value
-        return indices_of(value, self.names, self.unknown_name)
+        if self._as_float:
+            value = self._whole_indices(value)
+        if not self._may_lack:
+            return indices_of(value, self.names, self.unknown_name) if self._by_name else value
+        missing = value == ("" if self._by_name else MISSING)
+        if self._by_name:
+            known = indices_of(tf.where(missing, self.names[0], value), self.names, self.unknown_name)
+            value = tf.where(missing, tf.constant(MISSING, known.dtype), known)
+        return {self.name: value, f"{self.name}_missing": missing}
+
+    def _whole_indices(self, values: Tensor) -> Tensor:
+        """Stored floats as int64. Raises InvalidArgumentError for a fraction, which it names."""
+        if isinstance(values, tf.RaggedTensor):
+            return values.with_flat_values(self._whole_indices(values.flat_values))
+        indices = tf.cast(values, tf.int64)
+        is_whole = tf.cast(indices, values.dtype) == values
+        problem = Problem(path=(self.name,), expected=self._range, got=_PLACEHOLDER)
+        before, _, after = str(problem).partition(_PLACEHOLDER)
+        flat, are_whole = tf.reshape(values, [-1]), tf.reshape(is_whole, [-1])
+        first = tf.strings.as_string(tf.boolean_mask(flat, ~are_whole)[:1], shortest=True)
+        message = tf.strings.join([before, tf.strings.reduce_join(first), after])
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(are_whole), [message])]):
+            return tf.identity(indices)
 
     @property
     def unknown_name(self) -> tuple[str, str] | None:
@@ -231,7 +326,9 @@ class Label(Feature):
     def _indices(self, values: Any) -> Ints:
         if isinstance(values, Sequence) and values and type(values[0]) is int:
             values = _integers(values)
-        if self.takes_indices and is_within(values, 0, self.classes - 1):
+        if self._as_float:
+            values = _whole_floats(values)
+        if self.takes_indices and is_within(values, self._least, self.classes - 1):
             return values.astype(np.int64)  # type: ignore[no-any-return]
         if is_arrow(values) and not is_list(values):
             if hasattr(values, "dictionary"):
@@ -281,15 +378,21 @@ class Label(Feature):
                 return index
             if self.oov == "index":
                 return len(self.names)
-            raise BadValue(row, self._expected(), f"`{value}`", nearest(value, self.names))
+            hint = nearest(value, self.names) or f"add `{value}` to `names` if it is a class"
+            raise BadValue(row, self._expected(), f"`{value}`", hint)
+        value, given = _without_point(value) if self._as_float else value, value
         if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
-            last = self.classes - 1
+            if value == self._least == MISSING:
+                return MISSING
             if not self.takes_indices:
                 return self._same_class(row, int(value))
-            if 0 <= value <= last:
+            if 0 <= value < self.classes:
                 return int(value)
-            raise BadValue(row, f"an index from 0 to {last}", show_int(int(value)))
-        raise BadValue(row, self._expected(), describe(value))
+            hint = self._hint_of_missing if value == MISSING else ""
+            raise BadValue(row, self._range, show_int(int(value)), hint)
+        is_whole = _without_point(given) is not given
+        hint = "`encoding: float` takes whole floats as indices" if is_whole else ""
+        raise BadValue(row, self._expected(), describe(given), hint)
 
     def _same_class(self, row: int, number: int) -> int:
         """The class for which a number is both the name and the index. Raises BadValue if there is none."""
@@ -302,24 +405,60 @@ class Label(Feature):
         hint = f"it is {' or '.join(readings)}" if readings else ""
         raise BadValue(row, "a name as text, as names consist of digits", got, hint)
 
+    @property
+    def _hint_of_missing(self) -> str:
+        """What reads -1 instead."""
+        if self.shape:
+            numbers = (
+                f"`kind: {self._kind_of_numbers}` with `dtype: {'float32' if self._as_float else 'int64'}`"
+            )
+            return f"a list of labels has no missing item: {numbers} reads -1 as a number"
+        return "null is a missing label" if self._may_lack else "`missing: true` takes -1 as a missing label"
+
+    @property
+    def _kind_of_numbers(self) -> str:
+        """The kind that reads the stored numbers of a list."""
+        return "var_len" if self._varies else "fixed_len"
+
+    @property
+    def _range(self) -> str:
+        missing = ", or -1, which is missing" if self._least else ""
+        return f"an index from 0 to {self.classes - 1}{missing}"
+
     def _expected(self) -> str:
-        few = len(self.names) <= _MOST_NAMES_SHOWN
-        names = one_of(self.names) if few else f"one of {len(self.names)} names"
+        names = one_of_classes(self.names)
         return f"{names}, or an index" if self.takes_indices else names
 
     def decode_numpy(self, columns: Mapping[str, ArrowArray]) -> Any:
         array = columns[self.stored]
-        if self._by_name:
+        if self.encoding != "index":
             counts = counts_of(array)
-            array = to_arrow(self._stored_names(flat_of(array), counts), counts if self.shape else 1)
-        return ragged(array) if self._varies else dense(array, static(self.shape))[0]
+            stored = self._stored_names if self._by_name else self._stored_floats
+            indices = stored(flat_of(array), counts)
+            array = to_arrow(indices, counts if self.shape or self._may_lack else 1, len(array))
+        if self._varies:
+            return ragged(array)
+        values, _ = dense(array, static(self.shape), MISSING if self._may_lack else None)
+        return {self.name: values, f"{self.name}_missing": values == MISSING} if self._may_lack else values
+
+    @property
+    def _fixed_shape(self) -> tuple[int, ...] | None:
+        has_own = type(self).decode_numpy is not Label.decode_numpy
+        return (
+            None
+            if has_own or self.encoding != "index" or self._varies or self._may_lack
+            else static(self.shape)
+        )
 
     def _stored_names(self, names: ArrowArray, counts: Ints) -> Ints:
         """The indices of stored names; `counts` has the number of names per row. Raises BadValue for an
         unknown name.
         """
         indices = self._in_arrow(names)
-        unknown = np.flatnonzero(indices == _UNKNOWN)
+        is_unknown = indices == _UNKNOWN
+        if self._may_lack:
+            is_unknown &= sizes_of(to_binary(names)) > 0
+        unknown = np.flatnonzero(is_unknown)
         if len(unknown) and self.oov == "error":
             row = int(np.searchsorted(offsets(counts), unknown[0], "right")) - 1
             name = bytes_in(part(to_binary(names), int(unknown[0]), int(unknown[0]) + 1))[0]
@@ -327,14 +466,52 @@ class Label(Feature):
         indices[unknown] = len(self.names)
         return indices
 
-    def spec(self) -> TypeSpec:
-        return ragged_spec((None,), "int64") if self._varies else tf.TensorSpec(self.shape, "int64")
+    def _stored_floats(self, floats: npt.NDArray[np.float32], counts: Ints) -> Ints:
+        """Stored floats as indices; `counts` has their number per row. Raises BadValue for a fraction."""
+        fractions = np.flatnonzero(floats != np.floor(floats))  # also NaN
+        fractions = fractions if len(fractions) else np.flatnonzero(np.isinf(floats))
+        if len(fractions):
+            row = int(np.searchsorted(offsets(counts), fractions[0], "right")) - 1
+            raise BadValue(row, self._range, str(floats[fractions[0]]))
+        return floats.astype(np.int64)
+
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        if self._varies:
+            return ragged_spec((None,), "int64")
+        index = tf.TensorSpec(self.shape, "int64")
+        return (
+            {self.name: index, f"{self.name}_missing": tf.TensorSpec([], "bool")} if self._may_lack else index
+        )
 
     def sample(self, rng: np.random.Generator) -> Any:
         count = self.shape[0] if self.shape else 1
         picks = rng.integers(0, len(self.names), int(rng.integers(0, 4)) if count is None else count)
         names = [self.names[pick] for pick in picks]
         return names if self.shape else names[0]
+
+
+def _without_point(value: Any) -> Any:
+    """A whole float as an int; other values are unchanged."""
+    is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+    return int(value) if is_whole else value
+
+
+def _whole(value: float) -> int:
+    """The index that a stored float is. Raises ValueError for a fraction."""
+    if not float(value).is_integer():
+        raise ValueError(str(value))
+    return int(value)
+
+
+def _whole_floats(values: Any) -> Any:
+    """Floats as int64 `[n]` if all are whole; other values are unchanged, since they have to be named."""
+    if isinstance(values, Sequence) and values and set(map(type, values)) == {float}:
+        values = np.fromiter(values, np.float64, len(values))
+    is_float = isinstance(values, np.ndarray) and values.dtype.kind == "f"
+    if not is_float or not bool((np.abs(values) <= EXACT_INTS["float64"]).all()):  # neither NaN nor infinity
+        return values
+    whole = values.astype(np.int64)
+    return whole if bool((whole == values).all()) else values
 
 
 def _integers(values: Sequence[Any]) -> Any:

@@ -152,6 +152,14 @@ def check_value(option: str, value: Any, dtype: str, shape: tuple[int, ...]) -> 
         yield problem(option, bad.problem.expected, bad.problem.got, hint)
 
 
+def check_missing_item(value: Any, dtype: str, shape: tuple[int | None, ...]) -> Iterator[Problem]:
+    """Yields the problems of a value in place of an item, which has to be a single value of a list."""
+    if value is not None and (not shape or set(shape) != {None}):
+        expected = "a list of single values, whose shape has only nulls"
+        yield problem("missing_item", expected, f"shape {show_shape(shape)}")
+    yield from check_value("missing_item", value, dtype, ())
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple):
         for item in value:

@@ -12,16 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, show_shape
-from recordspec.schema.features.feature import READING, Feature, Traits, ValueType
+from recordspec.schema.features.feature import LATER, READING, WRITING, Feature, Traits, ValueType
 from recordspec.schema.features.option_checks import (
     STORAGE,
     check_dtype,
+    check_missing_item,
     check_value,
     problem,
     sample_of,
     value_item,
 )
-from recordspec.schema.lists import by_row, items, rows_of
+from recordspec.schema.lists import by_row, items_or, rows_of
 from recordspec.schema.tensors import TypeSpec, ragged_spec
 from recordspec.schema.values import nested
 from recordspec.wire.arrays import ArrowArray, to_arrow
@@ -43,6 +44,8 @@ class RaggedLists(Feature):
         row_lengths: the keys of the lengths of the inner lists, outermost first;
             `<key>/row_lengths`, `<key>/row_lengths_2`, ... by default.
         pad: the padding value if `fit` makes a batch dense; zero or the empty string by default.
+        missing_item: the value that is stored in place of an item that is missing, such as null in JSON, if
+            items are single values; by default such a list is an error at write.
     """
 
     kind: ClassVar[str] = "ragged"
@@ -51,6 +54,7 @@ class RaggedLists(Feature):
     shape: tuple[int | None, ...]
     row_lengths: tuple[str, ...] = ()
     pad: Any = field(default=None, metadata=READING)
+    missing_item: Any = field(default=None, metadata=WRITING | LATER)
 
     def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
@@ -61,6 +65,7 @@ class RaggedLists(Feature):
             expected = f"{self._levels - 1} keys, one for each null but the first"
             yield problem("row_lengths", expected, str(len(self.row_lengths)))
         yield from check_value("pad", self.pad, self.dtype, ())
+        yield from check_missing_item(self.missing_item, self.dtype, self.shape)
 
     def _spelled_out(self) -> dict[str, Any]:
         usual = replace(self, row_lengths=()).columns() == self.columns()
@@ -85,7 +90,7 @@ class RaggedLists(Feature):
 
     @property
     def value_type(self) -> ValueType:
-        return ValueType(value_item(self.dtype), self.shape)
+        return ValueType(value_item(self.dtype), self.shape, missing_item=self.missing_item)
 
     def columns(self) -> tuple[Column, ...]:
         layout = Ragged(row_lengths=self._length_keys(), shape=self._cell)
@@ -94,7 +99,7 @@ class RaggedLists(Feature):
         return (values, *lengths)
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
-        flat, lengths = _flatten(values, self._levels, self.dtype, self._cell)
+        flat, lengths = _flatten(values, self._levels, self)
         belongs = lengths[0]  # the number of items of the current level in each row
         parts = []
         for inner in lengths[1:]:
@@ -122,14 +127,14 @@ class RaggedLists(Feature):
         return [self._sample(rng, levels - 1) for _ in range(count)]
 
 
-def _flatten(values: Any, levels: int, dtype: str, cell: tuple[int, ...]) -> Any:
+def _flatten(values: Any, levels: int, feature: RaggedLists) -> Any:
     """Flattens nested lists to their cells and the lengths of each level, int64 `[m]`, outermost first."""
     if levels == 1:
-        flat, lengths = items(values, dtype, cell)
+        flat, lengths = items_or(values, feature.dtype, feature._cell, feature.missing_item)
         return flat, [_each(lengths, len(values))]
-    inner, lengths = rows_of(values, f"a list of lists of {dtype}")
+    inner, lengths = rows_of(values, f"a list of lists of {feature.dtype}")
     with by_row(lengths):
-        flat, below = _flatten(inner, levels - 1, dtype, cell)
+        flat, below = _flatten(inner, levels - 1, feature)
     return flat, [_each(lengths, len(values)), *below]
 
 

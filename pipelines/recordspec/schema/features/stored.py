@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -27,14 +27,24 @@ from recordspec.wire.arrays import (
 from recordspec.wire.file_types import describe_type
 
 
-def outside(array: ArrowArray, low: int, high: int, expected: str) -> Iterator[Invalid]:
-    """Yields integers below `low` or above `high`, as invalid."""
+def outside(
+    array: ArrowArray, low: int, high: int, expected: str, hints: Mapping[float, str] | None = None
+) -> Iterator[Invalid]:
+    """Yields numbers below `low` or above `high`, and fractions, as invalid; `hints`: hints by number."""
     flat = flat_of(array)
-    bad = np.flatnonzero((flat < low) | (flat > high))
+    is_bad = (flat < low) | (flat > high)
+    if flat.dtype.kind == "f":
+        is_bad |= flat != np.floor(flat)  # also NaN
+    bad = np.flatnonzero(is_bad)
     if len(bad):
         rows, first = np.unique(_rows_of(array, bad), return_index=True)
         first_bad = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
-        yield rows, lambda row: Problem(expected=expected, got=str(first_bad[row]))
+
+        def problem(row: int) -> Problem:
+            value = first_bad[row]
+            return Problem(expected=expected, got=str(value), hint=(hints or {}).get(value, ""))
+
+        yield rows, problem
 
 
 def each_refused(array: ArrowArray, check: Callable[[bytes], None]) -> Iterator[Invalid]:

@@ -13,10 +13,18 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of, show_shape
-from recordspec.schema.features.feature import READING, Feature, Invalid, Traits, ValueType
-from recordspec.schema.features.option_checks import WithDefault, check_sizes, check_value, problem, static
+from recordspec.schema.features.feature import LATER, READING, WRITING, Feature, Invalid, Traits, ValueType
+from recordspec.schema.features.option_checks import (
+    WithDefault,
+    check_missing_item,
+    check_sizes,
+    check_value,
+    problem,
+    static,
+)
 from recordspec.schema.features.stored import check_bytes, each_refused, outside
-from recordspec.schema.lists import items
+from recordspec.schema.lists import items_or
+from recordspec.schema.media import array_files
 from recordspec.schema.options import frozen_value
 from recordspec.schema.ragged_array import RaggedArray, dense, ragged
 from recordspec.schema.tensors import (
@@ -61,8 +69,9 @@ _BIT_TWINS = {"uint32": "int32", "uint64": "int64"}
 class AnyTensor(WithDefault, Feature):
     """A tensor of any dtype. Every value comes back bit for bit.
 
-    Given as a number, nested lists or an array of `shape`. Decodes to a dense tensor `[*shape]`; with
-    an unknown first dimension a batch is a RaggedTensor `[n, (k), *rest]`.
+    Given as a number, nested lists or an array of `shape`; or, unless it is a scalar, as the path or the
+    bytes of a `.npy` file. Decodes to a dense tensor `[*shape]`; with an unknown first dimension a batch is a
+    RaggedTensor `[n, (k), *rest]`.
 
     Attributes:
         dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64
@@ -74,6 +83,8 @@ class AnyTensor(WithDefault, Feature):
         default: the value for a record without the key, in the full shape.
         with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
             values from data. `fit.encode` then excludes them from its statistics.
+        missing_item: with the shape `[null]`, the value that is stored in place of an item that is missing,
+            such as null in JSON; by default such a list is an error at write.
     """
 
     kind: ClassVar[str] = "tensor"
@@ -84,6 +95,7 @@ class AnyTensor(WithDefault, Feature):
     pad: Any = field(default=None, metadata=READING)
     default: Any = field(default=None, metadata=READING)
     with_missing: bool = field(default=False, metadata=READING)
+    missing_item: Any = field(default=None, metadata=WRITING | LATER)
 
     def option_problems(self) -> Iterator[Problem]:
         if self.dtype not in DTYPES:
@@ -102,6 +114,7 @@ class AnyTensor(WithDefault, Feature):
             yield problem("default", expected, f"shape {show_shape(self.shape)}")
         else:
             yield from check_value("default", self.default, self.dtype, self._cell)
+        yield from check_missing_item(self.missing_item, self.dtype, self.shape)
         yield from self._default_problems()
 
     def _spelled_out(self) -> dict[str, Any]:
@@ -140,12 +153,16 @@ class AnyTensor(WithDefault, Feature):
     @cached_property
     def traits(self) -> Traits:
         return Traits(
-            takes_arrow=True, takes_default=True, optional=self.default is not None, indicator=self._indicator
+            takes_arrow=True,
+            takes_default=True,
+            optional=self.default is not None,
+            indicator=self._indicator,
+            takes_files=self.shape != (),
         )
 
     @property
     def value_type(self) -> ValueType:
-        return ValueType(self.dtype, self.shape)
+        return ValueType(self.dtype, self.shape, missing_item=self.missing_item)
 
     def columns(self) -> tuple[Column, ...]:
         layout: Layout = Fixed(
@@ -159,8 +176,9 @@ class AnyTensor(WithDefault, Feature):
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         rows = len(values)
         size = math.prod(self._cell)
+        values = array_files.loaded(values) if self.shape else values
         if self._varies:
-            flat, lengths = items(values, self.dtype, self._cell)
+            flat, lengths = items_or(values, self.dtype, self._cell, self.missing_item)
         else:
             flat, lengths = numbers(values, self.dtype, self._cell).reshape(-1), 1
         if self._is_list:

@@ -12,7 +12,16 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.schema import ragged_array
-from recordspec.schema.features.feature import READING, Feature, Invalid, ListForm, Traits, ValueType
+from recordspec.schema.features.feature import (
+    LATER,
+    READING,
+    WRITING,
+    Feature,
+    Invalid,
+    ListForm,
+    Traits,
+    ValueType,
+)
 from recordspec.schema.features.option_checks import (
     STORAGE,
     WithLength,
@@ -24,7 +33,7 @@ from recordspec.schema.features.option_checks import (
     value_item,
 )
 from recordspec.schema.features.stored import refused_by_encode
-from recordspec.schema.lists import bounded, items
+from recordspec.schema.lists import bounded, items_or
 from recordspec.schema.tensors import Tensor, TypeSpec, lengths_of, padded, ragged, ragged_spec
 from recordspec.schema.values import encode_list
 from recordspec.wire.arrays import ArrowArray, to_arrow
@@ -47,6 +56,8 @@ class VariableLen(WithLength, Feature):
             padded to this length, so that the shape is static.
         with_length: with `as: dense`, whether the number of values is decoded as a second tensor, int64,
             named `<name>_length`, to distinguish padding from data.
+        missing_item: the value that is stored in place of an item that is missing, such as null in JSON; by
+            default such a list is an error at write.
     """
 
     kind: ClassVar[str] = "var_len"
@@ -56,11 +67,13 @@ class VariableLen(WithLength, Feature):
     pad: Any = field(default=None, metadata=READING)
     max_length: int | None = None
     with_length: bool = field(default=False, metadata=READING)
+    missing_item: Any = field(default=None, metadata=WRITING | LATER)
 
     def option_problems(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         yield from check_positive("max_length", self.max_length)
         yield from check_value("pad", self.pad, self.dtype, ())
+        yield from check_value("missing_item", self.missing_item, self.dtype, ())
         if self.with_length and self.as_ != "dense":
             yield problem("with_length", "false unless `as: dense`", "true", "a ragged value knows it")
 
@@ -84,7 +97,7 @@ class VariableLen(WithLength, Feature):
 
     @property
     def value_type(self) -> ValueType:
-        return ValueType(value_item(self.dtype), (None,))
+        return ValueType(value_item(self.dtype), (None,), missing_item=self.missing_item)
 
     def columns(self) -> tuple[Column, ...]:
         return (
@@ -92,7 +105,7 @@ class VariableLen(WithLength, Feature):
         )
 
     def encode(self, values: Any) -> tuple[ArrowArray, ...]:
-        flat, lengths = items(values, self.dtype, ())
+        flat, lengths = items_or(values, self.dtype, (), self.missing_item)
         bounded(lengths, self.max_length)
         return (to_arrow(flat, lengths, len(values)),)
 
@@ -122,6 +135,11 @@ class VariableLen(WithLength, Feature):
     @property
     def is_padded_to_batch(self) -> bool:
         return self.as_ == "dense" and self.max_length is None
+
+    @property
+    def _takes_lists(self) -> bool:
+        own = type(self)
+        return own.decode_numpy is VariableLen.decode_numpy and own.values_numpy is VariableLen.values_numpy
 
     def values_numpy(self, columns: Mapping[str, ArrowArray]) -> ragged_array.RaggedArray:
         return ragged_array.ragged(columns[self.stored])

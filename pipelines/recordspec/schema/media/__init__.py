@@ -12,12 +12,15 @@ from recordspec.locations import AnyPath, Location, location, read_bytes
 from recordspec.schema import values
 from recordspec.schema.values import BadValue
 
+# The members with which Hugging Face stores an image or a sound: its bytes, or else its path.
+FILE_NAMES = {"bytes", "path"}
+
 
 def file_of(value: Any) -> Any:
     """If a value has both the bytes and the path of an image or audio file, as Hugging Face's do, returns
     the bytes, or else the path. Other values are returned unchanged.
     """
-    if isinstance(value, dict) and value.keys() == {"bytes", "path"}:
+    if isinstance(value, dict) and value.keys() == FILE_NAMES:
         return value["path"] if value["bytes"] is None else value["bytes"]
     return value
 

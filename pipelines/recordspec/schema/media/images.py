@@ -34,7 +34,17 @@ _SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")}
     ".jfif": "jpeg",
 }
 # Suffixes of image files, including formats that are not stored but re-encoded.
-SUFFIXES = (*_SUFFIXES, ".tif", ".tiff")
+SUFFIXES = (
+    *_SUFFIXES,
+    *(".tif", ".tiff", ".avif", ".heic", ".heif", ".jp2", ".j2k", ".mpo"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".tga", ".ico", ".dib"),
+)
+# The packages for formats that not every Pillow reads.
+_READERS = {
+    "a HEIC image": "pip install pillow-heif",
+    "a HEIF image": "pip install pillow-heif",
+    "an AVIF image": "pip install 'pillow>=11.3'",
+}
 # The Pillow modes that convert to these channels and dtype without loss: grey to colour, colour to colour
 # with an alpha channel. `RGB;16` and `RGBA;16` are our names, for PNG files that Pillow verifies but cannot
 # represent.
@@ -334,7 +344,8 @@ def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
         if not described.endswith(" image"):
             raise BadValue(row, "an image", f"{name}{described}", hint) from None
         reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
-        raise BadValue(row, "an image that decodes", f"{name}{described}: {reason}") from None
+        hint = reader_hint(data)
+        raise BadValue(row, "an image that decodes", f"{name}{described}: {reason}", hint) from None
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":
         hint = "`kind: video` stores frames"
@@ -716,7 +727,23 @@ def pillow(purpose: str) -> Any:
         from PIL import Image
     except ImportError as error:
         raise missing_package("Pillow", purpose, "pillow>=10.2", error) from None
+    _register_plugins()
     return Image
+
+
+@cache
+def _register_plugins() -> None:
+    """Lets Pillow read HEIC if pillow-heif is installed."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return
+    pillow_heif.register_heif_opener()
+
+
+def reader_hint(data: bytes) -> str:
+    """The way to read an image of a format that this Pillow does not read; "" for other bytes."""
+    return _READERS.get(describe_type(data), "")
 
 
 # Errors in files that Pillow tolerates, and TensorFlow's decoders do not.
