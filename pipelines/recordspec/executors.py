@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 import traceback
 import uuid
 from collections import deque
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 # Seconds of work before other processes start: each takes about as long to start as a build of 100,000 rows.
+# With 0, all tasks run in other processes, as tests want it.
 _ALONE = 1.0
 
 Task = tuple[Any, ...]
@@ -83,10 +83,10 @@ def new_attempt() -> str:
 
 
 class ProcessExecutor:
-    """Runs tasks in new processes, which share no memory.
+    """Runs tasks in this process and in new ones, `jobs` in all, which share no memory.
 
-    The processes start once the work has lasted longer than starting them takes; until then, tasks run in
-    this process, with copies of their arguments.
+    The new processes start once the work has lasted longer than starting them takes. This process runs tasks
+    with copies of their arguments while it would only wait for a result: one process less has to start.
 
     Each process has a thread here, which sends it a task and waits for the result. ProcessPoolExecutor is not
     used: its queues have semaphores, and if a process is killed, Python's resource tracker reports them on
@@ -101,8 +101,8 @@ class ProcessExecutor:
         self._jobs, self._name = jobs, name
         # spawn: a fork of a process with threads, such as TensorFlow's, may hang
         self._context = multiprocessing.get_context("spawn")
-        self._threads = ThreadPool("recordspec-process", jobs, after=_ALONE)
-        self._alone_until = time.monotonic() + _ALONE
+        self._works = bool(_ALONE)
+        self._threads = ThreadPool("recordspec-process", max(1, jobs - self._works), after=_ALONE)
         self._here = threading.get_ident()
         self._of_thread = threading.local()
         self._starting = threading.Lock()
@@ -120,9 +120,11 @@ class ProcessExecutor:
             yield self._first(waiting)
 
     def _first(self, waiting: deque[Future[Any]]) -> Any:
-        if threading.get_ident() == self._here and time.monotonic() < self._alone_until:
-            self._threads.run_next()
-        return waiting.popleft().result()
+        first = waiting.popleft()
+        if self._works and threading.get_ident() == self._here:
+            while not first.done() and self._threads.run_next():
+                pass
+        return first.result()
 
     def kill(self) -> None:
         """Ends the processes at once, without waiting for their tasks."""
@@ -255,6 +257,11 @@ class Future(Generic[_T]):
             raise self._error
         return self._value  # type: ignore[return-value]
 
+    @property
+    def interrupt(self) -> BaseException | None:
+        """The interrupt that ended a call that was run, if any."""
+        return None if isinstance(self._error, Exception) else self._error
+
     def run(self) -> None:
         """Runs the call, once."""
         assert self._call is not None
@@ -294,12 +301,19 @@ class ThreadPool:
         self._calls.put(future)
         return future
 
-    def run_next(self) -> None:
-        """Runs the next call in this thread, unless threads have begun all of them."""
+    def run_next(self) -> bool:
+        """Runs the next call in this thread. Returns False if threads have begun all of them.
+
+        An interrupt is raised at once, and not when the result of the call is taken.
+        """
         with suppress(Empty):
             future = self._calls.get_nowait()
             if future is not None:
                 future.run()
+                if future.interrupt is not None:
+                    raise future.interrupt
+                return True
+        return False
 
     def close(self) -> None:
         """Waits for the calls that have begun. The rest are never run."""

@@ -326,9 +326,9 @@ def test_an_invalid_row_of_a_frame_is_named_by_its_partition(session, tmp_path):
     some[25]["class"] = "z"
     with pytest.raises(rs.RecordError) as error:
         spark.write(frame_of(session, some), SCHEMA, tmp_path / "data")
-    assert (
-        str(error.value)
-        == "partition 2, row 5: features.class: expected one of a, b, c, or an index, got `z`"
+    assert str(error.value) == (
+        "partition 2, row 5: features.class: expected one of `a`, `b`, `c`, or an index, got `z`"
+        " (add `z` to `names` if it is a class)"
     )
     assert error.value.row == 25
     assert list(tmp_path.iterdir()) == []

@@ -85,7 +85,7 @@ def csv(tmp_path) -> Path:
 
 
 def build(folder: Path, source: str = "rows.csv", **options: Any) -> None:
-    rows = Csv(path=source).open(folder)
+    rows = Csv(files=source).open(folder)
     rs.write(rows, SCHEMA, folder / "data", progress=False, **OPTIONS, **options)
 
 

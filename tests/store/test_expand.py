@@ -75,6 +75,7 @@ LAYOUTS: dict[str, tuple[list[str], dict[str, bytes]]] = {
     ".tfrec": ([f"{n:02d}-1024.tfrec" for n in range(2)], {}),
     ".tfr": (["a.tfr", "b.tfr.gz"], {}),
     ".record": (["pets.record", "pets_val.record-00000-of-00001"], {"label_map.pbtxt": b"item {}\n"}),
+    "mesh tensorflow": ([f"__local-train.tfrecord-0000{n}-of-00002" for n in range(2)], {"_SUCCESS": b"", "_meta": b"x"}),
     "youtube-8m": (["train0000.tfrecord", "train0001.tfrecord"], {"x.tfrecord.crc": b"crc"}),
     "other names": (["shard_0.bin", "shard_1.bin"], {"readme.md": b"# Records\n", "index.json": b"{}"}),
     "other names, compressed": (["a.gz", "b.gz"], {"data.zip": b"PK\x03\x04zip"}),
@@ -112,8 +113,13 @@ def test_every_command_reads_the_records_of_a_folder(layout, tmp_path):
     (found,) = rows("info", data)
     assert (found["records"], len(found["files"])) == expected
     assert ids("head", data, "-n", 100) == ids("sample", data, "-n", 100) == numbers
-    assert ids("show", data, "--record", total - 1) == numbers[-1:]
-    assert rows("check", "s.yaml", data)[-1] == {"files": files, "rows": total, "invalid": 0, "lost": 0}
+    assert ids("show", data, total - 1) == numbers[-1:]
+    assert rows("check", data, "--schema", "s.yaml")[-1] == {
+        "files": files,
+        "rows": total,
+        "invalid": 0,
+        "lost": 0,
+    }
     assert sum(row["rows"] for row in rows("stats", data) if "section" not in row) == total
     assert rows("diff", data, data)[-1]["different"] is False
     assert run("export", data, "--out", "rows.jsonl", cwd=tmp_path).returncode == 0
@@ -197,7 +203,7 @@ def test_a_refusal_names_the_pattern_that_reads_what_is_there(tmp_path):
         place = tmp_path / name
         assert refusal(place) == f"`{place}` {none}: give '{place}/{pattern}' to read those below it"
         assert len(expand(f"{place}/{pattern}")) == 2
-        data = "has no TFRecords, no tables, and no images or audio files by class"
+        data = "has no TFRecords, no tables, and no images, audio files or arrays by class"
         assert (
             run("infer", place).stderr
             == f"`{place}` {data}: give '{place}/{pattern}' to read those below it\n"

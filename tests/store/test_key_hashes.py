@@ -9,6 +9,8 @@ import pytest
 
 from recordspec.errors import StoreError
 from recordspec.store import key_hashes
+from recordspec.wire import native
+from recordspec.wire.arrays import strings_array
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 1000])
@@ -44,6 +46,18 @@ def test_a_file_that_is_gone_or_cut_is_an_error(tmp_path):
         key_hashes.read(path, 1, 3)
 
 
-def test_hashes_are_those_of_all_releases():
+def test_hashes_are_those_of_all_releases(codec):
     expected = [[0xCAE66941D9EFBD40, 0x4E4D88758EA67670]]
     assert key_hashes.hashes([b""]).tolist() == expected
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 8, 9, 400])
+def test_the_native_codec_hashes_as_hashlib_does(monkeypatch, count):
+    """Strings of all lengths around that of a block, 128 bytes; those hashed together differ in length."""
+    random = np.random.default_rng(count)
+    lengths = random.permutation(np.arange(400) % 391)[:count]
+    keys = strings_array([random.bytes(size + 5) for size in lengths])
+    hashed = key_hashes.hashes(keys, 2, 3)
+    monkeypatch.setattr(native, "library", lambda: None)
+    assert hashed.tolist() == key_hashes.hashes(keys, 2, 3).tolist()
+    assert len(hashed) == count

@@ -33,7 +33,7 @@ def test_a_manifest_loads_as_it_was_dumped(tmp_path):
     assert written.rows("a") == 3
     with pytest.raises(StoreError) as caught:
         written.rows("aa")
-    assert str(caught.value) == "expected a, got `aa` (did you mean `a`?)"
+    assert str(caught.value) == "split: expected a, got `aa` (did you mean `a`?)"
 
 
 def test_a_manifest_that_would_be_too_large_to_read_is_not_written(monkeypatch):
@@ -177,7 +177,7 @@ def test_a_changed_digit_is_an_error_of_every_command_and_reader(dataset, tmp_pa
         " (restore it, or build the dataset again)"
     )
     for command in ("count", "info", "head", "stats", "index", "show"):
-        asked = run_here(command, tmp_path / "data", *(["--record", 1] if command == "show" else []))
+        asked = run_here(command, tmp_path / "data", *([1] if command == "show" else []))
         assert (asked.returncode, asked.stdout) == (3, ""), command
         assert message in asked.stderr, command
     verified = run_here("verify", tmp_path / "data")
@@ -245,8 +245,8 @@ def test_every_command_reads_a_dataset_of_format_1(tmp_path, name):
         "count": (data,),
         "info": (data,),
         "head": (data, "-n", 2),
-        "show": (data, "--record", 1),
-        "check": (data / "schema.yaml", data),
+        "show": (data, 1),
+        "check": (data,),
         "stats": (data,),
         "diff": (data, data),
         "index": (data,) if name == "keyed" else None,

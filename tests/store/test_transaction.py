@@ -331,7 +331,7 @@ SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
 def build(folder: Path, files: bool) -> None:
     """A dataset of Python rows, or of a file's."""
     (folder / "rows.csv").write_text("id\n1\n2\n")
-    rows = Csv(path="rows.csv").open(folder) if files else [{"id": 1}, {"id": 2}]
+    rows = Csv(files="rows.csv").open(folder) if files else [{"id": 1}, {"id": 2}]
     rs.write(rows, SCHEMA, folder / "data")
 
 
@@ -379,7 +379,7 @@ def test_where_publishing_fails_what_is_finished_stays_for_resume(tmp_path, monk
     if how:
         publish(tmp_path / "data")
         monkeypatch.setattr(transactions, "exchange", lambda one, other: False)
-    rows = Csv(path="[ab].csv").open(tmp_path)
+    rows = Csv(files="[ab].csv").open(tmp_path)
     with monkeypatch.context() as patch:
         fail_to_publish(patch, number)
         with pytest.raises(rs.StoreError) as caught:
@@ -693,12 +693,12 @@ def commands(data: Path) -> dict:
     """The commands that write into the folder of a dataset."""
     return {
         "index": lambda: index([str(data)]),
-        "describe": lambda: add_sidecars(data, {"labels.txt": "a\n"}),
+        "export": lambda: add_sidecars(data, {"labels.txt": "a\n"}),
         "adopt": lambda: rs.adopt(str(data / "train-*"), SCHEMA, force=True),
     }
 
 
-@pytest.mark.parametrize("name", ["index", "describe", "adopt"])
+@pytest.mark.parametrize("name", ["index", "export", "adopt"])
 def test_a_command_that_writes_into_a_dataset_locks_it(tmp_path, name):
     data = tmp_path / "data"
     rs.write([{"id": 1}], SCHEMA, data)

@@ -204,10 +204,10 @@ def test_commands_read_it(theirs, tmp_path, monkeypatch):
     assert json.loads(run("info", "theirs", "--json").stdout)["manifest"]["adopted"] == "files"
     for command in (
         ["verify", "theirs"],
-        ["check", "flowers.yaml", "theirs"],
+        ["check", "theirs", "--schema", "flowers.yaml"],
         ["count", "theirs"],
         ["head", "theirs", "-n", "1"],
-        ["show", "theirs", "--record", "29"],
+        ["show", "theirs", "29"],
         ["stats", "theirs"],
         ["index", "theirs"],
         ["export", "theirs", "--out", "flowers.jsonl"],

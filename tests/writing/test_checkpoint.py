@@ -62,7 +62,7 @@ def main(folder, how, line, jobs, resume):
 
     Journal.add = breaking
     schema = rs.Schema.loads({schema!r})
-    source = Csv(path="rows.csv").open(Path(folder))
+    source = Csv(files="rows.csv").open(Path(folder))
     try:
         rs.write(source, schema, Path(folder, "data"), jobs=jobs, resume=resume, **{options!r})
     except (rs.RecordspecError, rs.Interrupted) as error:
@@ -97,7 +97,7 @@ def make_rows(folder: Path) -> None:
 
 
 def source(folder: Path):
-    return Csv(path="rows.csv").open(folder)
+    return Csv(files="rows.csv").open(folder)
 
 
 def run(script: Path, folder: Path, how: str, line: int, *more: str) -> subprocess.CompletedProcess:

@@ -117,7 +117,7 @@ def test_jobs_and_memory_make_no_difference(tmp_path, layout, shuffle, monkeypat
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in given))
     how = {"split": SPLITS, "shards": 3, "layout": layout, "shuffle": shuffle}
     made = rs.write(given, SCHEMA, tmp_path / "rows", **how)
-    source = Jsonl(path="rows.jsonl").open(tmp_path)
+    source = Jsonl(files="rows.jsonl").open(tmp_path)
     monkeypatch.setattr(base, "PART_BYTES", 9000)
     assert rs.write(source, SCHEMA, tmp_path / "parts", **how) == made
     monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 64 << 10)
@@ -145,7 +145,7 @@ def test_a_search_in_ranges_numbers_the_same_copies(tmp_path, monkeypatch):
 
 def test_an_interrupted_build_moves_the_same_copies(tmp_path, monkeypatch):
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in passengers(1000)))
-    source = Jsonl(path="rows.jsonl").open(tmp_path)
+    source = Jsonl(files="rows.jsonl").open(tmp_path)
     monkeypatch.setattr(base, "PART_BYTES", 9000)
     how = {"split": SPLITS, "shuffle": 3, "shards": 2}
     made = rs.write(source, SCHEMA, tmp_path / "expected", **how)

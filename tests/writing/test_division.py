@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from written_rows import SCHEMA, files, rows
 
 import recordspec as rs
+from recordspec.wire.arrays import bytes_in
 from recordspec.writing.division import hashes, key_bytes, split_of
 from selection import scaled
 
@@ -51,11 +52,7 @@ def test_new_rows_move_no_old_row_to_another_split(old, new):
 def test_a_key_of_several_parts_keeps_them_apart():
     first, second = key_bytes({"a": ["ab", "a"], "b": ["c", "bc"]}, ("a", "b"))
     assert first != second
-    assert (
-        key_bytes({"a": [7]}, ("a",))
-        == key_bytes({"a": ["7"]}, ("a",))
-        == key_bytes({"a": np.array([7])}, ("a",))
-    )
+    assert all(bytes_in(key_bytes({"a": one}, ("a",))) == [b"7"] for one in ([7], ["7"], np.array([7])))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +71,8 @@ def test_a_key_that_is_neither_text_nor_a_number_is_refused(column):
 
 def test_a_dictionary_is_a_key_by_its_entries():
     entries = pa.array(["b", None, "a"])
-    assert key_bytes({"k": pa.DictionaryArray.from_arrays([2, 0], entries)}, ("k",)) == [b"a", b"b"]
+    keys = key_bytes({"k": pa.DictionaryArray.from_arrays([2, 0], entries)}, ("k",))
+    assert bytes_in(keys) == [b"a", b"b"]
     with pytest.raises(rs.RecordError, match="row 1: k: expected a key: text or a whole number, got nothing"):
         key_bytes({"k": pa.DictionaryArray.from_arrays([0, 1], entries)}, ("k",))
 

@@ -47,7 +47,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, jobs, monkeyp
 
     monkeypatch.setattr(EncodedParts, "add", disturbed)
     with pytest.raises(rs.WriteError) as caught:
-        rs.write(Csv(path="rows.csv").open(tmp_path), NAMED, tmp_path / "data", jobs=jobs)
+        rs.write(Csv(files="rows.csv").open(tmp_path), NAMED, tmp_path / "data", jobs=jobs)
     assert str(caught.value) == (
         f"`{tmp_path}/data` cannot be built: its source changed while it was read, "
         "after 100 rows: nothing was published"
@@ -60,7 +60,7 @@ def test_a_byte_that_is_no_text_is_placed(tmp_path, before):
     """Also near the start of the file, where it is read along with the header."""
     (tmp_path / "rows.csv").write_bytes(b"id,text,other\n" + b"1,abc,\xfe\n" * before + b"2,\xff,x\n3,b,x\n")
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(Csv(path="rows.csv").open(tmp_path), NAMED, tmp_path / "data")
+        rs.write(Csv(files="rows.csv").open(tmp_path), NAMED, tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/rows.csv:{before + 2}: expected UTF-8 text, got the byte 0xff "
         "(`encoding` of the source names another, such as windows-1252 or utf-16)"
@@ -70,7 +70,7 @@ def test_a_byte_that_is_no_text_is_placed(tmp_path, before):
 @pytest.mark.parametrize("text", ["id,text", "id,text\n", '"id","text"\r\n', "\ufeffid,text"])
 def test_a_header_alone_is_no_rows(tmp_path, text):
     (tmp_path / "rows.csv").write_text(text, encoding="utf-8", newline="")
-    source = Csv(path="rows.csv").open(tmp_path)
+    source = Csv(files="rows.csv").open(tmp_path)
     with pytest.raises(rs.RecordError) as caught:
         rs.write(source, NAMED, tmp_path / "data")
     assert str(caught.value) == (
@@ -84,7 +84,7 @@ def test_a_path_with_nul_is_a_bad_value(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, encoding: png, shape: [4, 4, 3]}}")
     (tmp_path / "rows.csv").write_bytes(b"image\nx\x00y.png\n")
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data")
+        rs.write(Csv(files="rows.csv").open(tmp_path), schema, tmp_path / "data")
     assert str(caught.value) == (
         f"{tmp_path}/rows.csv:2: features.image: expected a path in {tmp_path}, got `x\\x00y.png`"
     )
@@ -95,11 +95,11 @@ def test_a_class_behind_a_link_is_noted(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "images/dog.png").symlink_to("../elsewhere")
-    source = ImageFolder(path="images").open(tmp_path)
+    source = ImageFolder(folder="images").open(tmp_path)
     assert (source.rows, source.notes) == (
         1,
         [
-            "files that are not images, left out: 1 of .txt, such as cat/notes.txt",
+            "files that are not images, left out: 1 of .txt (cat/notes.txt)",
             "links to folders, not followed: 1, such as dog.png",
         ],
     )

@@ -65,6 +65,16 @@ def test_the_counts_are_those_of_the_rows(tmp_path, layout, jobs):
     assert made.class_counts([]) == {}
 
 
+def test_missing_labels_are_not_counted(tmp_path):
+    """Neither a row without the label nor one with -1 counts for a class, of its split or of another."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {y: {kind: label, names: [a, b], missing: true}}")
+    some = [
+        {"on": on, **({} if y is None else {"y": y})} for on in ("train", "test") for y in (1, None, -1, 0, 1)
+    ]
+    made = rs.write(some, schema, tmp_path / "data", split={"column": "on"})
+    assert made.label_counts == {"train": {"y": (1, 2)}, "test": {"y": (1, 2)}}
+
+
 def test_rows_that_name_their_split_and_rows_that_are_rejected(tmp_path):
     given = [{**row, "subset": "abc"[row["id"] // 100]} for row in rows(300)]
     given[7]["mood"] = "nothing of the sort"
@@ -123,7 +133,7 @@ def test_a_resumed_build_counts_every_row_once(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     def build(**how):
-        return rs.write(Csv(path="rows.csv").open(tmp_path), schema, tmp_path / "data", key="id", **how)
+        return rs.write(Csv(files="rows.csv").open(tmp_path), schema, tmp_path / "data", key="id", **how)
 
     monkeypatch.setattr(Journal, "add", breaking)
     with pytest.raises(rs.Interrupted):

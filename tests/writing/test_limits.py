@@ -51,7 +51,7 @@ def few_files():
 def test_more_runs_than_files_may_be_open(tmp_path, few_files, monkeypatch, options):
     monkeypatch.setattr(base, "PART_BYTES", 100)
     (tmp_path / "rows.csv").write_text("id\n" + "\n".join(map(str, range(10_000))) + "\n")
-    source = Csv(path="rows.csv").open(tmp_path)
+    source = Csv(files="rows.csv").open(tmp_path)
     assert len(list(source.parts(SCHEMA, ()))) > 400
     assert rs.write(source, SCHEMA, tmp_path / "data", shards=3, **options).rows("train") == 10_000
 
@@ -83,12 +83,12 @@ def no_records(folder):
 
 def no_lines(folder):
     (folder / "rows.jsonl").write_text("\n\n")
-    return Jsonl(path="rows.jsonl").open(folder)
+    return Jsonl(files="rows.jsonl").open(folder)
 
 
 def no_cells(folder):
     (folder / "rows.csv").write_text("id\n")
-    return Csv(path="rows.csv").open(folder)
+    return Csv(files="rows.csv").open(folder)
 
 
 WITHOUT_ROWS = {

@@ -117,7 +117,7 @@ def test_names_that_become_one_are_refused(tmp_path):
 
 def write_csv(tmp_path, text: str, one: rs.Schema) -> list:
     (tmp_path / "rows.csv").write_text(text)
-    rs.write(Csv(path="rows.csv").open(tmp_path), one, tmp_path / "data", force=True)
+    rs.write(Csv(files="rows.csv").open(tmp_path), one, tmp_path / "data", force=True)
     return read(one, tmp_path / "data")
 
 
@@ -143,7 +143,7 @@ def test_a_png_without_its_end_is_refused(tmp_path):
     (tmp_path / "a/x.png").write_bytes(data[:-20])
     one = schema("image: {kind: image, shape: [8, 8, 1]}\n  label: {kind: label, names: [a]}")
     with pytest.raises(rs.RecordError, match="expected an image that decodes"):
-        rs.write(ImageFolder(path=".").open(tmp_path), one, tmp_path / "data")
+        rs.write(ImageFolder(folder=".").open(tmp_path), one, tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_arrays_of_the_other_byte_order_are_what_they_say():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"shuffle": {"buffer": 5}}, "shuffle: expected the key `seed`, got none"),
+        ({"bucket": {"by": "x"}, "batch": 4}, "bucket: expected the key `boundaries`, got none"),
         (
             {"batch": 2**63},
             "batch: expected a whole number, got int 9223372036854775808 (int64 does not hold it)",

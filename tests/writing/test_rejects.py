@@ -45,11 +45,15 @@ def test_bad_rows_are_set_aside_with_all_their_reasons(tmp_path, caplog):
             "row": 1,
             "place": "row 1",
             "problems": [
-                "features.a: expected int64, got float 1.5 (round it, or store it as a float)",
+                "features.a: expected int64, got float 1.5 (`float32` holds fractions)",
                 "features.b: expected at most 3 bytes of UTF-8, got 4 bytes",
             ],
         },
-        {"row": 3, "place": "row 3", "problems": ["expected names of `s`, got `c`"]},
+        {
+            "row": 3,
+            "place": "row 3",
+            "problems": ["expected names of `s`, got `c` (`rs.write(..., ignore=[...])` leaves names out)"],
+        },
     ]
     assert manifest.rejected == Manifest.load(tmp_path / "data").rejected == 2
     assert manifest.rows("train") == 2
@@ -156,7 +160,7 @@ def test_more_than_are_allowed_is_an_error(tmp_path, monkeypatch, jobs, resume):
     monkeypatch.setattr(base, "PART_BYTES", 500)
     lines = [f"{'?' if 3 < row < 15 else row},x" for row in range(219)]
     (tmp_path / "rows.csv").write_text("\n".join(["a,b", *lines]) + "\n")
-    rows = Csv(path="rows.csv").open(tmp_path)
+    rows = Csv(files="rows.csv").open(tmp_path)
     said = "; ".join(
         f"{tmp_path}/rows.csv:{row + 2}: features.a: expected int64, got str '?'" for row in (4, 5, 6)
     ).replace("str '?'", "`?`")
@@ -191,10 +195,10 @@ def test_a_folder_of_broken_images_is_refused(tmp_path):
         "schema: s\nfeatures: {image: {kind: image, shape: [2, 2, 3]}, label: {kind: label, names: [a, b]}}"
     )
     with pytest.raises(rs.RecordError, match=r"at most 10 invalid rows of 181 .*, got 73 \(.*/raw/a/000.png"):
-        rs.write(ImageFolder(path=str(tmp_path / "raw")), schema, tmp_path / "data", invalid="quarantine")
+        rs.write(ImageFolder(folder=str(tmp_path / "raw")), schema, tmp_path / "data", invalid="quarantine")
     assert not (tmp_path / "data").exists()
     manifest = rs.write(
-        ImageFolder(path=str(tmp_path / "raw")), schema, tmp_path / "data", invalid={"max_invalid": "50%"}
+        ImageFolder(folder=str(tmp_path / "raw")), schema, tmp_path / "data", invalid={"max_invalid": "50%"}
     )
     assert (manifest.rejected, manifest.rows("train")) == (73, 108)
 
@@ -253,7 +257,7 @@ def test_a_share_is_judged_by_the_build_and_not_by_its_estimate(tmp_path):
 
 def test_rows_of_a_csv_file_are_named_by_their_lines(tmp_path):
     (tmp_path / "rows.csv").write_text('a,b\n1,x\n?,y\n3,"a\nb"\n4,long\n5,z\n')
-    rows = Csv(path="rows.csv").open(tmp_path)
+    rows = Csv(files="rows.csv").open(tmp_path)
     rs.write(rows, SCHEMA, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [1, 3, 5]
     assert [(line["row"], line["place"]) for line in rejects(tmp_path / "data")] == [

@@ -8,7 +8,7 @@ from test_writing_build import SCHEMA, files, plain, rows
 
 import recordspec as rs
 from memory import peak_of
-from recordspec.writing import build_plan, sorter
+from recordspec.writing import build_plan, sharding, sorter
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +34,48 @@ def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, large, monke
     rs.write(given, SCHEMA, tmp_path / "data", shuffle=3, memory="1B", **options)
     assert files(tmp_path / "data") == files(tmp_path / "expected")
     assert 10 < max(largest) < 1000
+
+
+@pytest.mark.parametrize(("count", "spilled"), [(250, False), (400, True)])
+def test_rows_stay_in_memory_as_long_as_they_fit(tmp_path, monkeypatch, codec, count, spilled):
+    """Half of the memory was the limit. Copies of rows are not copied in memory either."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {data: string}")
+    given = [{"data": bytes([number % 100]) * 2048} for number in range(count)]
+    rs.write(given, schema, tmp_path / "expected", shuffle=3, split={"a": 2, "b": 1}, shards=2)
+    monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 1 << 20)
+    monkeypatch.setattr(build_plan, "_LARGEST_CHUNK", 64 << 10)
+    added, runs, unchanged, whole = [], [], sorter.Sorter.add, sorter.Sorter._spill
+
+    def add(self, rows, *arguments):
+        added.append(len(rows))
+        unchanged(self, rows, *arguments)
+
+    def spill(self):
+        runs.append(self._gathered.rows)
+        whole(self)
+
+    monkeypatch.setattr(sorter.Sorter, "add", add)
+    monkeypatch.setattr(sorter.Sorter, "_spill", spill)
+    rs.write(iter(given), schema, tmp_path / "data", shuffle=3, split={"a": 2, "b": 1}, shards=2, memory="1B")
+    assert files(tmp_path / "data") == files(tmp_path / "expected")
+    assert (sum(runs) > 0, sum(added) > count) == (spilled, spilled)
+
+
+def test_a_row_is_read_once_however_many_tasks_share_its_chunk(tmp_path, monkeypatch):
+    given = plain(rows(4000))
+    rs.write(given, SCHEMA, tmp_path / "expected", shuffle=3, shards=60)
+    monkeypatch.setattr(build_plan, "_SMALLEST_BUDGET", 128 << 10)
+    read, unchanged = [], sorter.SortedRun.read
+
+    def noted(self, folder, start, stop):
+        read.append(stop - start)
+        return unchanged(self, folder, start, stop)
+
+    monkeypatch.setattr(sorter.SortedRun, "read", noted)
+    monkeypatch.setattr(sharding, "_CHUNKS_OF_TASK", 1)
+    rs.write(iter(given), SCHEMA, tmp_path / "data", shuffle=3, shards=60, memory="1B")
+    assert files(tmp_path / "data") == files(tmp_path / "expected")
+    assert 3000 < sum(read) <= 4000  # the last run is in memory
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3])

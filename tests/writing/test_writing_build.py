@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
+from recordspec.executors import SerialExecutor
+from recordspec.progress import Progress
 from recordspec.schema.row_blocks import records_of_block
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import build_plan, sorter
-from recordspec.writing.build import planned_build
+from recordspec.writing import build_plan, local, sorter
+from recordspec.writing.build import parts_of, place_of, planned_build
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.write_options import Execution, Write
 from selection import scaled
 
@@ -102,7 +107,7 @@ def test_a_source_cut_in_other_parts_gives_the_same_bytes(tmp_path, jobs, part, 
     lines = [f'{number},"a, ""{number}""\nb"' for number in range(3000)]
     (tmp_path / "rows.csv").write_text("\n".join(["id,text", *lines]) + "\n")
     options = {"split": {"a": 3, "b": 1}, "shuffle": 1, "shards": 2, "key": "id"}
-    source = Csv(path="rows.csv").open(tmp_path)
+    source = Csv(files="rows.csv").open(tmp_path)
     rs.write(source, schema, tmp_path / "expected", **options)
     monkeypatch.setattr(base, "PART_BYTES", part)
     rs.write(source, schema, tmp_path / "data", jobs=jobs, **options)
@@ -209,7 +214,7 @@ def test_rejected_rows_are_counted_from_the_first_of_the_source(tmp_path, monkey
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
     monkeypatch.setattr(base, "PART_BYTES", 3000)
     for jobs in (1, 2):
-        source = Csv(path="rows.csv").open(tmp_path)
+        source = Csv(files="rows.csv").open(tmp_path)
         manifest = rs.write(source, schema, tmp_path / f"{jobs}", jobs=jobs, invalid="quarantine")
         assert manifest.rejected == 4
         lines = [json.loads(line) for line in (tmp_path / f"{jobs}/rejects.jsonl").read_text().splitlines()]
@@ -225,7 +230,7 @@ def test_a_limit_takes_the_first_rows(tmp_path):
     for name, one in {
         "list": [{"id": number} for number in range(3000)],
         "array": {"id": np.arange(3000)},
-        "file": Csv(path="rows.csv").open(tmp_path),
+        "file": Csv(files="rows.csv").open(tmp_path),
     }.items():
         manifest = rs.write(one, schema, tmp_path / name, limit=1234, jobs=2)
         assert ids(tmp_path / name, manifest, "train") == list(range(1234)), name
@@ -263,3 +268,34 @@ def test_an_engine_that_would_ignore_a_limit_refuses_it(tmp_path):
         rs.write(({"id": number} for number in range(9)), schema, tmp_path / "d", limit=3).rows("train") == 3
     )
     assert os.listdir(tmp_path) == ["d"]
+
+
+@pytest.mark.parametrize("form", ["a generator", "a reader", "a table"])
+def test_a_duplicate_key_of_rows_that_are_read_once_names_both(form, tmp_path):
+    """With the argument `write` of `Pipeline.build`, as in docs/explanation/engines.md."""
+    table = pa.table({"id": [5, 6, 7, 8, 6]})
+    given = {
+        "a generator": (row for row in table.to_pylist()),
+        "a reader": pa.RecordBatchReader.from_batches(table.schema, table.to_batches(2)),
+        "a table": table,
+    }
+    source = source_of(given[form])
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    build = planned_build(schema, tmp_path / "d", Write(key="id"), Execution())
+
+    def write() -> None:
+        with build.begun() as plan, Progress(show=False) as bar:
+            engine = {"pool": SerialExecutor(), "checkpoint": build.checkpoint, "bar": bar}
+            build.complete(
+                plan,
+                local.encode(plan, source, parts_of(source, plan), **engine),
+                source="rows",
+                place=partial(place_of, source, plan),
+                duplicate_keys=local.duplicate_keys,
+                shard=partial(local.shard, **engine),
+                bar=bar,
+            )
+
+    with pytest.raises(rs.RecordError) as error:
+        write()
+    assert str(error.value) == "row 4: id: expected a key that no other row has, got that of row 1"

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from recordspec.errors import Problem, State, StoreError, see
+from recordspec.errors import Problem, SpecError, State, StoreError, see, show_text
 from recordspec.locations import AnyPath, Location
 from recordspec.store import key_hashes
-from recordspec.store.expand import Files, Split, expand_dataset, expand_split, splits_of
+from recordspec.store.expand import (
+    Files,
+    Split,
+    expand_dataset,
+    expand_split,
+    is_config,
+    path_list,
+    splits_of,
+)
 from recordspec.store.index import FileIndex, Indices
-from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, by_folder, manifest_in, only_folder
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, by_folder, manifest_in
 from recordspec.store.shards import (
     File,
     begins_with_block,
     block_in,
     check_blocks,
-    listed_shards,
+    listed_files,
     schema_mismatches,
     stored_schema,
     unlisted_files,
@@ -29,6 +38,8 @@ from recordspec.wire.file_types import compression_of
 if TYPE_CHECKING:
     from recordspec.schema.schema import Schema
 
+
+log = logging.getLogger("recordspec")
 
 # Files, records and bytes of a dataset with a manifest up to which file types and record lengths are checked
 # before reading. On a core of 2.1 GHz, 1 GB of records took 0.3 s if all have one size, and 1.1 us per record
@@ -41,6 +52,15 @@ def without_schema(folder: Location, reader: str) -> StoreError:
     is_there = (folder / SCHEMA_FILE).exists()
     got = "has a schema of custom kinds" if is_there else "has no schema"
     return StoreError(State(where=str(folder), got=got, hint=f"`{reader}(files, schema)` reads its rows"))
+
+
+def _schema_of(paths: Sequence[str]) -> Schema | None:
+    """The schema of a config; None for any other files, and for several paths. Raises SpecError."""
+    if len(paths) != 1 or not is_config(paths[0]):
+        return None
+    from recordspec.schema.schema import as_schema  # 0.06 s, and most files are no config
+
+    return as_schema(paths[0])
 
 
 class StoredDataset:
@@ -71,8 +91,12 @@ class StoredDataset:
 
     @classmethod
     def of(cls, files: Files, schema: Schema | None = None) -> StoredDataset:
-        """The dataset of paths, folders or patterns. Raises what `expand` raises."""
-        return cls(*expand_dataset(files), schema)
+        """The dataset of paths, folders, patterns or a config, which names its schema.
+
+        Raises what `expand` and `Schema.load` raise.
+        """
+        paths = path_list(files)  # the iterable is read once
+        return cls(*expand_dataset(paths), _schema_of(paths) if schema is None else schema)
 
     @classmethod
     def asked(cls, files: Files, schema: Schema | AnyPath | None, split: Split, reader: str) -> StoredDataset:
@@ -87,7 +111,8 @@ class StoredDataset:
 
         check_data_first(files, "files", f"{reader}(files, schema)")
         given = given_schema(schema)  # raises before a store is asked for files
-        return cls(*expand_split(files, split), given)
+        paths = path_list(files)  # the iterable is read once
+        return cls(*expand_split(paths, split), _schema_of(paths) if given is None else given)
 
     @property
     def folder(self) -> Location:
@@ -95,11 +120,14 @@ class StoredDataset:
         return self.paths[0].parent
 
     @cached_property
+    def _in_folders(self) -> dict[Location, list[Location]]:
+        """The files of each folder."""
+        return by_folder(self.paths)
+
+    @cached_property
     def by_folder(self) -> dict[Location, Manifest]:
         """The manifest of each folder that has one. Raises StoreError for an invalid manifest."""
-        known = {
-            folder: self.manifests.get(folder) or manifest_in(folder) for folder in by_folder(self.paths)
-        }
+        known = {folder: self.manifests.get(folder) or manifest_in(folder) for folder in self._in_folders}
         return {folder: manifest for folder, manifest in known.items() if manifest is not None}
 
     @cached_property
@@ -108,7 +136,7 @@ class StoredDataset:
 
         Raises StoreError for an invalid manifest.
         """
-        return None if (folder := only_folder(self.paths)) is None else self.by_folder.get(folder)
+        return self.by_folder.get(self.folder) if len(self._in_folders) == 1 else None
 
     @cached_property
     def is_listed(self) -> bool:
@@ -124,9 +152,9 @@ class StoredDataset:
     def shards(self) -> dict[Location, Shard]:
         """The entry of each file that the manifest of its folder lists."""
         entries: dict[Location, Shard] = {}
-        for folder, paths in by_folder(self.paths).items():
+        for folder, paths in self._in_folders.items():
             if (manifest := self.by_folder.get(folder)) is not None:
-                listed = manifest.by_file()
+                listed = manifest._by_file()
                 entries |= {path: listed[path.name] for path in paths if path.name in listed}
         return entries
 
@@ -138,12 +166,11 @@ class StoredDataset:
         layouts of files differ: some hold blocks of rows and some do not, or blocks have several sizes.
         """
         files: dict[Location, File] = {}
-        for folder, paths in by_folder(self.paths).items():
+        for folder, paths in self._in_folders.items():
             if (manifest := self.by_folder.get(folder)) is None:
                 files |= {file.path: file for file in unlisted_files(tuple(paths))}
                 continue
-            for path, shard in zip(paths, listed_shards(tuple(paths), manifest), strict=True):
-                files[path] = File(path=path, shard=shard, block=manifest.block)
+            files |= {file.path: file for file in listed_files(tuple(paths), manifest)}
         check_blocks(files.values())
         return tuple(files[path] for path in self.paths)
 
@@ -152,9 +179,22 @@ class StoredDataset:
         """The differences because of which the given schema cannot read the files."""
         problems: list[Problem] = []
         if self.given is not None:
-            for folder in by_folder(self.shards):
-                problems += schema_mismatches(self.by_folder[folder], self.given, folder)
+            for folder, manifest in self.by_folder.items():
+                listed = manifest.files
+                if any(path.name in listed for path in self._in_folders[folder]):  # it may list other files
+                    problems += schema_mismatches(manifest, self.given, folder)
         return tuple(problems)
+
+    @cached_property
+    def known_mismatches(self) -> tuple[Problem, ...]:
+        """`mismatches`; none, with a log entry, if the schema of the files is missing or has custom kinds."""
+        if not self.by_folder:  # an invalid manifest is an error of its own
+            return ()
+        try:
+            return self.mismatches
+        except (SpecError, StoreError) as error:
+            log.warning("%s", show_text(f"the given schema is not compared with that of the files: {error}"))
+            return ()
 
     def checked_files(self) -> tuple[File, ...]:
         """The files with their entries. Raises StoreError for mismatches, and if `files` raises it."""
@@ -179,10 +219,9 @@ class StoredDataset:
         folder has no manifest."""
         if self.manifest is not None:
             return self.manifest.identity
-        folders = by_folder(self.paths)
-        if len(self.by_folder) < len(folders):
+        if len(self.by_folder) < len(self._in_folders):
             return None
-        found = [self.by_folder[folder].identity for folder in folders]
+        found = [self.by_folder[folder].identity for folder in self._in_folders]
         return hashlib.sha256("".join(found).encode()).hexdigest()
 
     @cached_property
@@ -213,12 +252,14 @@ class StoredDataset:
         return self._begin_with_blocks[path]
 
     def schema_for(self, reader: str) -> Schema:
-        """The schema of the rows. Raises StoreError if it is unknown.
+        """The schema of the rows. Raises StoreError if it is unknown, RecordError for files of another type.
 
         Args:
             reader: the name of the reader, for the message.
         """
         if self.schema is None:
+            if self.paths and self.manifest is None:
+                compression_of(self.paths[0])
             raise without_schema(self.folder, reader)
         return self.schema
 
@@ -227,7 +268,7 @@ class StoredDataset:
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
             name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
             path = self.folder / name
-            hint = f"blocks are unpacked by it, give it with --spec; {see('explanation/blocks')}"
+            hint = f"blocks are unpacked by it, give it with --schema; {see('explanation/blocks')}"
             got = "has custom kinds" if path.exists() else "does not exist"
             raise StoreError(State(where=str(path), got=got, hint=hint))
 

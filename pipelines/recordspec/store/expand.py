@@ -21,6 +21,8 @@ from recordspec.errors import (
     SpecError,
     State,
     StoreError,
+    close_names,
+    did_you_mean,
     nearest,
     one_of,
     show_text,
@@ -80,13 +82,13 @@ def expand(files: Files, *, as_found: bool = False, ignore_adopted: bool = False
     A folder resolves to its TFRecords: the files in its manifest; without a manifest, the files with a
     TFRecord name (`is_tfrecord_name`); without any TFRecord name, the files that begin with a record, and
     files whose names differ from their names only in numbers. If a folder has no TFRecords and all its
-    folders are named as splits (`train`, `test`), it resolves to their files. Hidden files, names that begin
-    with `_`, and `.crc` files are ignored.
+    folders are named as splits (`train`, `test`), it resolves to their files. Hidden files and `.crc` files
+    are ignored; folders whose names begin with `_`, too.
 
     A file that is found twice is returned once. The index of a found file is omitted (`data/train-*` matches
     both). Files that are listed one by one are not checked for completeness. In an object store, a pattern
-    also resolves to files in the manifest. `ignore_adopted` ignores the manifests that `adopt` wrote beside
-    files.
+    also resolves to files in the manifest. A config resolves to the folder of its data. `ignore_adopted`
+    ignores the manifests that `adopt` wrote beside files.
 
     Raises:
         StoreError: a path or pattern matches no file, or a pattern matches a folder.
@@ -102,7 +104,13 @@ def expand_dataset(
     files: Files, *, as_found: bool = False, ignore_adopted: bool = False
 ) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
     """Expands files as `expand` does. Also returns the manifests that were read for it, by folder."""
-    patterns = path_list(files)
+    return _expand_patterns(_without_configs(files), as_found=as_found, ignore_adopted=ignore_adopted)
+
+
+def _expand_patterns(
+    patterns: Sequence[str], *, as_found: bool = False, ignore_adopted: bool = False
+) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
+    """`expand_dataset`, without configs."""
     if not patterns:
         raise StoreError(Problem(expected="at least one file", got="none"))
     files_found: list[Location] = []
@@ -156,17 +164,20 @@ def expand_split(files: Files, split: Split) -> tuple[tuple[Location, ...], dict
 
     Raises StoreError for a folder of several splits if `split` is `...`, SpecError for an unknown split.
     """
-    patterns = path_list(files)
-    paths, manifests = expand_dataset(patterns)
+    patterns = _without_configs(files)
+    paths, manifests = _expand_patterns(patterns)
+    if split is None:
+        return paths, manifests
     folders = [pattern for pattern in patterns if _is_folder(pattern, paths)]
-    if split is None or (split is ... and not folders):
+    if split is ... and not folders:
         return paths, manifests
     splits = splits_of(paths, manifests)
     if set(splits.values()) == {ALL}:  # all files may name the same split
         splits = {path: split_word(path) or ALL for path in paths}
     known = tuple(dict.fromkeys(splits.values()))
     if split is ... and len(known) > 1:
-        hint = f'`split="{known[0]}"` reads one of them, and `split=None` all'
+        usual = "train" if "train" in known else known[0]
+        hint = f'`split="{usual}"` reads one of them, and `split=None` all'
         raise StoreError(State(where=folders[0], got=f"has the splits {', '.join(known)}", hint=hint))
     if split is not ... and split not in known:
         hint = nearest(split, known)
@@ -246,6 +257,32 @@ def path_list(files: Files) -> tuple[str, ...]:
     return tuple(map(_text_of, several))
 
 
+def is_config(path: str) -> bool:
+    """Whether a path among files is that of a config, by its name: the other files are TFRecords."""
+    return path.endswith((".yaml", ".yml")) and not os.path.isdir(path)
+
+
+def _without_configs(files: Files) -> tuple[str, ...]:
+    """`path_list` with the folder of its data instead of each config. Raises StoreError and SpecError."""
+    return tuple(map(without_config, path_list(files)))
+
+
+def without_config(path: str) -> str:
+    """The folder of its data for a config; any other path unchanged. Raises StoreError if it is not built."""
+    if not is_config(path):
+        return path
+    place = location(path)
+    if isinstance(place, Path) and not place.exists():
+        return path
+    from recordspec.schema.schema import data_of_config  # 0.06 s, and most files are no config
+
+    data = data_of_config(place)
+    if isinstance(data, Path) and not data.exists():
+        got = f"is not built, as {data} does not exist"
+        raise StoreError(State(where=path, got=got, hint=f"`recordspec build {path}` builds it"))
+    return str(data)
+
+
 def _text_of(path: AnyPath) -> str:
     """The text of a path or a pattern, as it was given."""
     location(path)  # raises SpecError for an unsupported URL
@@ -258,7 +295,7 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
     Skips folders whose manifest cannot be read.
     """
     problems: list[Problem] = []
-    for pattern in path_list(files):
+    for pattern in _without_configs(files):
         with suppress(StoreError):
             problems += _matches(pattern, {})[1]
     return tuple(dict.fromkeys(problems))
@@ -331,12 +368,15 @@ def _folder_matches(
     files = files_in(folder)
     if manifest is not None:
         manifests[folder] = manifest
-        shards = {path for path in (folder / name for name in manifest.files) if path.exists()}
-        present = sorted(shards.union(path for path in files if is_tfrecord_name(path.name)))
+        listed = manifest.files
+        present = [path for path in files if path.name in listed or is_tfrecord_name(path.name)]
+        unlisted = listed.difference(path.name for path in files)
+        if folders := [path for path in (folder / name for name in unlisted) if path.exists()]:
+            present = sorted([*present, *folders])  # opening them reports what they are
         if not present:
             raise _no_tfrecords(folder, files, [])
         there = {path.name for path in present}
-        return present, [*shard_differences(folder, manifest, manifest.files - there, there - manifest.files)]
+        return present, [*shard_differences(folder, manifest, listed - there, there - listed)]
     named, others = _tfrecords(files)
     if named:
         problems = [_other_name(path, named, others, files) for path in others]
@@ -539,12 +579,35 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ", ".join(" to ".join(f"{number:05d}" for number in run) for run in runs)
 
 
+def missing_file(pattern: str) -> State | None:
+    """The problem of a local path that does not exist, or of a pattern that matches no file. None for a URL,
+    and for a path that cannot be examined: opening it reports the error.
+    """
+    place = location(pattern)
+    if isinstance(place, RemotePath):
+        return None
+    try:
+        os.stat(place)
+        return None
+    except FileNotFoundError:
+        is_matched = glob.has_magic(pattern) and any(glob.iglob(pattern))
+        return None if is_matched else _no_file(pattern, _siblings(place))
+    except (OSError, ValueError):
+        return None
+
+
 def _siblings(path: Location) -> str:
-    """A hint that lists the files of a folder in which no match was found."""
+    """A hint for a folder in which no match was found: the file or folder of a similar name, or else the list
+    of all.
+    """
     folder = path.parent
     if not folder.is_dir():
         missing = "no folder matches" if glob.has_magic(str(folder)) else "there is no folder"
         return f"{missing} {folder}"
     names = sorted(child.name for child in folder.iterdir() if not child.name.startswith("."))
+    stem, suffix = os.path.splitext(path.name)
+    stems = [one.removesuffix(suffix) for one in names if os.path.splitext(one)[1] == suffix]
+    if not glob.has_magic(stem) and (close := close_names(stem, stems)):
+        return did_you_mean(*(f"{one}{suffix}" for one in close))
     more = ", ..." * (len(names) > 3)
     return f"{folder} has {', '.join(names[:3])}{more}" if names else f"{folder} is empty"

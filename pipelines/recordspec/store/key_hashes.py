@@ -14,7 +14,17 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, system_errors
 from recordspec.locations import Location, open_file, sync
 from recordspec.store.manifest import KEYS_FILE, Manifest
-from recordspec.wire.arrays import bytes_in, is_arrow, is_text, numbers_array, to_binary
+from recordspec.wire import native
+from recordspec.wire.arrays import (
+    ArrowArray,
+    bytes_in,
+    data_of,
+    is_arrow,
+    is_text,
+    numbers_array,
+    to_binary,
+    views_of,
+)
 from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
@@ -23,8 +33,8 @@ _ROW = 2 * _WORD.itemsize
 _AT_ONCE = 1 << 20
 
 
-def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]:
-    """The key of each row, from the key's columns; 7 and "7" are the same key.
+def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> ArrowArray:
+    """The key of each row as a large string, from the key's columns; 7 and "7" are the same key.
 
     Raises SpecError if there is no such column, RecordError if a row's value is missing, or is neither text
     nor a whole number.
@@ -33,10 +43,11 @@ def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]
     if len(parts) == 1:
         return parts[0]
     # each part is preceded by its length, so that ("ab", "c") differs from ("a", "bc")
-    return [b"".join(len(part).to_bytes(4, "big") + part for part in row) for row in zip(*parts, strict=True)]
+    rows = zip(*map(bytes_in, parts), strict=True)
+    return [b"".join(len(part).to_bytes(4, "big") + part for part in row) for row in rows]
 
 
-def _key_column(columns: Mapping[str, Any], name: str) -> list[bytes]:
+def _key_column(columns: Mapping[str, Any], name: str) -> ArrowArray:
     values = columns.get(name)
     if values is None:
         hint = nearest(name, columns)
@@ -49,7 +60,7 @@ def _key_column(columns: Mapping[str, Any], name: str) -> list[bytes]:
         if not values.null_count and arrow().types.is_integer(values.type):
             values = values.cast(arrow().large_string())
         if not values.null_count and is_text(values):
-            return bytes_in(to_binary(values))
+            return to_binary(values)
         values = values.to_pylist()
     values = values.tolist() if isinstance(values, np.ndarray) else values
     return [_key_part(row, value, name) for row, value in enumerate(values)]
@@ -67,9 +78,16 @@ def _key_part(row: int, value: Any, name: str) -> bytes:
     raise RecordError(problem.at(f"row {row}"), row)
 
 
-def hashes(keys: Iterable[Any]) -> Words:
-    """128-bit hashes of keys (bytes), uint64 `[n, 2]`."""
-    digests = b"".join([hashlib.blake2b(key, digest_size=16).digest() for key in keys])
+def hashes(keys: ArrowArray, head: int = 0, tail: int = 0) -> Words:
+    """128-bit hashes (BLAKE2b) of keys, large strings, without their first `head` and their last `tail`
+    bytes, uint64 `[n, 2]`."""
+    if (library := native.library()) is not None:
+        buffer, places = data_of(keys)
+        hashed = np.empty((len(keys), 2), np.uint64)
+        starts, stops = native.ints(places[:-1] + head), native.ints(places[1:] - tail)
+        library.rs_keys(*map(native.at, (buffer, starts, stops)), len(keys), native.at(hashed))
+        return hashed
+    digests = b"".join([hashlib.blake2b(key, digest_size=16).digest() for key in views_of(keys, head, tail)])
     return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
 
 

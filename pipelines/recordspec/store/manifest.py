@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 from typing import Any, Literal, get_args
@@ -229,7 +229,9 @@ class Manifest:
         """
         if split not in self.splits:
             hint = nearest(split, self.splits)
-            raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
+            raise StoreError(
+                Problem(path=("split",), expected=one_of(self.splits), got=f"`{split}`", hint=hint)
+            )
         return self.splits[split]
 
     @property
@@ -250,22 +252,22 @@ class Manifest:
             >>> sorted(manifest.files)
             ['test-00000-of-00001.tfrecord', 'train-00000-of-00001.tfrecord']
         """
-        return set(self.by_file())
+        return set(self._by_file())
 
-    def by_file(self) -> dict[str, Shard]:
+    def _by_file(self) -> dict[str, Shard]:
         """A new dictionary of the shards by file name.
 
         Example:
-            >>> manifest.by_file()["test-00000-of-00001.tfrecord"].rows
+            >>> manifest._by_file()["test-00000-of-00001.tfrecord"].rows
             5
         """
         return {shard.file: shard for shard in self.all_shards}
 
-    def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
+    def _splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
         """The splits that the files belong to.
 
         Example:
-            >>> manifest.splits_of(["test-00000-of-00001.tfrecord"])
+            >>> manifest._splits_of(["test-00000-of-00001.tfrecord"])
             ('test',)
         """
         names = set(files)
@@ -275,11 +277,11 @@ class Manifest:
             if not names.isdisjoint(shard.file for shard in shards)
         )
 
-    def starts(self) -> dict[str, int]:
+    def _starts(self) -> dict[str, int]:
         """The first row of every shard, by file, counted across all splits.
 
         Example:
-            >>> manifest.starts()
+            >>> manifest._starts()
             {'train-00000-of-00001.tfrecord': 0, 'test-00000-of-00001.tfrecord': 15}
         """
         starts = accumulate((shard.rows for shard in self.all_shards), initial=0)
@@ -521,14 +523,8 @@ def shard_differences(
 
 def manifest_of(files: tuple[Location, ...]) -> Manifest | None:
     """The manifest of the files, if all are in one folder with a manifest."""
-    folder = only_folder(files)
-    return None if folder is None else manifest_in(folder)
-
-
-def only_folder(files: Sequence[Location]) -> Location | None:
-    """The folder of all the files; None if they are in several."""
-    folders = by_folder(files)
-    return next(iter(folders)) if len(folders) == 1 else None
+    folders = [*by_folder(files)]
+    return manifest_in(folders[0]) if len(folders) == 1 else None
 
 
 def by_folder(files: Iterable[Location]) -> dict[Location, list[Location]]:

@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary, finalize
@@ -89,9 +90,16 @@ class MappedFiles:
         self._mapped = np.zeros(len(paths), np.int64)  # the address of each file's bytes
         of_files = (self.first, self._groups, self._residuals, self._sizes, self._mapped)
         self._table = np.array([len(paths), *map(native.at, of_files)], np.int64)
+        self._table_at = native.at(self._table)
 
     def __len__(self) -> int:
         return int(self.first[-1])
+
+    @cached_property
+    def record_sizes(self) -> Ints:
+        """The bytes of each record in its frame, int64 `[n]`."""
+        sizes = [np.diff(index.offsets(np.arange(index.records + 1))) for index in self._indices]
+        return np.concatenate([np.zeros(0, np.int64), *sizes])
 
     def records(self, numbers: Ints) -> tuple[Bytes, Ints]:
         """The data of records, one after another. CRCs are checked.
@@ -108,14 +116,15 @@ class MappedFiles:
         if (library := native.library()) is None:
             parts = [np.frombuffer(self.record(number), np.uint8) for number in numbers.tolist()]
             return np.concatenate([np.zeros(0, np.uint8), *parts]), offsets(_ints(map(len, parts)))
-        frames, table = np.empty(count, np.int64), native.at(self._table)
-        arguments = (table, native.at(numbers), count, native.at(frames), native.at(places))
+        frames = np.empty(count, np.int64)
+        frames_at, places_at = native.at(frames), native.at(places)
+        arguments = (self._table_at, native.at(numbers), count, frames_at, places_at)
         while (done := library.rs_locate(*arguments)) != count:
             if done < 0:
                 raise self._wrong(int(numbers[-1 - done]))
             self._map(self._file_of(int(numbers[done])))
         data = np.empty(int(places[-1]), np.uint8)
-        done = library.rs_gather(native.at(frames), native.at(places), count, native.at(data))
+        done = library.rs_gather(frames_at, places_at, count, native.at(data))
         if done < count:
             raise self._wrong(int(numbers[done]))
         return data, places

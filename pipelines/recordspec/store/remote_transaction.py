@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recordspec import remote
-from recordspec.errors import Problem, State, StoreError, exists, system_errors
+from recordspec.errors import ExistsError, Problem, State, StoreError, exists, system_errors
 from recordspec.executors import ThreadPool
 from recordspec.locations import AnyPath, atomic_write, location
 from recordspec.progress import Progress
@@ -92,7 +92,7 @@ class RemoteTransaction(Transaction):
         self.existing = known if self.appends else None
 
     def _exists(self) -> StoreError:
-        return StoreError(exists(self.name))
+        return ExistsError(exists(self.name))
 
     def commit(
         self, manifest: Manifest | None, schema: str | None, progress: Progress | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Task, executor, threaded_map
 from recordspec.locations import Location
 from recordspec.store.dataset import StoredDataset
@@ -445,9 +445,14 @@ class Scanner:
 
     Attributes:
         dataset: as given.
+
+    Raises StoreError if the dataset was written with a schema that the given one contradicts: other names of
+    classes would be read as if they had been written.
     """
 
     def __init__(self, dataset: StoredDataset, *, unpack: bool = True) -> None:
+        if unpack and (problems := dataset.known_mismatches):
+            raise StoreError(problems)
         self.dataset = dataset
         note_sizes(self.dataset.paths, self.dataset.manifests)
         self._unpack = unpack

@@ -33,9 +33,13 @@ _TFRECORD = re.compile(
     )({_COMPRESSED}|\.deflate)?""",
     re.IGNORECASE | re.VERBOSE,
 )
-# Hidden files, `_SUCCESS` and other marker files of jobs, Hadoop's checksums.
-IGNORED = re.compile(r"[._].*|.*\.crc")
-_SPLIT = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
+# Hidden files and Hadoop's checksums. Marker files of jobs, such as `_SUCCESS`, have neither a TFRecord name
+# nor the first bytes of one, but the TFRecords of some writers begin with `_`.
+IGNORED = re.compile(r"\..*|.*\.crc")
+# The common names of splits, with the place of each in a list of splits.
+_TUNING = ("val", "valid", "validation", "dev", "eval", "evaluation")
+_SPLITS = {"train": 0, "training": 0, **dict.fromkeys(_TUNING, 1), "test": 2, "testing": 2}
+_SPLIT = re.compile("|".join(_SPLITS), re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -109,6 +113,11 @@ def is_tfrecord_name(name: str) -> bool:
 def is_split_name(name: str) -> bool:
     """Whether a word is a common name of a split: `train`, `validation`, `test`, ..."""
     return _SPLIT.fullmatch(name) is not None
+
+
+def training_first(splits: Iterable[str]) -> list[str]:
+    """Splits in the order of their use: training, validation, test, then all others as they are given."""
+    return sorted(splits, key=lambda split: _SPLITS.get(split.lower(), len(_SPLITS)))
 
 
 def split_word(path: Location) -> str:

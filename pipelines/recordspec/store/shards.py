@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class File:
         block: the largest number of rows per record; None if each record is one row.
         compression: `none` for a file without a manifest that begins with an intact record; None if unknown.
         framed: whether all bytes of a file without a manifest were read, and are records of valid length.
+        size: the bytes of a file with a manifest; None for an object, whose manifest is believed.
     """
 
     path: Location
@@ -50,6 +52,7 @@ class File:
     block: int | None = None
     compression: Compression | None = None
     framed: bool = False
+    size: int | None = None
 
     @property
     def records_needed(self) -> int | None:
@@ -95,19 +98,22 @@ def _rows(file: File) -> str:
     return "records of one row" if file.block is None else f"blocks of {file.block} rows"
 
 
-def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard]:
-    """The entries of files in their manifest. Raises StoreError if a file is missing or has no entry."""
-    shards = manifest.by_file()
+def listed_files(paths: tuple[Location, ...], manifest: Manifest) -> list[File]:
+    """Files with their entries in their manifest. Raises StoreError if a file is missing or has no entry."""
+    shards, files = manifest._by_file(), []
+    unlisted = "is not listed by the manifest beside it"
     for path in paths:
-        is_gone = _is_gone(path)
-        if is_gone and (problem := replaced(path)) is not None:
-            raise StoreError(problem)
+        try:
+            status = disk_status(path)
+        except FileNotFoundError:
+            got = "does not exist, and the manifest lists it" if path.name in shards else unlisted
+            hint = "build the dataset again" if path.name in shards else ""
+            raise StoreError(replaced(path) or State(where=str(path), got=got, hint=hint)) from None
         if path.name not in shards:
-            raise StoreError(State(where=str(path), got="is not listed by the manifest beside it"))
-        if is_gone:
-            got, hint = "does not exist, and the manifest lists it", "build the dataset again"
-            raise StoreError(State(where=str(path), got=got, hint=hint))
-    return [shards[path.name] for path in paths]
+            raise StoreError(State(where=str(path), got=unlisted))
+        size = None if status is None else status.st_size
+        files.append(File(path=path, shard=shards[path.name], block=manifest.block, size=size))
+    return files
 
 
 def _is_gone(path: Location) -> bool:
@@ -131,22 +137,36 @@ def replaced(path: Location) -> Problem | None:
 
 
 def schema_mismatches(manifest: Manifest, schema: Schema, data: Location) -> list[Problem]:
-    """The differences for which the dataset cannot be read with the schema."""
+    """The differences for which the dataset cannot be read with the schema.
+
+    Logs features that are newer than the dataset once.
+    """
     if manifest.fingerprint in (None, schema.fingerprint):
         return []
     from recordspec.schema.feature_set import differences
     from recordspec.schema.features import KINDS
     from recordspec.schema.schema import Schema
 
-    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
+    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema._placed}
     written = Schema.load(data / manifest.name_of(SCHEMA_FILE), kinds)
     hint = "build it again, or read it with its own schema.yaml"
-    return [
+    problems = [
         Problem(
             where=str(data), path=difference.path, expected=difference.expected, got=difference.got, hint=hint
         )
         for difference in differences(written, schema)
     ]
+    newer = [name for name in schema.names if name not in written.names]
+    if not problems and newer:
+        _log_newer(data, ", ".join(f"`{name}`" for name in newer))
+    return problems
+
+
+@lru_cache(1 << 10)
+def _log_newer(data: Location, names: str) -> None:
+    """Logs features that a dataset lacks, once for each dataset in a process."""
+    text = f"{data}: written before the schema had {names}: stored as missing, decoded as the default"
+    log.warning("%s", show_text(text))
 
 
 def check_size(path: Location, shard: Shard, size: int) -> None:

@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recordspec.errors import (
+    ExistsError,
     Problem,
     State,
     StoreError,
@@ -279,7 +280,7 @@ class Transaction:
             return
         if not self._force:
             is_dataset = any((self.target / name).exists() for name in _IDENTIFYING_FILES)
-            raise StoreError(exists(self.name) if is_dataset else exists(self.name, "it is not a dataset"))
+            raise ExistsError(exists(self.name) if is_dataset else exists(self.name, "it is not a dataset"))
         _check_is_dataset(self.target, self.name)
 
     def _check_movable(self) -> None:

@@ -163,13 +163,13 @@ def _adopted(
         },
         labels={
             feature.name: feature.traits.known_names
-            for _, feature in schema.placed
+            for _, feature in schema._placed
             if feature.traits.class_names
         },
         label_counts={
             split: {
                 label: tuple(np.sum([surveys[path].classes[label] for path in some], axis=0).tolist())
-                for label in schema.counted_classes
+                for label in schema._counted_classes
             }
             for split, some in splits.items()
             if check
@@ -433,7 +433,7 @@ def _check_rows(files: Sequence[FirstRecords], schema: Schema) -> None:
 def _count_classes(path: Location, schema: Schema, in_blocks: bool) -> dict[str, tuple[int, ...]]:
     """The number of rows of every class in a file, by label. Checks all rows. Raises RecordError, with the
     first row of each violation."""
-    counts = {name: np.zeros(count, np.int64) for name, count in schema.counted_classes.items()}
+    counts = {name: np.zeros(count, np.int64) for name, count in schema._counted_classes.items()}
     for item in scan(FileRange(path=path, blocks=schema if in_blocks else None)):
         if isinstance(item, UnreadableRecord):
             raise item.error
@@ -446,7 +446,8 @@ def _count_classes(path: Location, schema: Schema, in_blocks: bool) -> dict[str,
             raise RecordError(problems)
         for name, known in counts.items():
             for array in records.features.get(schema.names[name].stored, ()):
-                known += np.bincount(flat_of(array), minlength=len(known))
+                indices = flat_of(array).astype(np.int64, copy=False)  # float32 with `encoding: float`
+                known += np.bincount(indices[indices >= 0], minlength=len(known))  # -1 is a missing label
     return {name: tuple(known.tolist()) for name, known in counts.items()}
 
 

@@ -19,6 +19,30 @@ from recordspec.writing.label_counts import summed_counts
 from recordspec.writing.write_options import Write
 
 
+def different_options(manifest: Manifest, schema: Schema, options: Write) -> dict[str, tuple[object, object]]:
+    """The options of a build that differ from those of a dataset, by name: the values of the dataset and of
+    the build. A manifest has no source and no number of shards, and may have no division.
+    """
+    pairs: dict[str, tuple[object, object]] = {
+        "schema": (manifest.fingerprint, schema.fingerprint),
+        "key": (list(manifest.key), list(options.keys)),
+        "compression": (manifest.compression, options.compression),
+        "layout": (manifest.block, options.block),
+        "shuffle": (manifest.shuffle_seed, options.shuffle and options.shuffle.seed),
+    }
+    if manifest.division:
+        pairs["splits"] = (_division(manifest, options), options.division)
+    return {name: (old, new) for name, (old, new) in pairs.items() if old != new}
+
+
+def _division(manifest: Manifest, options: Write) -> dict[str, object]:
+    division = dict(manifest.division)
+    # a manifest of format 1 has no `copies`, not even after another command has rewritten it
+    if options.splits_by_content:
+        division.setdefault("copies", "together")
+    return division
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExistingDataset:
     """An existing dataset, to which rows are appended.
@@ -47,32 +71,18 @@ class ExistingDataset:
         return base
 
     def _differences(self, schema: Schema, options: Write) -> Iterator[Problem]:
-        manifest = self.manifest
-        division = dict(manifest.division)
-        # a manifest of format 1 has no `copies`, not even after another command has rewritten it
-        if options.splits_by_content:
-            division.setdefault("copies", "together")
-        pairs: dict[str, tuple[object, object]] = {
-            "schema": (manifest.fingerprint, schema.fingerprint),
-            "key": (list(manifest.key), list(options.keys)),
-            "compression": (manifest.compression, options.compression),
-            "layout": (manifest.block, options.block),
-            "shuffle": (manifest.shuffle_seed, options.shuffle and options.shuffle.seed),
-        }
-        if manifest.division:
-            pairs["splits"] = (division, options.division)
-        elif len(options.weights or ()) > 1:  # file names determined the splits of the rows, not hashes
+        # file names determined the splits of the rows, not hashes
+        if not self.manifest.division and len(options.weights or ()) > 1:
             expected = "one split, or a column of splits, as file names determined the splits"
             yield Problem(path=("splits",), expected=expected, got=json.dumps(options.division["splits"]))
-        for name, (old, new) in pairs.items():
-            if old != new:
-                expected = f"{json.dumps(old)}, as the dataset has it"
-                together = name == "splits" and division.get("copies") == "together"
-                hint = "`key: {unique: false}` keeps copies together" if together else ""
-                yield Problem(path=(name,), expected=expected, got=json.dumps(new), hint=hint)
+        for name, (old, new) in different_options(self.manifest, schema, options).items():
+            expected = f"{json.dumps(old)}, as the dataset has it"
+            together = name == "splits" and _division(self.manifest, options).get("copies") == "together"
+            hint = "`key: {unique: false}` keeps copies together" if together else ""
+            yield Problem(path=(name,), expected=expected, got=json.dumps(new), hint=hint)
         if not options.unique:
             return
-        rows = sum(map(manifest.rows, manifest.splits))
+        rows = sum(map(self.manifest.rows, self.manifest.splits))
         if not self.keys.exists():
             hint = "a repair may have left it out; a new build writes it"
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none", hint=hint)
@@ -106,7 +116,7 @@ class ExistingDataset:
     def place(self, row: int) -> str:
         """The location of a row for messages, counted across all splits and shards of the dataset."""
         # if several shards begin at one row, all of them but the last are empty
-        file, start = [one for one in self.manifest.starts().items() if one[1] <= row][-1]
+        file, start = [one for one in self.manifest._starts().items() if one[1] <= row][-1]
         return f"{self.folder / file}: row {row - start}"
 
     def put_rejects_into(self, partial: Path) -> None:

@@ -31,6 +31,7 @@ from recordspec.writing.publication import keep_rejects, list_rejects, publish, 
 from recordspec.writing.row_encoder import PART_BITS, EncodedPart, EncodedParts
 from recordspec.writing.sharding import Shards
 from recordspec.writing.sorter import EXISTING
+from recordspec.writing.sources.base import NumberedSource
 from recordspec.writing.write_options import Execution, Write
 
 # How often publishing is repeated if other writers change the dataset meanwhile.
@@ -243,7 +244,11 @@ def parts_of(source: BuildSource, plan: BuildPlan) -> Iterator[Any]:
 
 
 def place_of(source: BuildSource, plan: BuildPlan, part: int, row: int, before: int) -> str:
-    """The location of a row of a source, like `PlaceInPart`. Reads the parts of the source again."""
+    """The location of a row of a source, like `PlaceInPart`. Reads the parts of the source again, unless the
+    source knows the location by the number of the row.
+    """
+    if isinstance(source, NumberedSource):
+        return source.place(before + row)
     return str(next(islice(parts_of(source, plan), part, None)).place(row))
 
 
@@ -299,5 +304,7 @@ def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: L
 def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
     """The names of the classes by label."""
     return {
-        feature.name: feature.traits.known_names for _, feature in schema.placed if feature.traits.class_names
+        feature.name: feature.traits.known_names
+        for _, feature in schema._placed
+        if feature.traits.class_names
     }

@@ -20,8 +20,10 @@ from recordspec.writing.write_options import Write
 # of the size of a chunk.
 _LARGEST_RUN = 256 << 20
 _LARGEST_CHUNK = 16 << 20
+# The chunks in memory while shards are written: one is merged, and others are hashed and written.
+_CHUNKS_WAITING = 4
 # The memory of a process for Python, NumPy and Arrow, and for the rows being encoded.
-_PROCESS = 200 << 20
+_PROCESS = 206 << 20
 _SMALLEST_BUDGET = 32 << 20
 # The default memory of each process.
 _MEMORY = 512 << 20
@@ -126,4 +128,10 @@ class BuildPlan:
     @property
     def run(self) -> int:
         """The bytes of rows that are sorted in memory and written as one run."""
-        return min(_LARGEST_RUN, self.budget // 2)
+        return min(_LARGEST_RUN, self.kept)
+
+    @property
+    def kept(self) -> int:
+        """The bytes of rows that may stay in memory until their shards are written, beside the chunks that
+        are merged or wait to be hashed and written."""
+        return max(self.budget // 2, self.budget - _CHUNKS_WAITING * self.chunk)

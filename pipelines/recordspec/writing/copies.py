@@ -8,7 +8,7 @@ yields the same dataset. If rows keep the order of the source, copies are number
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import split_of
 from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.label_counts import ClassCounter, summed_counts
-from recordspec.writing.sorter import END, KEY_HASH, NUMBER, START, MemoryRun, Run, RunReader, Sorter
+from recordspec.writing.sorter import END, KEY_HASH, NUMBER, START, MemoryRun, Run, RunReader, Sorter, by_name
 
 # The bytes that a search for copies needs per row: its hash, its number, and its rank.
 _SEARCH_BYTES = 64
@@ -164,41 +164,71 @@ def _sizes_before(hashed: Words, sizes: Ints) -> Ints:
 def _moved(
     plan: BuildPlan, runs: tuple[Run, ...], copies: list[_CopyNumbers], bar: Progress
 ) -> tuple[tuple[Run, ...], LabelCounts]:
-    """Returns the runs without copies, then the runs of the copies; and the changes of the label counts."""
-    options = plan.options
-    names = list(options.weights or dict.fromkeys(split for run in runs for split in run.counts))
-    sink = Sorter(plan, "copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
+    """Returns the runs without copies, then the runs of the copies; and the changes of the label counts. A
+    run in memory is sorted again instead, with its copies."""
+    names = list(plan.options.weights or dict.fromkeys(split for run in runs for split in run.counts))
+    # half of the memory may hold a run
+    sink = Sorter(replace(plan, budget=plan.budget // 2), "copies")
     counts = ClassChanges(plan.schema, names)
     kept: list[Run] = []
     for run, numbers in zip(runs, copies, strict=True):
         if not numbers.count:
             kept.append(run)
             continue
-        values, index = numbers.values, run.index(plan.folder)
-        places = np.flatnonzero(values)
-        of_names = np.array([names.index(split) for split in run.counts])
-        ends = np.array(list(accumulate(run.counts.values())))
-        step = max(1, _MOVED_BYTES * numbers.rows // (int((index[END] - index[START]).sum()) + 1))
-        for start in range(0, len(places), step):
-            some = places[start : start + step]
-            rows = run.take(plan.folder, some)
-            hashed = copy_hashes(np.array(index[KEY_HASH][:, some]).T, np.array(values[some]))
-            old = of_names[np.searchsorted(ends, some, side="right")]
-            new = old
-            if options.spreads_copies and options.weights:
-                new = split_of(hashed, options.weights)
-                counts.add(rows, old, new)
-            sink.add(rows, np.array(index[NUMBER][some]), hashed, new)
-            bar.advance(len(some))
-        kept.append(run.keep(plan.folder, np.asarray(values == 0)))
+        moves = _moves(plan, run, numbers, counts, bar)
+        if isinstance(run, MemoryRun):
+            hashes, splits = np.array(run.index(plan.folder)[KEY_HASH]).T, _splits_of(run, names)
+            for places, _, hashed, new in moves:
+                hashes[places], splits[places] = hashed, new
+            by_split, again = run.sorted_again(hashes, splits, plan.seed)
+            kept.append(replace(again, counts=by_name(by_split, names)))
+            continue
+        for places, rows, hashed, new in moves:
+            assert rows is not None
+            sink.add(rows, np.array(run.index(plan.folder)[NUMBER][places]), hashed, new)
+        kept.append(run.keep(plan.folder, np.asarray(numbers.values == 0)))
     return (*(run for run in kept if run.counts), *sink.finish(names)), counts.by_split()
 
 
+def _moves(
+    plan: BuildPlan, run: Run, numbers: _CopyNumbers, counts: ClassChanges, bar: Progress
+) -> Iterator[tuple[Ints, EncodedRows | None, Words, Ints]]:
+    """Yields the copies in a run: their places, their rows, their hashes, and the indices of their splits.
+    Rows that are not needed are None: those of a run in memory stay there."""
+    options, index, values = plan.options, run.index(plan.folder), numbers.values
+    places, splits = np.flatnonzero(values), _splits_of(run, counts.names)
+    spreads = options.weights if options.spreads_copies else None
+    needed = not isinstance(run, MemoryRun) or (spreads is not None and counts.has_classes)
+    step = max(1, _MOVED_BYTES * numbers.rows // (int((index[END] - index[START]).sum()) + 1))
+    for start in range(0, len(places), step):
+        some = places[start : start + step]
+        rows = run.take(plan.folder, some) if needed else None
+        hashed = copy_hashes(np.array(index[KEY_HASH][:, some]).T, np.array(values[some]))
+        new = splits[some]
+        if spreads is not None:
+            new = split_of(hashed, spreads)
+            if rows is not None:
+                counts.add(rows, splits[some], new)
+        yield some, rows, hashed, new
+        bar.advance(len(some))
+
+
+def _splits_of(run: Run, names: list[str]) -> Ints:
+    """The index in `names` of the split of each row of a run, int64 `[rows]`."""
+    return np.repeat([names.index(split) for split in run.counts], list(run.counts.values()))
+
+
 class ClassChanges:
-    """Counts the classes of rows that move from one split to another; `names` are the names of the splits."""
+    """Counts the classes of rows that move from one split to another.
+
+    Attributes:
+        names: the names of the splits.
+        has_classes: whether there are classes to count.
+    """
 
     def __init__(self, schema: Schema | None, names: list[str]) -> None:
-        self._schema, self._names = schema, names
+        self._schema, self.names = schema, names
+        self.has_classes = schema is not None and bool(schema.classes)
         self._old, self._new = ClassCounter(schema), ClassCounter(schema)
 
     def add(self, rows: EncodedRows, old: Ints, new: Ints) -> None:
@@ -212,6 +242,6 @@ class ClassChanges:
         """The changes of the counts of each split; negative for rows that leave the split."""
         lost = {
             split: {label: tuple(-count for count in rows) for label, rows in by_label.items()}
-            for split, by_label in self._old.by_split(self._names).items()
+            for split, by_label in self._old.by_split(self.names).items()
         }
-        return summed_counts([lost, self._new.by_split(self._names)])
+        return summed_counts([lost, self._new.by_split(self.names)])

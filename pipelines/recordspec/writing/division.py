@@ -14,7 +14,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, describe
 from recordspec.store.key_hashes import hashes, key_bytes
-from recordspec.wire.arrays import Ints, views_of
+from recordspec.wire.arrays import Ints, bytes_in, views_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.writing.encoded_rows import EncodedRows
@@ -57,7 +57,7 @@ class Division:
         if options.keys:
             return hashes(key_bytes(columns, options.keys))
         if options.shuffle or options.unique or options.splits_by_content:
-            return hashes(views_of(rows.records, HEADER_BYTES, FOOTER_BYTES))
+            return hashes(rows.records, HEADER_BYTES, FOOTER_BYTES)
         return None
 
     def _identities(self, keys: Words | None, rows: EncodedRows) -> Words | None:
@@ -67,7 +67,7 @@ class Division:
         if keys is None or not options.keys or options.unique or not options.shuffle:
             return keys
         records = views_of(rows.records, HEADER_BYTES, FOOTER_BYTES)
-        return hashes(map(b"".join, zip(map(bytes, keys.astype(">u8")), records, strict=True)))
+        return hashes(list(map(b"".join, zip(map(bytes, keys.astype(">u8")), records, strict=True))))
 
     def _splits(self, columns: Mapping[str, Any], hashed: Words | None) -> Ints | None:
         """The index of each row's split; None if there is only one split."""
@@ -82,7 +82,7 @@ class Division:
         return split_of(hashed, self._options.weights)
 
     def _named_splits(self, columns: Mapping[str, Any], column: str) -> Ints:
-        names = [name.decode(errors="replace") for name in key_bytes(columns, (column,))]
+        names = [name.decode(errors="replace") for name in bytes_in(key_bytes(columns, (column,)))]
         for row, name in enumerate(names):
             if name not in self.splits:
                 if not is_split_name(name):

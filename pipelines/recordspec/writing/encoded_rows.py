@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from recordspec.errors import RecordError
 from recordspec.schema.encoder import records_of, sections_of
 from recordspec.schema.row_blocks import Sections, sections_of_records, sizes_with
 from recordspec.schema.schema import Schema
-from recordspec.wire.arrays import ArrowArray, Ints, buffer_of, joined, part, sizes_of, take
+from recordspec.wire import native
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    binary_array,
+    buffer_of,
+    data_of,
+    joined,
+    offsets,
+    part,
+    sizes_of,
+    take,
+    views_of,
+)
 from recordspec.wire.example import check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 
@@ -118,6 +135,54 @@ class ColumnRows:
             for section, table in self.sections.items()
         }
         return ColumnRows(self.schema, rows, sections)
+
+
+class GatheredRecords:
+    """Rows as framed records in several buffers, which are not concatenated before they are sorted.
+
+    Attributes:
+        batches: the records, at least one batch.
+    """
+
+    def __init__(self, batches: Sequence[ArrowArray]) -> None:
+        self.batches = batches
+        self.sizes = np.concatenate([sizes_of(batch) for batch in batches])
+        self._firsts = offsets(np.array([len(batch) for batch in batches]))
+        self._addresses = np.empty(len(self.sizes), np.int64)
+        for (first, last), batch in zip(pairwise(self._firsts.tolist()), batches, strict=True):
+            buffer, places = data_of(batch)
+            np.add(places[:-1], native.at(buffer), out=self._addresses[first:last])
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def part(self, start: int, stop: int) -> RecordRows:
+        """Rows `start` to `stop`, without a copy if they are in one buffer."""
+        batch = int(np.searchsorted(self._firsts, start, side="right")) - 1
+        if batch < len(self.batches) and stop <= self._firsts[batch + 1]:
+            first = int(self._firsts[batch])
+            return RecordRows(part(self.batches[batch], start - first, stop - first))
+        return self.take(np.arange(start, stop))
+
+    def take(self, rows: Ints) -> RecordRows:
+        """The rows at these indices, in the order of the indices."""
+        places = offsets(self.sizes[rows])
+        data = np.empty(int(places[-1]), np.uint8)
+        self.put(rows, data, places[:-1])
+        return RecordRows(binary_array(data, places))
+
+    def put(self, rows: Ints, data: Bytes, places: Ints) -> None:
+        """Copies the records of rows, int64 `[n]`, into `data` at the offsets `places`, int64 `[n]`."""
+        if (library := native.library()) is not None:
+            given = self._addresses[rows], self.sizes[rows], native.ints(places)
+            library.rs_copy(*map(native.at, given), len(rows), native.at(data))
+            return
+        of_batch = np.searchsorted(self._firsts, rows, side="right") - 1
+        for batch in np.unique(of_batch).tolist():
+            views, some = views_of(self.batches[batch]), np.flatnonzero(of_batch == batch)
+            within = (rows[some] - self._firsts[batch]).tolist()
+            for row, place in zip(within, places[some].tolist(), strict=True):
+                data[place : place + len(views[row])] = views[row]
 
 
 EncodedRows = RecordRows | ColumnRows

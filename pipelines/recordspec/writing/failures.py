@@ -81,7 +81,8 @@ class BuildStatus:
             raise Interrupted(show_text(message)) from error
         except BaseException as error:
             note = f"{self.name}: nothing was published, after {counted(self.rows, 'row')}"
-            if isinstance(error, RecordError) and error.row is not None and not self.quarantines:
+            if isinstance(error, RecordError) and error.row and not self.quarantines:
+                # if the first row is invalid, the schema is wrong rather than the row
                 note += f" (`invalid: quarantine` leaves out invalid rows; {see('building')})"
             _add_note(error, note)
             raise

@@ -10,7 +10,7 @@ import numpy as np
 from recordspec.schema.row_blocks import Sections
 from recordspec.schema.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
-from recordspec.wire.arrays import Ints, flat_of
+from recordspec.wire.arrays import Ints, counts_of, flat_of
 
 # A difference of class shares is reported if chance explains one as large in fewer than 1 of 10,000 datasets.
 _CHANCE = 1e-4
@@ -22,7 +22,7 @@ class ClassCounter:
     """Counts the classes of encoded rows, by split and by label. Counts nothing without a schema."""
 
     def __init__(self, schema: Schema | None) -> None:
-        self._classes = {} if schema is None else schema.counted_classes
+        self._classes = {} if schema is None else schema._counted_classes
         self._names = {} if schema is None else {schema.names[name].stored: name for name in self._classes}
         # the counts of one split after another, up to the last split with rows so far
         self._counts = {name: np.zeros(0, np.int64) for name in self._classes}
@@ -32,9 +32,14 @@ class ClassCounter:
         for key, array in (*sections["features"].items(), *sections["context"].items()):
             name = self._names.get(key)
             if name is not None:
-                first = 0 if splits is None else splits * self._classes[name]
-                known = self._counts[name]
-                counts = np.bincount(first + flat_of(array), minlength=len(known))
+                known, indices = self._counts[name], flat_of(array)
+                labelled = indices >= 0  # -1 is a missing label
+                counted = indices[labelled].astype(
+                    np.int64, copy=False
+                )  # from float32 with `encoding: float`
+                if splits is not None:
+                    counted = counted + splits[counts_of(array) > 0][labelled] * self._classes[name]
+                counts = np.bincount(counted, minlength=len(known))
                 counts[: len(known)] += known
                 self._counts[name] = counts
 

@@ -27,6 +27,7 @@ from recordspec.writing.failures import BuildStatus, DiskError, SourceError, dis
 from recordspec.writing.row_encoder import EncodedPart, EncodedParts, Encoder, PlaceOfRow, encode_part
 from recordspec.writing.sharding import (
     DirectShards,
+    EstimatedShards,
     Shards,
     shard_ranges,
     shard_tasks,
@@ -92,7 +93,7 @@ def build_locally(
             return complete(
                 plan,
                 encode(plan, source, parts, pool, checkpoint, bar, task),
-                place=partial(_place, source, plan),
+                place=partial(place_of, source, plan),
                 shard=partial(shard, pool=pool, checkpoint=checkpoint, bar=bar),
             )
         # the rows of a single part need not be durable: encoding them again takes no longer
@@ -167,12 +168,6 @@ def shard(
     return {split: tuple(done[wanted.file] for wanted in planned[split]) for split in splits}, moved
 
 
-def _place(source: BuildSource, plan: BuildPlan, part: int, row: int, before: int) -> str:
-    if isinstance(source, DictRows):  # the rows cannot be read again
-        return source.place(before + row)
-    return place_of(source, plan, part, row, before)
-
-
 def _note_space(plan: BuildPlan, encoded: int, seen: int, rows: int | None) -> bool:
     """Logs a warning, and returns True, if the disk may have no room for the other rows and the shards. The
     other rows are assumed to be as large as the first `seen` rows, which have `encoded` bytes."""
@@ -233,6 +228,8 @@ class RowEncoding:
         if self._expected not in (None, seen):
             raise WriteError(Problem(where=name, expected=f"{self._expected:,} rows", got=f"{seen:,}"))
         with disk_errors(name):
+            if isinstance(self._sink, EstimatedShards):
+                self._sink = self._sink.final()
             runs = self._sink.finish(self.encoder.splits) if isinstance(self._sink, Sorter) else ()
         return EncodedPart.of(self.encoder, runs, _REJECTS)
 
@@ -249,7 +246,7 @@ class RowEncoding:
 
     def abandon(self) -> None:
         """Discards unfinished shards."""
-        if isinstance(self._sink, DirectShards):
+        if not isinstance(self._sink, Sorter):
             self._sink.abandon()
 
 
@@ -266,15 +263,18 @@ def row_encoding(plan: BuildPlan, status: BuildStatus, expected: int | None) -> 
         rows.abandon()
 
 
-def _sink(plan: BuildPlan, expected: int | None) -> Sorter | DirectShards:
+def _sink(plan: BuildPlan, expected: int | None) -> Sorter | DirectShards | EstimatedShards:
     """The receiver of encoded rows: the shards themselves if rows need no sorting and the number of rows of
-    each shard is known; else a sorter."""
+    each shard is known, or can be estimated; else a sorter."""
     options, shards = plan.options, plan.options.shards
-    known = shards == 1 or (expected is not None and options.quarantine is None)
+    expected = None if options.quarantine is not None else expected
     ordered = options.shuffle is None and not options.unique and len(options.weights or ()) == 1
-    if not (ordered and known and isinstance(shards, int) and plan.base is None):
+    if not ordered or plan.base is not None or (expected is None and shards != 1):
         return Sorter(plan, "rows", in_memory=True)
     (split,) = options.weights or {}
+    if not isinstance(shards, int):
+        assert expected is not None
+        return EstimatedShards(plan, split, expected)
     return DirectShards(plan, split, list(shard_ranges(split + plan.suffix, shards, expected, options)))
 
 

@@ -114,7 +114,7 @@ def _key_hashes(manifest: Manifest, folder: Path, existing: ExistingDataset | No
     for split, shards in manifest.splits.items():
         old = 0
         if existing is not None:
-            starts, old = existing.manifest.starts(), len(existing.manifest.splits.get(split, ()))
+            starts, old = existing.manifest._starts(), len(existing.manifest.splits.get(split, ()))
             for shard in shards[:old]:
                 yield key_hashes.read(existing.keys, starts[shard.file], shard.rows)
         for shard in shards[old:]:

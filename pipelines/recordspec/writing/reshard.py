@@ -22,9 +22,9 @@ from recordspec.store.expand import Files, expand
 from recordspec.store.key_hashes import hashes
 from recordspec.store.manifest import FILE, REJECTS_FILE, Manifest
 from recordspec.store.shard_names import splits_by_name
-from recordspec.store.shards import check_size, listed_shards
+from recordspec.store.shards import check_size, listed_files
 from recordspec.wire import framing, tfrecord
-from recordspec.wire.arrays import ArrowArray, buffer_of, views_of
+from recordspec.wire.arrays import ArrowArray, buffer_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
@@ -180,7 +180,7 @@ class StoredRecords:
             self._splits = list(splits_by_name(paths, "train").values())
         else:
             self._splits = [dataset.splits[path] for path in paths]
-            shards = listed_shards(paths, manifest)
+            shards = [file.shard for file in listed_files(paths, manifest) if file.shard is not None]
             self.rows = sum(shard.rows for shard in shards)
             for path, shard, status in zip(paths, shards, statuses(paths), strict=True):
                 check_size(path, shard, status.st_size)  # a file truncated between two records looks whole
@@ -200,7 +200,7 @@ class StoredRecords:
     def parts(self, schema: Schema | None, extra: tuple[str, ...]) -> Iterator[StoredPart]:
         """Yields ranges of records of the files, in order."""
         check, dataset = schema if self.checked else None, self.dataset
-        starts = {} if dataset.manifest is None else dataset.manifest.starts()
+        starts = {} if dataset.manifest is None else dataset.manifest._starts()
         sizes = [status.st_size for status in statuses(dataset.paths)]
         in_blocks, keys = dataset.block is not None, dataset.keys
         for path, split, size in zip(dataset.paths, self._splits, sizes, strict=True):
@@ -286,7 +286,7 @@ class StoredPart:
     def hashes(self, records: ArrowArray, row: int) -> Words:
         """The hashes of the keys of records; the first record is row `row` of the part."""
         if self.keys is None:
-            return hashes(views_of(records, HEADER_BYTES, FOOTER_BYTES))
+            return hashes(records, HEADER_BYTES, FOOTER_BYTES)
         before = 0 if self.range is None else self.range.number
         return key_hashes.read(self.keys, self.first + before + row, len(records))
 

@@ -10,20 +10,23 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
+import numpy as np
+
 from recordspec.errors import RecordError
 from recordspec.locations import sync_file
-from recordspec.schema.row_blocks import blocks_of
+from recordspec.schema.row_blocks import blocks_of, rows_of_blocks
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import INDEX, KEYS, PIECES, Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shard_names import ShardName
-from recordspec.wire.arrays import Ints, buffer_of, sizes_of
+from recordspec.wire.arrays import Ints, binary_array, buffer_of, offsets, sizes_of
 from recordspec.wire.hashes import Words
+from recordspec.wire.tfrecord import scan_chunks
 from recordspec.writing.build_plan import BuildPlan
-from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, joined_columns
+from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, RecordRows, joined_columns
 from recordspec.writing.failures import disk_errors
-from recordspec.writing.sorter import KEY_HASH, RowRange, Run, SortedSplit, read_rows
+from recordspec.writing.sorter import KEY_HASH, RowRange, Run, SortedSplit, Sorter, read_rows
 from recordspec.writing.write_options import ShardSize, Write
 
 # The number of records decoded together to become blocks: the intermediate arrays of more leave the caches.
@@ -34,6 +37,9 @@ _SMALLEST_AUTO = 64 << 20
 # The most chunks of rows, and the most shards, of one task. Large tasks save work: the chunks at both ends of
 # a task are merged twice. Small tasks save it after a crash: a resumed build keeps only finished tasks.
 _CHUNKS_OF_TASK, _SHARDS_OF_TASK = 4, 256
+
+# The bytes of rows that estimate those of all, and how much the estimate may be wrong.
+_ESTIMATED_FROM, _MARGIN = 4 << 20, 0.1
 
 # The shards of each split.
 Shards = dict[str, tuple[Shard, ...]]
@@ -80,7 +86,7 @@ class ShardWriter:
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str, index: Path) -> None:
         self._file = ShardFile(path, options.compression, index)
         self._schema, self._block, self._name = schema, options.block, name
-        self._waiting: list[ColumnRows] = []  # rows not in a block yet
+        self._waiting: list[ColumnRows] = []  # rows not in a block yet, fewer than a block has
         self._written = 0  # the number of framed rows
 
     def add(self, rows: EncodedRows) -> None:
@@ -91,8 +97,8 @@ class ShardWriter:
         assert self._schema is not None  # blocks need a schema
         step = max(1, len(rows)) if isinstance(rows, ColumnRows) else _DECODED_ROWS
         for start in range(0, len(rows), step):
-            self._waiting.append(rows.part(start, min(start + step, len(rows))).as_columns(self._schema))
-            self._write_whole_blocks(self._block)
+            some = rows.part(start, min(start + step, len(rows)))
+            self._write_whole_blocks(some.as_columns(self._schema), self._block)
 
     def close(self, name: str) -> Shard:
         """Finishes the file. Raises StoreError, OSError."""
@@ -104,13 +110,18 @@ class ShardWriter:
         """Stops writing, and discards the file."""
         self._file.abandon()
 
-    def _write_whole_blocks(self, size: int) -> None:
-        if sum(map(len, self._waiting)) < size:
+    def _write_whole_blocks(self, rows: ColumnRows, size: int) -> None:
+        """Writes the blocks that rows complete; only the rows of the first are concatenated."""
+        start = -sum(map(len, self._waiting)) % size
+        if start > len(rows):
+            self._waiting.append(rows)
             return
-        rows = joined_columns(self._waiting)
-        whole = len(rows) - len(rows) % size
-        self._write_blocks(rows.part(0, whole), size)
-        self._waiting = [rows.part(whole, len(rows))] if whole < len(rows) else []
+        if self._waiting:
+            self._write_blocks(joined_columns([*self._waiting, rows.part(0, start)]), size)
+        stop = len(rows) - (len(rows) - start) % size
+        if start < stop:
+            self._write_blocks(rows.part(start, stop), size)
+        self._waiting = [rows.part(stop, len(rows))] if stop < len(rows) else []
 
     def _write_blocks(self, rows: ColumnRows, size: int) -> None:
         try:
@@ -173,6 +184,84 @@ class DirectShards:
     def _next(self) -> None:
         self._close()
         self._writer = self._open()
+
+
+class EstimatedShards:
+    """A sink for rows that come in their final order, if their number is known, and the number of shards
+    depends on their bytes, which the first rows tell.
+
+    If rows of about as many bytes as expected have the same number of shards, they are written directly to
+    them; otherwise they are gathered by a sorter.
+
+    Args:
+        split: the only split.
+        expected: the number of rows.
+    """
+
+    def __init__(self, plan: BuildPlan, split: str, expected: int) -> None:
+        self._plan, self._split, self._expected = plan, split, expected
+        self._bytes = self._rows = self._count = 0
+        self._waiting: list[tuple[EncodedRows, Words]] = []
+        self._sink: DirectShards | Sorter | None = None
+
+    def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
+        self._bytes += int(rows.sizes.sum())
+        self._rows += len(rows)
+        if self._sink is not None:
+            self._sink.add(rows, numbers, None, None)
+            return
+        self._waiting.append((rows, numbers))
+        if self._bytes >= _ESTIMATED_FROM:
+            self._sink = self._chosen()
+
+    def final(self) -> DirectShards | Sorter:
+        """The sink of all rows. If the estimate was wrong, the rows are read again. Raises OSError."""
+        exact = shard_count(self._plan.options, self._bytes, self._rows)
+        if isinstance(self._sink, DirectShards) and self._count != exact:
+            return self._gathered(self._sink)
+        return self._sink or self._chosen()
+
+    def abandon(self) -> None:
+        """Stops writing, and discards the files."""
+        if isinstance(self._sink, DirectShards):
+            self._sink.abandon()
+
+    def _chosen(self) -> DirectShards | Sorter:
+        """The sink of the rows, which has those that waited."""
+        options, expected = self._plan.options, self._expected
+        margin = 0.0 if self._rows == expected else _MARGIN
+        size = self._bytes * expected / max(1, self._rows)
+        self._count, most = (
+            shard_count(options, int(size * (1 + share)), expected) for share in (-margin, margin)
+        )
+        sink: DirectShards | Sorter
+        if self._count == most:
+            planned = shard_ranges(self._split + self._plan.suffix, most, expected, options)
+            sink = DirectShards(self._plan, self._split, list(planned))
+        else:
+            sink = Sorter(self._plan, "rows", in_memory=True)
+        for rows, numbers in self._waiting:
+            sink.add(rows, numbers, None, None)
+        self._waiting = []
+        return sink
+
+    def _gathered(self, written: DirectShards) -> Sorter:
+        """A sorter with the rows of shards, whose files are deleted."""
+        sink, first, schema = Sorter(self._plan, "rows", in_memory=True), 0, self._plan.checked_schema
+        for shard in written.finish()[self._split]:
+            path = self._plan.output / shard.file
+            for chunk in scan_chunks(path):
+                rows: EncodedRows
+                if self._plan.options.block is None:
+                    rows = RecordRows(binary_array(chunk.frames, offsets(chunk.sizes)))
+                else:
+                    sections, counts = rows_of_blocks(schema, chunk.buffer, chunk.starts, chunk.stops)
+                    rows = ColumnRows(schema, int(counts.sum()), sections)
+                sink.add(rows, np.arange(first, first + len(rows), dtype=np.uint64), None, None)
+                first += len(rows)
+            path.unlink()
+            (self._plan.folder / f"{shard.file}{INDEX}").unlink(missing_ok=True)
+        return sink
 
 
 @dataclass(frozen=True, kw_only=True)

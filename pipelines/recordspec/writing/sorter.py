@@ -21,25 +21,25 @@ import numpy as np
 
 from recordspec.locations import Location, open_file, sync
 from recordspec.store import key_hashes
-from recordspec.wire.arrays import (
-    Bytes,
-    Ints,
-    Mask,
-    binary_array,
-    buffer_of,
-    offsets,
-    sizes_of,
-)
+from recordspec.wire.arrays import ArrowArray, Bytes, Ints, Mask, binary_array, buffer_of, offsets
 from recordspec.wire.hashes import Words
 from recordspec.writing.build_plan import BuildPlan
 from recordspec.writing.division import order_of
-from recordspec.writing.encoded_rows import ColumnRows, EncodedRows, RecordRows, joined_columns, joined_rows
+from recordspec.writing.encoded_rows import (
+    ColumnRows,
+    EncodedRows,
+    GatheredRecords,
+    RecordRows,
+    joined_columns,
+    joined_rows,
+)
 
 ORDER, KEY_HASH, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
 _LINES = 6
 _WORD = np.dtype("<u8")
-# The bytes of the index per row while a run is sorted; there are three copies: as added, joined, and sorted.
-_INDEX_BYTES = 3 * _LINES * 8
+# The bytes of the index per row while a run is sorted, of which there are three copies: as added, joined, and
+# sorted; and of the address and the size of its record.
+_INDEX_BYTES = 3 * _LINES * 8 + 16
 
 # The bytes of records copied at once when a run is written: enough to be fast, but little memory.
 _WRITTEN_AT_ONCE = 8 << 20
@@ -146,7 +146,7 @@ class MemoryRun:
     """
 
     counts: dict[str, int]
-    rows: EncodedRows
+    rows: GatheredRecords | ColumnRows
     order: Ints | None
     sorted_index: Words
 
@@ -166,18 +166,23 @@ class MemoryRun:
     def take(self, folder: Path, rows: Ints) -> EncodedRows:
         return self.rows.take(rows if self.order is None else self.order[rows])
 
+    def sorted_again(self, hashed: Words, splits: Ints, seed: int | None) -> tuple[Ints, MemoryRun]:
+        """The number of rows of each split, int64 `[splits]`, and the run with other hashes, uint64
+        `[rows, 2]`, in other splits, int64 `[rows]`. The records are not copied."""
+        index = self.sorted_index
+        index = index_of(index[END] - index[START], index[NUMBER], hashed, seed)
+        return _sorted(self.rows, index, splits, seed, self.order)
+
     def point_to_records(self) -> None:
         """Sets `START` and `END` in the index to the offsets of the records in the unsorted `rows`."""
-        bounds = offsets(sizes_of(self.rows.records))
+        bounds = offsets(self.rows.sizes)
         order = slice(None) if self.order is None else self.order
         self.sorted_index[START], self.sorted_index[END] = bounds[:-1][order], bounds[1:][order]
 
     def put(self, folder: Path, rows: Ints, data: Bytes, places: Ints) -> None:
         """Copies the records of rows, int64 `[n]`, into `data` at the offsets `places`, int64 `[n]`."""
-        buffer, bounds = buffer_of(self.rows.records), offsets(sizes_of(self.rows.records))
-        for row, place in zip(rows if self.order is None else self.order[rows], places.tolist(), strict=True):
-            record = buffer[bounds[row] : bounds[row + 1]]
-            data[place : place + len(record)] = record
+        assert isinstance(self.rows, GatheredRecords)
+        self.rows.put(rows if self.order is None else self.order[rows], data, places)
 
 
 Run = SortedRun | MemoryRun
@@ -204,7 +209,9 @@ class Sorter:
     def __init__(self, plan: BuildPlan, stem: str, *, in_memory: bool = False) -> None:
         self._plan, self._stem, self._in_memory = plan, stem, in_memory
         self._as_columns = in_memory and plan.options.block is not None
-        self._gathered = GatheredRows(plan.run, plan.seed)
+        # columns are in memory twice while they are concatenated
+        capacity = plan.budget // 2 if self._as_columns else plan.kept if in_memory else plan.run
+        self._gathered = GatheredRows(capacity, plan.seed)
         self._spilled: list[tuple[str, Ints, int]] = []
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
@@ -216,13 +223,14 @@ class Sorter:
     def finish(self, splits: Sequence[str]) -> tuple[Run, ...]:
         """The runs of all rows; `splits` are the names of the splits."""
         last: tuple[Run, ...] = ()
-        if self._in_memory and self._gathered.rows:
+        fits = not self._spilled or self._gathered.held <= self._plan.budget // 2
+        if self._in_memory and self._gathered.rows and fits:
             counts, run = self._gathered.sorted()
-            last = (replace(run, counts=_by_name(counts, splits)),)
+            last = (replace(run, counts=by_name(counts, splits)),)
         else:
             self._spill()
         spilled = [
-            SortedRun(name=name, counts=_by_name(counts, splits), bytes=size)
+            SortedRun(name=name, counts=by_name(counts, splits), bytes=size)
             for name, counts, size in self._spilled
         ]
         return (*spilled, *last)
@@ -237,8 +245,9 @@ class Sorter:
             ends = run.sorted_index[END]
             marks = np.arange(_WRITTEN_AT_ONCE, size, _WRITTEN_AT_ONCE, dtype=np.uint64)
             bounds = np.searchsorted(ends, marks)
-            if size >= _LARGE * rows and not isinstance(run.rows, ColumnRows):
-                file.write(buffer_of(run.rows.records).data)
+            if size >= _LARGE * rows and isinstance(run.rows, GatheredRecords):
+                for batch in run.rows.batches:
+                    file.write(buffer_of(batch).data)
                 run.point_to_records()
             else:
                 for start, stop in pairwise([0, *bounds.tolist(), rows]):
@@ -265,11 +274,11 @@ class GatheredRows:
     Attributes:
         rows: the number of rows.
         bytes: the bytes of the records.
+        held: the bytes of memory of the rows.
     """
 
     def __init__(self, capacity: int, seed: int | None) -> None:
-        self._seed = seed
-        self._buffer = np.empty(capacity, np.uint8)  # uses no memory until it is written to
+        self._capacity, self._seed = capacity, seed
         self.clear()
 
     def clear(self) -> None:
@@ -277,10 +286,11 @@ class GatheredRows:
         self._index: list[Words] = []
         self._splits: list[Ints] = []
         self._columns: list[ColumnRows] = []
-        self.bytes = self.rows = self._held = 0
+        self._records: list[ArrowArray] = []
+        self.bytes = self.rows = self.held = 0
 
     def has_room_for(self, rows: EncodedRows) -> bool:
-        return self._held + rows.held + self.rows * _INDEX_BYTES <= len(self._buffer)
+        return self.held + rows.held + self.rows * _INDEX_BYTES <= self._capacity
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         """Adds rows, all as columns or all as records. The arguments are those of `Sink.add`."""
@@ -288,39 +298,54 @@ class GatheredRows:
         if isinstance(rows, ColumnRows):
             self._columns.append(rows.without_records())
         else:
-            if memory > len(self._buffer):
-                self._buffer = np.empty(memory, np.uint8)
-            self._buffer[self._held : self._held + memory] = buffer_of(rows.records)
+            self._records.append(rows.records)
         self._index.append(index_of(sizes, numbers, hashed, self._seed))
         self._splits.append(np.zeros(len(rows), np.int64) if splits is None else splits)
-        self._held += memory
+        self.held += memory
         self.bytes += int(sizes.sum())
         self.rows += len(rows)
 
     def sorted(self) -> tuple[Ints, MemoryRun]:
         """The number of rows of each split, int64 `[splits]`, and the sorted rows."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
-        rows: EncodedRows
-        if self._columns:
-            rows = joined_columns(self._columns)
-            self._columns = []
-        else:
-            places = offsets(index[END].astype(np.int64))
-            rows = RecordRows(binary_array(self._buffer[: self.bytes], places))
-        order = self._order(index, splits)
-        index = index if order is None else index[:, order]
-        ends = np.cumsum(index[END])
-        index[START] = ends - index[END]
-        index[END] = ends
-        return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
+        rows = joined_columns(self._columns) if self._columns else GatheredRecords(self._records)
+        self._columns, self._records = [], []
+        return _sorted(rows, index, splits, self._seed)
 
-    def _order(self, index: Words, splits: Ints) -> Ints | None:
-        """The permutation that sorts the rows; None if they are in order."""
-        if self._seed is None:
-            order = index[ORDER]
-            in_order = not splits.any() and bool((order[1:] > order[:-1]).all())
-            return None if in_order else np.lexsort((order, splits))
-        return np.lexsort((index[KEY_HASH][1], index[KEY_HASH][0], index[ORDER], splits))
+
+def _sorted(
+    rows: GatheredRecords | ColumnRows,
+    index: Words,
+    splits: Ints,
+    seed: int | None,
+    before: Ints | None = None,
+) -> tuple[Ints, MemoryRun]:
+    """The number of rows of each split, int64 `[splits]`, and the sorted rows.
+
+    Args:
+        index: as `index_of` returns it.
+        before: the place in `rows` of each row of the index; None if they are equal.
+    """
+    order = _order(index, splits, seed)
+    index = index if order is None else index[:, order]
+    ends = np.cumsum(index[END])
+    index[START] = ends - index[END]
+    index[END] = ends
+    if before is not None:
+        order = before if order is None else before[order]
+    return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
+
+
+def _order(index: Words, splits: Ints, seed: int | None) -> Ints | None:
+    """The permutation that sorts rows; None if they are in order."""
+    several, keys = splits.any(), index[ORDER]
+    if seed is None and not several and bool((keys[1:] > keys[:-1]).all()):
+        return None
+    order = _ranks(index)
+    if not several:
+        return order
+    few = splits[order].astype(np.min_scalar_type(splits.max()))  # NumPy sorts numbers of 2 bytes by radix
+    return order[np.argsort(few, kind="stable")]
 
 
 def index_of(sizes: Ints, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
@@ -337,7 +362,7 @@ def index_of(sizes: Ints, numbers: Words, hashed: Words | None, seed: int | None
     return index
 
 
-def _by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:
+def by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:
     return {splits[index]: int(count) for index, count in enumerate(counts) if count}
 
 
@@ -475,16 +500,40 @@ def merge_chunk(readers: list[RunReader], places: Ints, skip: int, stop: int) ->
     # copies: an index may be an open file, and thousands must not be open together
     index = np.concatenate([np.array(reader.index[:, start:end]) for reader, start, end in some], axis=1)
     ranks = _ranks(index)[skip:stop]
+    if len(ranks) < index.shape[1]:
+        kept = np.sort(ranks)
+        some = _narrowed(some, kept)
+        index, ranks = index[:, kept], np.searchsorted(kept, ranks)
     places = offsets((index[END] - index[START])[ranks].astype(np.int64))
-    if places[-1] < _LARGE * len(ranks) or any(reader.has_columns for reader, _, _ in some):
+    if any(reader.has_columns for reader, _, _ in some):
         rows = joined_rows([reader.read(start, end) for reader, start, end in some])
         return rows.take(ranks), index[:, ranks]
+    if places[-1] < _LARGE * len(ranks):
+        read = GatheredRecords([reader.read(start, end).records for reader, start, end in some])
+        return read.take(ranks), index[:, ranks]
     data, before = np.empty(int(places[-1]), np.uint8), 0
     for reader, start, end in some:
         those = np.flatnonzero((ranks >= before) & (ranks < before + end - start))
         reader.put(start + ranks[those] - before, data, places[those])
         before += end - start
     return RecordRows(binary_array(data, places)), index[:, ranks]
+
+
+def _narrowed(ranges: list[tuple[RunReader, int, int]], kept: Ints) -> list[tuple[RunReader, int, int]]:
+    """The ranges of the kept rows of runs, which are consecutive in each run. The other rows of a chunk are
+    those of other shards, whose tasks read them.
+
+    Args:
+        ranges: runs with the first and the last row of their ranges.
+        kept: the places of the kept rows among all rows of the ranges, in order.
+    """
+    firsts = offsets(np.array([end - start for _, start, end in ranges]))
+    bounds = pairwise(np.searchsorted(kept, firsts).tolist())
+    return [
+        (reader, start + int(kept[low]) - first, start + int(kept[high - 1]) + 1 - first)
+        for (reader, start, _), first, (low, high) in zip(ranges, firsts.tolist(), bounds, strict=False)
+        if low < high
+    ]
 
 
 def _ranks(index: Words) -> Ints:

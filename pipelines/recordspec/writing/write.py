@@ -31,7 +31,7 @@ def write(
     schema: Schema | Inferred | AnyPath,
     directory: str | os.PathLike[str] | RemotePath,
     *,
-    split: Any = "train",
+    split: str | Mapping[str, Any] = "train",
     ignore: Iterable[str] = (),
     jobs: int = 1,
     memory: str | None = None,
@@ -71,7 +71,7 @@ def write(
         progress: whether to show progress on stderr, or in a notebook: a bar, or a line each 30 s without a
             terminal.
         options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
-            compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
+            compression, layout (`{"blocks": 256}`), shuffle (true, or a seed), and invalid (`"error"`,
             `"quarantine"`, `{"max_invalid": "20%"}`).
 
     Returns:
@@ -103,12 +103,13 @@ def write(
     if resume and source.identity() is None:
         expected = "rows of files, which can be read again"
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
+    splits: Any = split
     if isinstance(source, SplitSources):
-        source, split = given_splits(schema, source, split, options)
+        source, splits = given_splits(schema, source, split, options)
         if limit is not None:
             source = replace(source, limit=limit)
             execution = replace(execution, limit=limit * len(source.sources))
-    return build_locally(schema, source, directory, write_options(schema, split, options), execution)
+    return build_locally(schema, source, directory, write_options(schema, splits, options), execution)
 
 
 def named_rows(
@@ -158,8 +159,8 @@ def given_splits(
 
 def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
     """The options of a build. Raises SpecError for an invalid option or a schema that cannot be written."""
-    if schema.shared_keys:
-        raise SpecError(schema.shared_keys)
+    if schema._shared_keys:
+        raise SpecError(schema._shared_keys)
     if "splits" in options:
         expected, hint = "the argument `split`", "it takes a name, or the weights of several"
         raise SpecError(Problem(path=("splits",), expected=expected, got="`splits`", hint=hint))

@@ -103,13 +103,15 @@ class Blocks:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """A global shuffle: the order of rows is a function of the seed and of their keys.
+    """A global shuffle: the order of rows is a function of the seed and of their keys. `shuffle: true` has
+    the seed 0.
 
     Attributes:
         seed: the seed of the order.
     """
 
     SHORT_FORM: ClassVar[str] = "seed"
+    TRUE: ClassVar[Mapping[str, Any]] = {"seed": 0}
 
     seed: int
 
@@ -171,7 +173,7 @@ class Write:
         shards: per split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
         layout: `rows`, one row per record; or `{blocks: 256}`, 256 rows per record.
-        shuffle: the seed of the shuffle; null keeps the order of the source.
+        shuffle: whether rows are shuffled, or the seed of the shuffle; null keeps the order of the source.
         invalid: the treatment of invalid rows. `error`: the build fails. `quarantine`: invalid rows are left
             out and listed in `rejects.jsonl`, if they are at most 5% of the rows, or 10 rows.
             `{max_invalid: 20%}` or `{max_invalid: 100}` sets another limit.
@@ -275,7 +277,7 @@ class ReshardOptions(TypedDict, total=False):
     shards: Literal["auto"] | int | Mapping[str, str] | ShardSize
     compression: Compression
     layout: Literal["rows"] | Mapping[str, int] | Blocks
-    shuffle: int | Mapping[str, int] | Order | None
+    shuffle: bool | int | Mapping[str, int] | Order | None
 
 
 class WriteOptions(ReshardOptions, total=False):

@@ -25,7 +25,6 @@ RFC_4180 = {
     "no_last_break_empty": b"a,b\n1,x\n2,",
     "last_cell_quoted_empty": b'a,b\n1,""',
     "spaces_are_part_of_a_cell": b"a,b\n 1 , x y \n",
-    "spaces_are_part_of_a_name": b"a, b\n1,2\n",
     "all_quoted": b'"a","b"\r\n"1","x"\r\n',
     "quote_doubled": b'a,b\n1,"say ""hi"""\n',
     "quote_alone": b'a,b\n1,""""\n',
@@ -93,6 +92,28 @@ IN_ANOTHER_NOTATION = {
     "decimal_comma": (b"a;b\n1,5;x\n2,25;y\n", [{"a": 1.5, "b": "x"}, {"a": 2.25, "b": "y"}]),
     "percent": (b"a\n50 %\n25 %\n", [{"a": 0.5}, {"a": 0.25}]),
     "thousands": (b'a\n"1,234.5"\n"2,000.0"\n', [{"a": 1234.5}, {"a": 2000.0}]),
+    "comment_before": (b"# a comment\na,b\n1,2\n", [{"a": 1, "b": 2}]),
+    "delimiter_for_excel": (b"sep=;\na;b\n1;2\n", [{"a": 1, "b": 2}]),
+    "names_twice": (b"a,a\n1,2\n", [{"a": 1, "a_2": 2}]),
+    "space_before_a_name": (b"a, b\n1, 2\n", [{"a": 1, "b": 2}]),
+    "no_header": (
+        b"5.1,x\n4.9,x\n4.7,y\n4.6,y\n",
+        [
+            {"column_1": 5.1, "column_2": "x"},
+            {"column_1": 4.9, "column_2": "x"},
+            {"column_1": 4.7, "column_2": "y"},
+            {"column_1": 4.6, "column_2": "y"},
+        ],
+    ),
+    "lines_before_the_header": (
+        b"Report 2026\n\na,b,c\n1,2,3\n4,5,6\n",
+        [{"a": 1, "b": 2, "c": 3}, {"a": 4, "b": 5, "c": 6}],
+    ),
+    "quotes_are_text": (b'a\tb\n1\t"x\n2\ty\n', [{"a": 1, "b": '"x'}, {"a": 2, "b": "y"}]),
+    "columns_of_spaces": (
+        b"a   b\n1   2\n 3  4\n 5 60\n",
+        [{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 5, "b": 60}],
+    ),
     "null": (b"a,b\nnull,\\N\n1,x\n", [{"a": None, "b": "\\N"}, {"a": 1, "b": "x"}]),
     "words_for_missing": (b"a,b\n1,NA\nNA,x\n", [{"a": 1, "b": "NA"}, {"a": None, "b": "x"}]),
     "blank_of_one_column": (b"a\n1\n\n3\n", [{"a": 1}, {"a": None}, {"a": 3}]),
@@ -101,8 +122,10 @@ IN_ANOTHER_NOTATION = {
 
 _HEADER = ":1: expected a header with the names of the columns, got "
 _CELLS = "expected {} in the header, got {}"
-_QUOTED = 'expected a delimiter or a line break after a quoted cell, got `{}` (a quote in a quoted cell is doubled: `""`)'
-_UNCLOSED = "expected quotes in pairs, got one that is never closed"
+_QUOTED = 'expected a delimiter or a line break after a quoted cell, got `{}` (a quote in a quoted cell is doubled, `""`; if the file does not quote cells, `quote: null`)'
+_UNCLOSED = (
+    "expected quotes in pairs, got one that is never closed (if the file does not quote cells, `quote: null`)"
+)
 _EMPTY = "always empty, in 2 rows: its type is unknown, so it is left out"
 REFUSED = {
     "short_row": (b"a,b,c\n1,2,3\n4,5\n", ":3: expected 3 cells, as in the header, got 2: `4,5`"),
@@ -111,11 +134,9 @@ REFUSED = {
     "comma_at_the_end_of_rows": (b"a,b\n1,2,\n3,4,\n", ":2: expected 2 cells, as in the header, got 3: `1,2,`"),
     "line_of_spaces": (b"a,b\n1,x\n  \n2,y\n", ":3: expected 2 cells, as in the header, got 1: `  `"),
     "single_quotes": (b"a,b\n1,'x,y'\n", ":2: expected 2 cells, as in the header, got 3: `1,'x,y'`"),
-    "comment_before": (b"# a comment\na,b\n1,2\n", ":2: expected 1 cell, as in the header, got 2: `a,b`"),
     "comment_between": (b"a,b\n# one\n1,2\n", ":2: expected 2 cells, as in the header, got 1: `# one`"),
     "title_before": (b"Report 2026\n\na,b\n1,2\n", ":3: expected 1 cell, as in the header, got 2: `a,b`"),
     "end_of_file_of_dos": (b"a,b\n1,x\n\x1a", ":3: expected 2 cells, as in the header, got 1: `\\x1a`"),
-    "delimiter_for_excel": (b"sep=;\na;b\n1;2\n", f"{_HEADER}`sep=;` (from which Excel takes the delimiter: remove the line)"),
     "blank_before": (b"\na,b\n1,x\n", f"{_HEADER}an empty line"),
     "empty_file": (b"", f"{_HEADER}an empty file"),
     "only_a_break": (b"\n", f"{_HEADER}an empty line"),
@@ -123,10 +144,10 @@ REFUSED = {
     "only_a_header": (b"a,b\n", ": expected a column with values, got none"),
     "only_a_header_no_break": (b"a,b", ": expected a column with values, got none"),
     "all_empty": (b"a,b\n,\n,\n", f": expected a column with values, got none (a: {_EMPTY}; b: {_EMPTY})"),
-    "names_twice": (b"a,a\n1,2\n", ":1: a: expected one column `a`, got several"),
     "text_after_a_quote": (b'a,b\n1,"x"y\n', ":2: " + _QUOTED.format('1,"x"y')),
     "backslash_before_a_quote": (b'a,b\n1,"x\\"y"\n', ":2: " + _QUOTED.format('1,"x\\"y')),
     "unclosed_quote": (b'a,b\n1,"x\n2,y\n', f":2: {_UNCLOSED}"),
+    "text_after_a_quote_in_the_header": (b'"a"b,c\n1,2\n', ":1: " + _QUOTED.format('"a"b,c')),
     "unclosed_quote_in_the_header": (b'"a,b\n1,2\n', f":1: {_UNCLOSED}"),
     "neither_utf8_nor_windows": (b"a,b\n1,\xff\xfe\x81\n", ":2: expected UTF-8 text, got the byte 0xff (`encoding` of the source names another, such as windows-1252 or utf-16)"),
 }  # fmt: skip

@@ -33,7 +33,7 @@ READ = [*_STRINGS, *_NUMBERS, *_STRUCTURES]
 
 _EMPTY = "always empty, in 1 rows: its type is unknown, so it is left out"
 _OUT = "which no feature holds, so it is left out"
-_GAPS = "with items that are missing (a value of your own in their place makes it `kind: var_len`)"
+_GAPS = "with 2 items that are missing (`{kind: var_len, dtype: int64, missing_item: -1}` stores -1 in their place)"
 _ONE_LINE = "expected JSON, got the end of the line at column {} (a line has a whole object)"
 _TWICE = "expected every name once, got `a` again"
 # Valid texts with nothing to infer a feature from, with the note; names twice; and values of several lines.

@@ -102,7 +102,6 @@ _SCALARS = {
     pa.decimal128(38, 2): [Decimal("12345678901234567890123456.78"), Decimal("0.01")],
     pa.decimal256(70, 0): [Decimal("1" * 60), Decimal(5)],
 }
-_LISTS_OF_DATES = "(cast to int64, `kind: var_len` holds it)"
 _OUT = "which no feature holds, so it is left out"
 _NO_EMPTY = {
     pa.uint64(): "list<element: uint64>, too large for int64",
@@ -111,9 +110,37 @@ _NO_EMPTY = {
 }
 
 
-def _gaps(kind: str, item: Any, feature: str = "var_len") -> str:
-    fill = "NaN, or a value of your own" if pa.types.is_floating(item) else "a value of your own"
-    return f"v: {kind} with items that are missing ({fill} in their place makes it `kind: {feature}`), {_OUT}"
+_RAGGED_GAPS = (
+    "v: list<element: list<element: int64>> with items that are missing "
+    f"(a value of your own in their place makes it `kind: ragged`), {_OUT}"
+)
+
+
+def _dates(kind: Any, option: str = "") -> str:
+    """How a list of dates is held: `pyarrow.compute.cast` converts days to int32 alone."""
+    number = "int32" if kind == pa.date32() else "int64"
+    return f"(cast to {number}, `kind: var_len` of int64{option} holds it)"
+
+
+def _gaps(named: str, kind: Any, values: Any = ()) -> str:
+    """The note on a list of this type, one item of which is missing."""
+    if kind in _NO_EMPTY:
+        dtype = "uint64" if kind == pa.uint64() else "float64"
+        feature, fill = f"tensor, dtype: {dtype}, shape: [null]", {"uint64": "0"}.get(dtype, ".nan")
+    elif pa.types.is_boolean(kind):
+        feature, fill = "tensor, dtype: bool, shape: [null]", "false"
+    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        feature, fill = "var_len, dtype: float32", ".nan"
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        stored = pa.date32() if kind == pa.date64() else kind
+        return f"v: {named} {_dates(stored, ', with `missing_item` in place of missing items,')}, {_OUT}"
+    elif any(isinstance(value, int) for value in values) or pa.types.is_integer(kind):
+        feature, fill = "var_len, dtype: int64", "0" if any(value < 0 for value in values) else "-1"
+    else:
+        feature, fill = "var_len, dtype: string", "''"
+    stored = "NaN" if fill == ".nan" else fill
+    way = f"`{{kind: {feature}, missing_item: {fill}}}` stores {stored} in its place"
+    return f"v: {named} with 1 item that is missing ({way}), {_OUT}"
 
 
 def _scalars() -> Iterator[tuple[str, Writer, str | None]]:
@@ -134,7 +161,7 @@ def _scalars() -> Iterator[tuple[str, Writer, str | None]]:
             column_file([None, None], kind),
             ("v: always empty, in 2 rows: its type is unknown, so it is left out"),
         )
-        lists = f"v: {named} {_LISTS_OF_DATES}, {_OUT}" if is_date else None
+        lists = f"v: {named} {_dates(stored)}, {_OUT}" if is_date else None
         yield f"lists of {kind}", column_file([[first], [], [other, first]], listed), lists
         if kind == pa.bool_():
             way = "(an empty list in its place makes it `kind: tensor`)"
@@ -142,8 +169,7 @@ def _scalars() -> Iterator[tuple[str, Writer, str | None]]:
         if kind in _NO_EMPTY:
             lists = f"v: {_NO_EMPTY[kind]}, {_OUT}"
         yield f"lists of {kind}, some missing", column_file([[first], None, [other]], listed), lists
-        feature = "tensor" if kind == pa.bool_() else "var_len"
-        gaps = _gaps(f"list<{'element' if normal == stored else 'item'}: {normal}>", normal, feature)
+        gaps = _gaps(f"list<{'element' if normal == stored else 'item'}: {normal}>", kind, (first, other))
         yield f"lists of {kind}, some items missing", column_file([[first, None], [other]], listed), gaps
 
 
@@ -166,8 +192,8 @@ _NOT_UTF8 = pa.StringArray.from_buffers(
 )
 
 
-def _lists_of_objects(value: str, item: str = "int64") -> str:
-    return _gaps(f"large_list<item: {item}>", pa.int64()).replace("v:", f"v.{value}:", 1)
+def _lists_of_objects(value: str, kind: Any = _PAIRS.item_type) -> str:
+    return _gaps(f"large_list<item: {kind}>", kind).replace("v:", f"v.{value}:", 1)
 
 
 NESTED: dict[str, tuple[Writer, str | None]] = {
@@ -175,7 +201,7 @@ NESTED: dict[str, tuple[Writer, str | None]] = {
     "lists of lists, some missing": (column_file([[[1], [2, 3]], None]), None),
     "lists of lists, some inner ones missing": (
         column_file([[[1], None], [[]]]),
-        _gaps("list<element: list<element: int64>>", pa.int64(), "ragged"),
+        _RAGGED_GAPS,
     ),
     "lists of lists of texts": (column_file([[["a"], ["b", "c"]], []]), None),
     "lists of lists of lists": (column_file([[[[1]], [[2], [3]]], []]), None),
@@ -336,7 +362,9 @@ _BY_HAND: dict[str, tuple[bytes, str | None]] = {
             [([1, 2, 3], [], []), ([5, 6], [0, 0, 0, 1], [0, 1, 2, 2]), ([b"home"], [0, 0, 0, 1], [0, 1, 3, 2])],
             3,
         ),
-        _lists_of_objects("kind", "string").replace("v.", "phone.number.", 1),
+        _lists_of_objects("kind", pa.string())
+        .replace("v.", "phone.number.", 1)
+        .replace("missing_item", "missing: empty, missing_item"),
     ),
     "lists of two levels": (
         parquet_file(

@@ -82,23 +82,23 @@ def test_a_part_of_a_table_is_sent_alone(part_bytes):
 
 
 def test_lists_of_numbers_need_no_python_list():
-    one = schema("v: {kind: var_len, dtype: int64}")
-    lists = pa.array([[1, 2], [], [3]])
+    one = schema("v: {kind: var_len, dtype: int64, missing_item: -1}")
+    lists = pa.array([[1, 2], [], [3, None]])
     (part,) = source_of(pa.table({"v": lists})).parts(one, ())
     values = next(part.batches(one, ())).part(1, 3).values["v"]
     assert isinstance(values, pa.Array)
-    assert values.to_pylist() == [[], [3]]
+    assert values.to_pylist() == [[], [3, -1]]
 
 
 @pytest.mark.parametrize(
     ("features", "column", "expected"),
     [
-        ("x: {kind: var_len, dtype: int64}", pa.array([[1], [1, None]]), "expected int64, got nothing at item 1"),
+        ("x: {kind: var_len, dtype: int64}", pa.array([[1], [1, None]]), "expected int64, got nothing at item 1 (`missing_item` of the feature gives a value to store in its place)"),
         ("x: {dtype: int64, shape: [2]}", pa.array([[1, 2], [1]]), "expected int64 of shape [2], got shape [1]"),
         ("x: int64", pa.array([1, None]), "expected int64, got nothing (only a feature with a default may be missing)"),
         ("x: int64", pa.array(["1", "a"]).slice(1), "expected int64, got str 'a'"),
         ("x: int64", pa.array([1.0, 1.5]), "expected int64, got float 1.0 (write 1)"),
-        ("x: {kind: label, names: [a]}", pa.array(["a", "b"]).dictionary_encode(), "expected a, or an index, got `b`"),
+        ("x: {kind: label, names: [a]}", pa.array(["a", "b"]).dictionary_encode(), "expected `a`, or an index, got `b` (add `b` to `names` if it is a class)"),
         ("x: float32", pa.array([None, None]), "expected float32, got nothing (only a feature with a default may be missing)"),
         ("x: {kind: text}", pa.array([b"a", b"\xff"]), "expected UTF-8 text, got the byte 0xff at position 0"),
     ],
@@ -113,6 +113,7 @@ def test_a_typed_value_that_does_not_fit_is_named(features, column, expected):
     [
         ("x: int64", pa.timestamp("us"), "expected a column for int64, got timestamp[us] (`date: days` or `date: seconds` takes dates; cast others to int64)"),
         ("x: {kind: var_len, dtype: float32}", pa.list_(pa.duration("s")), "expected a column for float32, got list<item: duration[s]> (cast it to float64)"),
+        ("x: {kind: var_len, dtype: int64}", pa.list_(pa.date32()), "expected a column for int64, got list<item: date32[day]> (cast dates in lists, days to int32 and times to int64)"),
         ("x: text", pa.date32(), "expected a column of text, got date32[day] (cast it to string)"),
         ("x: {kind: label, names: [a]}", pa.duration("s"), "expected a column of names or indices, got duration[s] (cast it to string)"),
         ("x: {kind: image}", pa.time32("s"), "expected a column of paths or bytes, got time32[s]"),
@@ -134,7 +135,10 @@ def test_columns_of_other_names_are_refused():
     for rows in ({"n": [1], "m": [2]}, pa.table({"n": [1], "m": [2]}), pd.DataFrame({"n": [1], "m": [2]})):
         with pytest.raises(rs.SpecError) as caught:
             parts_of(source_of(rows), NUMBER)
-        assert str(caught.value) == "expected names of `s`, got `m`"
+        assert (
+            str(caught.value)
+            == "expected names of `s`, got `m` (`rs.write(..., ignore=[...])` leaves names out)"
+        )
     with pytest.raises(rs.SpecError) as caught:
         parts_of(source_of(pa.table([[1], [2]], ["n", "n"])), NUMBER)
     assert str(caught.value) == "rows: expected every column once, got `n` again"
@@ -175,7 +179,7 @@ def test_paths_of_a_table_stay_in_its_folder(tmp_path):
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     for form, place in [
-        (Jsonl(path="rows.jsonl"), "rows.jsonl:2"),
+        (Jsonl(files="rows.jsonl"), "rows.jsonl:2"),
         (Parquet(files="rows.parquet"), "rows.parquet: row 1"),
     ]:
         assert error_of(form.open(tmp_path), one) == [

@@ -100,12 +100,12 @@ def test_the_names_of_classes_travel_with_their_indices(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"one": [0, 1, 2, 0]}, "row 2: features.one: expected one of dog, cat, or an index, got `bird`"),
-        ({"some": [[0], [1, 2]] * 2}, "row 1: features.some: expected one of a, b, or an index, got `c` at item 1"),
-        ({"one": [0, -1, 1, 1]}, "row 1: features.one: expected one of dog, cat, or an index, got nothing"),
-        ({"some": [[], [0, -1]] * 2}, "row 1: features.some: expected one of a, b, or an index, got nothing at item 1"),
-        ({"one": [0, 1, 1, 7]}, "row 3: features.one: expected one of dog, cat, or an index, got ClassIndex 7, which has no name"),
-        ({"some": [[0], [-2]] * 2}, "row 1: features.some: expected one of a, b, or an index, got ClassIndex -2, which has no name at item 0"),
+        ({"one": [0, 1, 2, 0]}, "row 2: features.one: expected one of `dog`, `cat`, or an index, got `bird`"),
+        ({"some": [[0], [1, 2]] * 2}, "row 1: features.some: expected one of `a`, `b`, or an index, got `c` at item 1"),
+        ({"one": [0, -1, 1, 1]}, "row 1: features.one: expected one of `dog`, `cat`, or an index, got nothing"),
+        ({"some": [[], [0, -1]] * 2}, "row 1: features.some: expected one of `a`, `b`, or an index, got nothing at item 1"),
+        ({"one": [0, 1, 1, 7]}, "row 3: features.one: expected one of `dog`, `cat`, or an index, got ClassIndex 7, which has no name"),
+        ({"some": [[0], [-2]] * 2}, "row 1: features.some: expected one of `a`, `b`, or an index, got ClassIndex -2, which has no name at item 0"),
     ],
 )  # fmt: skip
 def test_a_class_that_the_schema_lacks_is_an_invalid_value(tmp_path, changed, message):

@@ -11,7 +11,8 @@ from PIL import Image
 
 import recordspec as rs
 from media import image_bytes, photo
-from recordspec.writing.sources.detection import Coco, PascalVoc
+from recordspec.writing.sources.coco import Coco
+from recordspec.writing.sources.voc import PascalVoc
 
 SCHEMA = """
 schema: objects
@@ -204,13 +205,76 @@ def test_annotations_are_those_of_the_stored_pixels(folder, format_):
         (lambda given: given["annotations"][1].update(image_id=[3]), "annotations[1].image_id: expected the id of an image, got list [3]"),
         (lambda given: given["annotations"][1].update(category_id=1), "annotations[1].category_id: expected the id of a category, got int 1"),
         (lambda given: given["annotations"][1].update(bbox=[1, 2, 3, "4"]), "annotations[1].bbox: expected [x, y, width, height], got list [1, 2, 3, '4']"),
-        (lambda given: given["categories"][1].update(name="cat"), "categories: expected every name once, got `cat` again"),
+        (lambda given: given["categories"][1].update(name="cat"), "categories: expected every name once, got `cat` again (`merge_categories: true` of the source makes one class of them)"),
+        (lambda given: given["annotations"][1].update(keypoints=[1, 2]), "annotations[1].keypoints: expected [x, y, visibility, ...], got list [1, 2]"),
     ],
 )  # fmt: skip
 def test_annotations_that_contradict_themselves_are_refused(folder, change, expected):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(coco(folder, change), schema(), folder / "data", progress=False)
     assert str(caught.value).splitlines()[0].startswith(f"{folder}/coco.json: {expected}")
+
+
+def test_categories_of_one_name_are_merged_and_crowds_left_out(folder):
+    def change(given):
+        given["categories"] += [{"id": 3, "name": "dog"}]
+        given["annotations"][1]["category_id"] = 3
+
+    for crowds, labels in ((True, [1, 1]), (False, [1])):
+        source = coco(folder, change, merge_categories=True, crowds=crowds)
+        rs.write(source, schema(), folder / "data", key=None, force=True, progress=False)
+        assert rs.open(folder / "data", schema())[0]["labels"].tolist() == labels
+    assert source.class_names == ("cat", "dog")
+
+
+def test_keypoints_and_captions_are_columns(folder):
+    def change(given):
+        given["images"][0]["file_name"] = "b"  # without its suffix
+        for annotation in given["annotations"]:
+            annotation["keypoints"] = [10, 20, 2, 0, 0, 0]
+
+    points = rs.Schema.loads(
+        "schema: s\nfeatures: {image: image, keypoints: {kind: ragged, dtype: float32, shape: [null, 2, 3]}, "
+        "num_keypoints: {kind: var_len, dtype: int64}}"
+    )
+    rs.write(coco(folder, change, columns={}), points, folder / "points", key=None, progress=False)
+    first, empty = rs.open(folder / "points", points)
+    assert first["keypoints"].tolist() == [[[10, 20, 2], [0, 0, 0]]] * 2
+    assert (first["num_keypoints"].tolist(), len(empty["keypoints"])) == ([1, 1], 0)
+
+    def captions(given):
+        given["annotations"] = [
+            {"id": 1, "image_id": 5, "caption": "A dog."},
+            {"id": 2, "image_id": 5, "caption": "Ein Hund."},
+        ]
+        del given["categories"]
+
+    texts = rs.Schema.loads("schema: s\nfeatures: {image: image, captions: {kind: var_len, dtype: string}}")
+    rs.write(coco(folder, captions, columns={}), texts, folder / "texts", key=None, progress=False)
+    rows = rs.open(folder / "texts", texts)
+    assert [list(row["captions"]) for row in rows] == [[b"A dog.", b"Ein Hund."], []]
+    with pytest.raises(rs.SpecError, match="boxes: expected one column `boxes`, got none"):
+        rs.write(coco(folder, captions, columns={}), schema(without="area"), folder / "boxes", progress=False)
+
+
+def test_an_image_is_not_turned_without_its_keypoints(folder):
+    (folder / "images/b.png").unlink()
+    (folder / "images/b.jpg").write_bytes(turned_photo(3))
+
+    def change(given):
+        given["images"][0].update(file_name="b.jpg")
+        given["annotations"] = [given["annotations"][0] | {"keypoints": [10, 20, 2]}]
+
+    points = rs.Schema.loads(
+        "schema: s\nfeatures: {image: {kind: image, orientation: upright}, "
+        "keypoints: {kind: ragged, dtype: float32, shape: [null, 1, 3]}}"
+    )
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(coco(folder, change, columns={}), points, folder / "data", progress=False)
+    assert str(caught.value).splitlines()[0] == (
+        f"{folder}/images/b.jpg: features.image: expected an image that is not turned, as its keypoints are not, "
+        f"got {folder}/images/b.jpg: EXIF orientation 3 (leave out `orientation: upright`)"
+    )
 
 
 def test_features_take_the_columns_of_their_kinds(folder):

@@ -39,14 +39,14 @@ def test_a_table_of_files_and_labels_is_a_folder_of_images(tmp_path, images):
     objects = [{"image": path, "label": name} for path, name in pairs]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, objects)))
     parquet.write_table(pa.Table.from_pylist(objects), tmp_path / "rows.parquet")
-    expected = records(ImageFolder(path="images").open(tmp_path), PICTURES)
+    expected = records(ImageFolder(folder="images").open(tmp_path), PICTURES)
     assert len(expected) == 3
-    for form in (Csv(path="rows.csv"), Jsonl(path="rows.jsonl"), Parquet(files="rows.parquet")):
+    for form in (Csv(files="rows.csv"), Jsonl(files="rows.jsonl"), Parquet(files="rows.parquet")):
         assert records(form.open(tmp_path), PICTURES) == expected
 
 
 def test_a_folder_in_parts_has_the_same_files(tmp_path, images, part_bytes):
-    source = ImageFolder(path="images").open(tmp_path)
+    source = ImageFolder(folder="images").open(tmp_path)
     whole = records(source, PICTURES)
     part_bytes(100)
     parts = parts_of(source, PICTURES, ("path",))
@@ -69,20 +69,20 @@ def test_a_folder_of_sounds_gives_sounds_and_classes(tmp_path):
     one = schema(
         "audio: {kind: audio, sample_rate: 8000, dtype: int16, encoding: raw}\n  label: {kind: label, names: ['no', 'yes']}"
     )
-    source = AudioFolder(path="sounds").open(tmp_path)
+    source = AudioFolder(folder="sounds").open(tmp_path)
     assert (source.rows, source.notes) == (
         3,
-        ["files that are not audio files, left out: 1 of .txt, such as notes.txt"],
+        ["files that are not audio files, left out: 1 of .txt (notes.txt)"],
     )
     assert error_of(source, one) == [
-        f"{tmp_path}/sounds/c.wav: features.label: expected one of no, yes, or an index, got nothing"
+        f"{tmp_path}/sounds/c.wav: features.label: expected one of `no`, `yes`, or an index, got nothing"
     ]
     (tmp_path / "sounds/c.wav").unlink()
-    rows = rows_of(AudioFolder(path="sounds").open(tmp_path), one)
+    rows = rows_of(AudioFolder(folder="sounds").open(tmp_path), one)
     assert [row["label"] for row in rows] == [0, 1]
     assert [np.ravel(row["audio"]).tolist() for row in rows] == [samples.tolist()] * 2
     with pytest.raises(rs.SpecError) as caught:
-        parts_of(AudioFolder(path="sounds", audio="sound", label=None).open(tmp_path), one)
+        parts_of(AudioFolder(folder="sounds", audio="sound", label=None).open(tmp_path), one)
     assert str(caught.value) == (
         "sound: expected a feature for it, got none (the options of the source name them)"
     )
@@ -94,13 +94,13 @@ IMAGES = rs.Schema.loads(
 
 
 def test_a_folder_gives_images_and_their_classes(tmp_path, folder):
-    source = ImageFolder(path="images").open(tmp_path)
+    source = ImageFolder(folder="images").open(tmp_path)
     assert source.rows == 3
     rs.write(source, IMAGES, tmp_path / "data", key="path")
     rows = list(rs.read(tmp_path / "data", IMAGES))
     assert [int(row["label"]) for row in rows] == [0, 1, 1]
     assert [int(row["image"][0, 0, 0]) for row in rows] == [0, 1, 2]
-    assert source.notes == ["files that are not images, left out: 1 of .db, such as dog/Thumbs.db"]
+    assert source.notes == ["files that are not images, left out: 1 of .db (dog/Thumbs.db)"]
 
 
 def test_an_image_that_is_none_is_named(tmp_path, folder):
@@ -113,13 +113,13 @@ def test_an_image_that_is_none_is_named(tmp_path, folder):
     ]:
         bad.write_bytes(data)
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(ImageFolder(path="images").open(tmp_path), IMAGES, tmp_path / "data")
+            rs.write(ImageFolder(folder="images").open(tmp_path), IMAGES, tmp_path / "data")
         assert str(caught.value).startswith(f"{bad}: features.image: {expected.format(bad=bad)}")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(ImageFolder(path="no").open(tmp_path), IMAGES, tmp_path / "data")
+        rs.write(ImageFolder(folder="no").open(tmp_path), IMAGES, tmp_path / "data")
     assert str(caught.value) == f"`{tmp_path / 'no'}` is not a folder"
 
 
@@ -127,8 +127,8 @@ def test_a_folder_without_images_has_no_rows(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}}")
     (tmp_path / "images").mkdir()
     (tmp_path / "images/notes.txt").touch()
-    source = ImageFolder(path="images", label=None).open(tmp_path)
+    source = ImageFolder(folder="images", label=None).open(tmp_path)
     with pytest.raises(rs.RecordError, match="images` has no rows: "):
         rs.write(source, schema, tmp_path / "data")
-    assert source.notes == ["files that are not images, left out: 1 of .txt, such as notes.txt"]
+    assert source.notes == ["files that are not images, left out: 1 of .txt (notes.txt)"]
     assert rs.write(source, schema, tmp_path / "data", allow_empty=True).rows("train") == 0

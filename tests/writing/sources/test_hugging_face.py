@@ -70,7 +70,7 @@ def test_a_row_without_a_class_or_a_picture_is_an_error(tmp_path):
         [
             (
                 images(label=[0, -1, 1]),
-                "row 1: features.label: expected one of dog, cat, or an index, got nothing",
+                "row 1: features.label: expected one of `dog`, `cat`, or an index, got nothing",
             ),
             (
                 images(image=[photo(), photo(), None]),
@@ -179,3 +179,76 @@ def test_parquet_files_of_hugging_face_have_images(tmp_path):
     found = read(IMAGES, tmp_path / "data")
     assert [row["label"] for row in found] == [1, 0, 0]
     np.testing.assert_array_equal(found[1]["image"], photo()[::-1])
+    (note,) = rs.infer(tmp_path / "train.parquet").notes
+    assert note.startswith(
+        "image: struct<bytes: binary, path: string> (`kind: image` or `kind: audio` takes it), which no "
+    )
+
+
+NESTED = datasets.Features(
+    {
+        "translation": datasets.Translation(["de", "en"]),
+        "objects": [{"box": datasets.Sequence(datasets.Value("float32"), 4), "kind": FEATURES["label"]}],
+        "one": {"label": FEATURES["label"]},
+        "grid": datasets.Array2D((2, 3), "uint8"),
+        "frames": datasets.Array3D((None, 1, 2), "int32"),
+    }
+)
+
+
+def nested(number: int) -> dict:
+    return {
+        "translation": {"de": f"das {number}", "en": f"the {number}"},
+        "objects": [{"box": [0.0, 1.0, 2.0, 3.0], "kind": item % 2} for item in range(number % 3)],
+        "one": {"label": number % 2},
+        "grid": np.full((2, 3), number, np.uint8).tolist(),
+        "frames": np.full((1 + number % 2, 1, 2), number).tolist(),
+    }
+
+
+def test_the_members_of_structs_are_columns_with_their_classes(tmp_path):
+    given = datasets.Dataset.from_list([nested(number) for number in range(9)], features=NESTED)
+    schema = rs.Schema.loads("""
+schema: data
+features:
+  translation.de: text
+  translation.en: text
+  objects.box: {kind: ragged, dtype: float32, shape: [null, 4]}
+  objects.kind: {kind: label, names: [cat, dog], shape: [null]}
+  one.label: {kind: label, names: [cat, dog]}
+  grid: {kind: tensor, dtype: uint8, shape: [2, 3], encoding: raw}
+  frames: {kind: tensor, dtype: int32, shape: [null, 1, 2], encoding: raw}
+""")
+    names = ("cat", "dog")
+    every = [*range(9)]
+    for form, rows, numbers in (
+        ("dataset", given, every),
+        ("filtered", given.filter(lambda row: row["one"]["label"], load_from_cache_file=False), every[1::2]),
+        ("selected", given.select([7, 2]), [7, 2]),
+        ("numpy", given.with_format("numpy"), every),
+        ("stream", given.to_iterable_dataset(), every),
+        ("transformed", given.with_transform(lambda batch: batch), every),
+        ("splits", datasets.DatasetDict(train=given), every),
+        ("table", given.data.table, every),
+    ):
+        found = rs.infer(rows)
+        if form == "transformed":  # Python has no lists of a fixed size
+            found = found.with_features({"objects.box": schema["objects.box"]})
+        assert (found.schema, found.notes) == (schema, ()), form
+        rs.write(rows, found, tmp_path / form, shuffle=None, key=None)
+        assert rs.scan(tmp_path / form).to_table().to_pylist() == [
+            {
+                "translation.de": f"das {number}",
+                "translation.en": f"the {number}",
+                "objects.box": [one["box"] for one in nested(number)["objects"]],
+                "objects.kind": [names[one["kind"]] for one in nested(number)["objects"]],
+                "one.label": names[number % 2],
+                "grid": nested(number)["grid"],
+                "frames": nested(number)["frames"],
+            }
+            for number in numbers
+        ], form
+    kept = rs.infer(given).drop("translation.en", "objects.kind")
+    assert rs.write(given, kept, tmp_path / "kept").rows("train") == 9
+    with pytest.raises(rs.SpecError, match=r"expected names of `data`, got `translation\.en`"):
+        rs.write(given, kept.schema, tmp_path / "refused")

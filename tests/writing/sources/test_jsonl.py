@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_in, rows_of, schema
+from in_parts import records as all_records
 
 import recordspec as rs
-from recordspec.writing.sources import base, jsonl, ranges
-from recordspec.writing.sources.jsonl import Jsonl
+from recordspec.writing.sources import base, json_array, jsonl, ranges
+from recordspec.writing.sources.jsonl import Jsonl, JsonList
 from selection import scaled
 
 VALUES = st.one_of(st.none(), st.text(max_size=6))
@@ -37,7 +39,7 @@ def test_json_lines_cut_anywhere_are_the_rows(tmp_path_factory, rows, ends, asci
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "PART_BYTES", size)
         patch.setattr(ranges, "_BLOCK", block)
-        source = Jsonl(path="rows.jsonl").open(path.parent)
+        source = Jsonl(files="rows.jsonl").open(path.parent)
         parts = parts_of(source, TEXTS)
         counts = [rows_in(part.batches(TEXTS, ())) for part in parts]
         places = [part.place(row) for part, count in zip(parts, counts, strict=True) for row in range(count)]
@@ -76,7 +78,7 @@ def test_a_line_that_does_not_fit_is_one_bad_row(tmp_path, part_bytes, line, exp
     (tmp_path / "rows.jsonl").write_bytes(b'{"n": 1}\n\r\n{"n": 2, "old": null}\n' + line + b'\n{"n": 3}\n')
     for size in (1, 1 << 20):
         part_bytes(size)
-        source = Jsonl(path="rows.jsonl", ignore=("old",)).open(tmp_path)
+        source = Jsonl(files="rows.jsonl", ignore=("old",)).open(tmp_path)
         assert error_of(source, NUMBER) == [f"{tmp_path}/rows.jsonl:4: {expected}"]
     batches = list(batches_of(source, NUMBER))
     assert rows_in(batches) == 4
@@ -99,20 +101,20 @@ def test_json_lines_give_every_kind_of_value(tmp_path):
         "s": [[4], [0.5]],
     }
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
-    assert records(Jsonl(path="rows.jsonl").open(tmp_path), one) == [one.encode(row)]
+    assert records(Jsonl(files="rows.jsonl").open(tmp_path), one) == [one.encode(row)]
 
 
 def test_json_names_may_be_others(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"x y": 5}\n')
-    assert rows_of(Jsonl(path="rows.jsonl", columns={"n": "x y"}).open(tmp_path), NUMBER) == [{"n": 5}]
+    assert rows_of(Jsonl(files="rows.jsonl", columns={"n": "x y"}).open(tmp_path), NUMBER) == [{"n": 5}]
     with pytest.raises(rs.SpecError) as caught:
-        parts_of(Jsonl(path="rows.jsonl", columns={"N": "x"}).open(tmp_path), NUMBER)
+        parts_of(Jsonl(files="rows.jsonl", columns={"N": "x"}).open(tmp_path), NUMBER)
     assert str(caught.value) == (
         f"{tmp_path}/rows.jsonl: columns: expected features of `s`, got `N` (did you mean `n`?)"
     )
     with pytest.raises(rs.StoreError) as missing:
-        parts_of(Jsonl(path="no.jsonl").open(tmp_path), NUMBER)
-    assert str(missing.value) == (f"{tmp_path}/no.jsonl: cannot read: no such file or directory")
+        parts_of(Jsonl(files="no.jsonl").open(tmp_path), NUMBER)
+    assert str(missing.value) == (f"`{tmp_path}/no.jsonl` does not exist: {tmp_path} has rows.jsonl")
 
 
 ODD = rs.Schema.loads(
@@ -224,7 +226,7 @@ def test_arrow_reads_what_python_reads(text, ignores):
         for tries in (0, 2):
             jsonl._TRIES, before = tries, jsonl._TRIES
             try:
-                source = jsonl.Jsonl(path=str(path), ignore=("other",) if ignores else ())
+                source = jsonl.Jsonl(files=str(path), ignore=("other",) if ignores else ())
                 rs.write(source, ODD, Path(folder) / "data", force=True)
                 outcomes.append([one.read_bytes() for one in sorted((Path(folder) / "data").glob("train-*"))])
             except rs.RecordspecError as error:
@@ -237,7 +239,75 @@ def test_arrow_reads_what_python_reads(text, ignores):
 def test_usual_lines_are_read_by_arrow(tmp_path):
     line = "{" + ", ".join(f'"{name}": {usual[-1]}' for name, usual in USUAL.items()) + "}\r\n"
     (tmp_path / "rows.jsonl").write_text(2 * line, newline="")
-    (part,) = jsonl.Jsonl(path=f"{tmp_path}/rows.jsonl").parts(ODD, ())
+    (part,) = jsonl.Jsonl(files=f"{tmp_path}/rows.jsonl").parts(ODD, ())
     columns = part._by_arrow(ODD, (tmp_path / "rows.jsonl").read_bytes())
     assert columns is not None
     assert columns.rows == 2
+
+
+def test_lists_with_missing_items_are_read_by_arrow(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {v: {kind: var_len, dtype: float32, missing_item: .nan}}")
+    (tmp_path / "rows.jsonl").write_text('{"v": [1, null]}\n{"v": [null]}\n')
+    (part,) = jsonl.Jsonl(files=f"{tmp_path}/rows.jsonl").parts(schema, ())
+    columns = part._by_arrow(schema, (tmp_path / "rows.jsonl").read_bytes())
+    assert columns is not None
+    assert str(columns.values["v"].to_pylist()) == "[[1.0, nan], [nan]]"
+
+
+ITEMS = [{"n": number, "t": f'é "[{{{number}\n', "more": {"v": [number]}} for number in range(40)]
+LISTED = rs.Schema.loads("schema: s\nfeatures: {n: int64, t: string, more.v: {kind: var_len, dtype: int64}}")
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("records", ["", "data"])
+def test_a_list_of_objects_has_the_rows_of_its_lines(tmp_path, monkeypatch, block, indent, records):
+    """Rows have line breaks between members; a piece ends anywhere."""
+    monkeypatch.setattr(json_array, "_BLOCK", block)
+    monkeypatch.setattr(json_array, "_PIECE_BYTES", block)
+    document = {"version": [1, {"data": 2}], "data": ITEMS, "rest": None} if records else ITEMS
+    text = json.dumps(document, indent=indent, ensure_ascii=False).replace("\n", "\r\n")
+    (tmp_path / "rows.json").write_bytes(gzip.compress(text.encode("utf-8-sig")))
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
+    source = JsonList(files="rows.json", records=records).open(tmp_path)
+    assert all_records(source, LISTED) == all_records(Jsonl(files="rows.jsonl").open(tmp_path), LISTED)
+    (part,) = source.parts(LISTED, ())
+    assert part.place(39) == f"{tmp_path}/rows.json: row 39"
+
+
+@pytest.mark.parametrize(
+    ("records", "text", "message"),
+    [
+        ("", '{"data": []}', ": expected a list of objects, got `{\"data\": []}` (`records` of the source names the list in an object)"),
+        ("data", "[]", ": expected an object with the list, got `[]` (without `records`, the source reads a list)"),
+        ("data", '{"date": []}', ": expected a list `data`, got none (did you mean `date`?)"),
+        ("data", '{"data": 1}', ": expected a list `data`, got `1}`"),
+        ("", '[{"n": 1}, {"n": 2,}]', ": row 1: expected JSON, got `{\"n\": 2,}]`"),
+        ("", '[{"n": 1}, {"n": 2}', ": row 2: expected `,` or the end of the list, got the end of the file"),
+        ("data", '{"data": [{"n": 1}], "data": [{"n": 2}]}', ": expected one list `data`, got another one"),
+        ("data", '{"data": [{"n": 1}], "x": tru', ": expected JSON, got `tru`"),
+        ("data", '{"data": [{"n": 1}]} 5', ": expected the end of the file, got `5`"),
+        ("", '[{"n": 1}] 2', ": expected the end of the file, got `2`"),
+        ("", '[{"n": 1}, 2]', ": row 1: expected a JSON object, got int 2"),
+        ("", '[{"n": "x"}]', ": row 0: features.n: expected int64, got str 'x'"),
+    ],
+)  # fmt: skip
+def test_a_document_without_the_list_is_refused(tmp_path, records, text, message):
+    (tmp_path / "rows.json").write_text(text)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(JsonList(files="rows.json", records=records).open(tmp_path), NUMBER, tmp_path / "data")
+    assert str(caught.value).startswith(f"{tmp_path}/rows.json{message}")
+
+
+@pytest.mark.parametrize("document", [ITEMS, {"version": 1, "data": ITEMS, "other": [{"a": 1}]}])
+def test_lists_of_objects_are_inferred(tmp_path, document):
+    (tmp_path / "rows.json").write_text(json.dumps(document))
+    found = rs.infer(tmp_path / "rows.json")
+    assert (found.rows, [*found.schema.names]) == (40, ["n", "t", "more.v"])
+    found.save(tmp_path / "c.yaml", schema=tmp_path / "s.yaml", data=tmp_path / "data")
+    rs.Pipeline.load(tmp_path / "c.yaml").build(progress=False)
+    rows = rs.scan(tmp_path / "data").to_table().to_pylist()
+    assert sorted(row["t"] for row in rows) == sorted(item["t"] for item in ITEMS)
+    notes = [note for note in found.notes if note.startswith("source:")]
+    reason = "the list of objects in the object of rows.json, the first of data, other"
+    assert notes == ([] if isinstance(document, list) else [f'source: `records: "data"`: {reason}'])

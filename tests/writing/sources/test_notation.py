@@ -42,18 +42,22 @@ def cells(*texts: str | None) -> pa.Array:
 def by_hand(cell: str, notation: Notation) -> Decimal | None:
     """The number that a cell is; None if it is none."""
     sign, digits = (cell[0], cell[1:]) if cell[:1] in ("-", "+") else ("", cell)
-    exponent = "0"
+    exponent, is_exponential = "0", False
     if notation.percent and digits.endswith("%"):
         digits, exponent = digits[:-1], "-2"
         digits = digits[:-1] if digits[-1:] in tuple(SPACES) else digits
     elif "e" in digits.lower():
         digits, _, exponent = digits.lower().partition("e")
+        is_exponential = True
     whole, _, decimals = digits.partition(notation.decimal)
     groups = [whole]
     if notation.thousands:
         groups = re.split(f"[{SEPARATORS[notation.thousands]}]", whole)
-    if len(groups) > 1 and not (
-        1 <= len(groups[0]) <= 3 and groups[0][0] != "0" and all(len(group) == 3 for group in groups[1:])
+    sizes = [len(group) for group in groups[1:]]
+    is_indian = notation.thousands == "," and len(groups[0]) < 3 and sizes == [2] * (len(sizes) - 1) + [3]
+    if len(groups) > 1 and (
+        is_exponential
+        or not (1 <= len(groups[0]) <= 3 and groups[0][0] != "0" and (set(sizes) == {3} or is_indian))
     ):
         return None
     parts = [
@@ -131,8 +135,8 @@ HINT = "(numbers are written as `1.234,5 %`)"
         ("text", ["12,5 %", "1.234"], ["12,5 %", "1.234"]),
         ("whole", ["1", "12.34"], f"1: expected int64, got `12.34` {HINT}"),
         ("whole", ["1", "0.512"], f"1: expected int64, got `0.512` {HINT}"),
-        ("whole", ["1,5", "x"], "0: expected int64, got `1,5` (it is not a whole number)"),
-        ("whole", ["50 %"], "0: expected int64, got `50 %` (it is not a whole number)"),
+        ("whole", ["1,5", "x"], "0: expected int64, got `1,5` (`float32` holds fractions)"),
+        ("whole", ["50 %"], "0: expected int64, got `50 %` (`float32` holds fractions)"),
         ("whole", ["9.007.199.254.740.994,0"], "0: expected int64, got `9.007.199.254.740.994,0` (so large a number is exact only without a point)"),
         ("whole", ["9.223.372.036.854.775.807"], [2**63 - 1]),
         ("single", ["1,2,3"], f"0: expected float32, got `1,2,3` {HINT}"),
@@ -195,7 +199,8 @@ def test_dates_are_those_of_strptime(form, some, hours, change, char):
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        ("%d.%m.%y", ["expected %Y, %m, %b, %d, %H, %I, %p, %M, %S, %f, %z or other characters, got `%y` (years have four digits)", "expected one %Y, got none in `%d.%m.%y`"]),
+        ("%d.%m", ["expected one %Y or %y, got none in `%d.%m`"]),
+        ("%d.%m.%y %Y", ["expected one %Y or %y, got several in `%d.%m.%y %Y`"]),
         ("%Y-%m", ["expected one %d, got none in `%Y-%m`"]),
         ("%Y-%m-%d %d", ["expected one %d, got several in `%Y-%m-%d %d`"]),
         ("%Y-%m-%d %M", ["expected %H or %I beside %M, got none in `%Y-%m-%d %M`"]),
@@ -208,10 +213,10 @@ def test_dates_are_those_of_strptime(form, some, hours, change, char):
 def test_a_form_that_is_no_date_is_refused(form, expected):
     assert list(map(str, DateFormat(form).problems())) == expected
     with pytest.raises(rs.SpecError) as caught:
-        Csv(path="rows.csv", dates=form)
+        Csv(files="rows.csv", dates=form)
     assert str(caught.value).splitlines() == [f"dates: {line}" for line in expected]
     with pytest.raises(rs.SpecError) as caught:
-        Csv(path="rows.csv", dates={"born": form})
+        Csv(files="rows.csv", dates={"born": form})
     assert str(caught.value).splitlines() == [f"dates.born: {line}" for line in expected]
 
 
@@ -252,7 +257,7 @@ def test_a_european_table_has_the_rows_that_are_read_by_hand(tmp_path_factory, r
             ]
             csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL if all_quoted else 0).writerow(written)
     source = Csv(
-        path="rows.csv", delimiter=";", encoding=encoding, decimal=",", thousands=".", percent=True,
+        files="rows.csv", delimiter=";", encoding=encoding, decimal=",", thousands=".", percent=True,
         missing=("k.A.", "-"), dates="%d.%m.%Y",
     ).open(path.parent)  # fmt: skip
     epoch = datetime.date(1970, 1, 1)
@@ -272,7 +277,7 @@ def test_options_by_column_name_columns_of_the_file(tmp_path):
     (tmp_path / "rows.csv").write_text("Price,note,born\nNA,NA,1/2/2026\n1,x,3/4/2026\n")
     one = schema("price: {dtype: int64, default: 0}\n  note: string\n  born: {dtype: int64, date: days}")
     source = Csv(
-        path="rows.csv", columns={"price": "Price"}, missing={"Price": ("NA",)}, dates={"born": "%d/%m/%Y"}
+        files="rows.csv", columns={"price": "Price"}, missing={"Price": ("NA",)}, dates={"born": "%d/%m/%Y"}
     )
     rows = rows_of(source.open(tmp_path), one)
     assert [row["price"] for row in rows] == [0, 1]
@@ -280,26 +285,26 @@ def test_options_by_column_name_columns_of_the_file(tmp_path):
     assert [row["born"] for row in rows] == [20485, 20546]
     with pytest.raises(rs.SpecError) as caught:
         rows_of(
-            Csv(path="rows.csv", columns={"price": "Price"}, missing={"price": ("NA",)}).open(tmp_path), one
+            Csv(files="rows.csv", columns={"price": "Price"}, missing={"price": ("NA",)}).open(tmp_path), one
         )
     assert str(caught.value) == (
-        f"{tmp_path}/rows.csv:1: missing: expected columns of the file, got `price` (did you mean `Price`?)"
+        f"{tmp_path}/rows.csv:1: missing: expected columns of the file, got `price` (the column of this feature is `Price`)"
     )
 
 
 def test_a_missing_key_is_missing(tmp_path):
     (tmp_path / "rows.csv").write_text("n,id\n1,a\n2,-\n")
-    (part,) = Csv(path="rows.csv", missing=("-",)).open(tmp_path).parts(schema("n: int64"), ("id",))
+    (part,) = Csv(files="rows.csv", missing=("-",)).open(tmp_path).parts(schema("n: int64"), ("id",))
     (batch,) = part.batches(schema("n: int64"), ("id",))
     assert batch.values["id"] == ["a", None]
 
 
 def test_a_cell_in_another_notation_is_named_by_its_line(tmp_path):
     (tmp_path / "rows.csv").write_text('n;t\n1.000;"a\nb"\n2,5;c\n')
-    source = Csv(path="rows.csv", delimiter=";", decimal=",", thousands=".").open(tmp_path)
+    source = Csv(files="rows.csv", delimiter=";", decimal=",", thousands=".").open(tmp_path)
     one = schema("n: int64\n  t: string")
     assert error_of(source, one) == [
-        f"{tmp_path}/rows.csv:4: features.n: expected int64, got `2,5` (it is not a whole number)"
+        f"{tmp_path}/rows.csv:4: features.n: expected int64, got `2,5` (`float32` holds fractions)"
     ]
 
 
@@ -313,5 +318,121 @@ def test_a_cell_in_another_notation_is_named_by_its_line(tmp_path):
 )  # fmt: skip
 def test_options_that_contradict_are_refused(options, expected):
     with pytest.raises(rs.SpecError) as caught:
-        Csv(path="rows.csv", **options)
+        Csv(files="rows.csv", **options)
     assert str(caught.value) == expected
+
+
+LISTS = rs.Schema.loads(
+    """\
+schema: s
+features:
+  tags: {kind: var_len, dtype: string}
+  n: {kind: var_len, dtype: int64}
+  xy: {dtype: float32, shape: [2], default: [-1, -1]}
+  flags: {kind: var_len, dtype: string, missing: empty}
+  l: {kind: label, names: [a, b], shape: [null]}
+"""
+)
+
+
+def test_a_cell_may_be_a_list(tmp_path):
+    cells = ["tags,n,xy,flags,l", 'red|deep blue | ,"1,000; 2",0.5 1,,"a;b"', ',"",,NA,', "x, 3 ,2 .5,q,b"]
+    (tmp_path / "rows.csv").write_text("\n".join(cells) + "\n")
+    lists = {"tags": "|", "n": ";", "xy": " ", "flags": "/", "l": ";"}
+    source = Csv(files="rows.csv", lists=lists, thousands=",", missing={"flags": ("NA",)})
+    rs.write(source.open(tmp_path), LISTS, tmp_path / "data", shuffle=None, progress=False)
+    table = rs.scan(tmp_path / "data").to_table()
+    assert table["tags"].to_pylist() == [["red", "deep blue", ""], [], ["x"]]
+    assert table["n"].to_pylist() == [[1000, 2], [], [3]]
+    assert table["xy"].to_pylist() == [[0.5, 1], None, [2, 0.5]]
+    assert table["flags"].to_pylist() == [[], None, ["q"]]
+    assert table["l"].to_pylist() == [["a", "b"], [], ["b"]]
+
+
+def test_a_cell_may_be_a_list_in_json(tmp_path):
+    (tmp_path / "rows.csv").write_text(
+        'n,tags,deep,l\n"[1, null]","[""a, b"", ""é""]","[[1], []]","[""b""]"\n,[],[[2]],[]\n'
+    )
+    features = (
+        "n: {kind: var_len, dtype: int64, missing_item: -1}, tags: {kind: var_len, dtype: string}, "
+        "deep: {kind: ragged, dtype: int64, shape: [null, null]}, l: {kind: label, names: ['0', b], shape: [null]}"
+    )
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{{features}}}")
+    source = Csv(files="rows.csv", lists=dict.fromkeys(["n", "tags", "deep", "l"], "json")).open(tmp_path)
+    rs.write(source, schema, tmp_path / "data", shuffle=None, progress=False)
+    assert rs.scan(tmp_path / "data").to_table().to_pylist() == [
+        {"n": [1, -1], "tags": ["a, b", "é"], "deep": [[1], []], "l": ["b"]},
+        {"n": [], "tags": [], "deep": [[2]], "l": []},
+    ]
+    (tmp_path / "rows.csv").write_text("n,tags,deep,l\n,,[],[0]\n")
+    with pytest.raises(
+        rs.RecordError, match=r"l: expected a list of names in JSON, got `\[0\]` \(names are in"
+    ):
+        rs.write(source, schema, tmp_path / "no", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("lists", "expected"),
+    [
+        ({"n": ","}, "features.n: expected int64, got `x` at item 1"),
+        ({"n": "json"}, "rows.csv:2: features.n: expected a list in JSON, got `1,2`"),
+        ({}, "n: expected a feature that one cell of text can give: a number, a string, a label, a path, got var_len (`lists` of the source names the text between items)"),
+    ],
+)  # fmt: skip
+def test_an_item_that_is_no_value_is_named(tmp_path, lists, expected):
+    (tmp_path / "rows.csv").write_text('n\n"1,2"\n"1,x"\n')
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
+    with pytest.raises(rs.RecordspecError) as caught:
+        rs.write(Csv(files="rows.csv", lists=lists).open(tmp_path), schema, tmp_path / "data")
+    assert str(caught.value).endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "written", "expected"),
+    [
+        ({"currency": "$", "thousands": ","}, ["$1,234.50", "-$5", "$-6", "$ 7", "8 $", "9"], [1234.5, -5, -6, 7, 8, 9]),
+        ({"currency": "Rs.", "thousands": ","}, ["Rs. 12,34,567.50", "5 Rs."], [1234567.5, 5]),
+        ({"currency": "$", "negative": "(5)", "thousands": ","}, ["($1,234.5)", "(5)", "-5", "5"], [-1234.5, -5, -5, 5]),
+        ({"negative": "\u22125"}, ["\u22125", "-6", "7", "1e-3"], [-5, -6, 7, 0.001]),
+        ({"negative": "5-", "decimal": ",", "thousands": ".", "currency": "EUR"}, ["1.234,5-", "5- EUR", "-5", "5"], [-1234.5, -5, -5, 5]),
+        ({"percent": True, "negative": "(5)"}, ["(5 %)", "5%"], [-0.05, 0.05]),
+    ],
+)  # fmt: skip
+def test_amounts_are_numbers(options, written, expected):
+    values = from_text(cells(*written), KINDS["number"], location("."), Notation(**options))
+    assert [float(value) for value in values] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "cell"),
+    [
+        ({"currency": "$"}, "\u20ac5"),
+        ({"currency": "$"}, "$5$$"),
+        ({"currency": "$"}, "5"[:0] + "$"),
+        ({"negative": "(5)"}, "(-5)"),
+        ({"negative": "(5)"}, "(5"),
+        ({"negative": "5-"}, "-5-"),
+        ({"thousands": ","}, "6,807e+10"),
+        ({"thousands": ","}, "1,23,45"),
+    ],
+)
+def test_amounts_in_another_notation_are_refused(options, cell):
+    with pytest.raises(BadValue) as caught:
+        from_text(cells("1", cell), KINDS["number"], location("."), Notation(**options))
+    assert (caught.value.index, caught.value.problem.got) == (1, f"`{cell}`")
+
+
+def test_two_digits_of_a_year_are_those_of_strptime():
+    written = [f"{year:02d}-1-31" for year in range(100)]
+    expected = [datetime.datetime.strptime(cell, "%y-%m-%d") for cell in written]
+    dates, wrong = DateFormat("%y-%m-%d").parsed(cells(*written))
+    assert wrong is None
+    assert dates.astype("datetime64[s]").tolist() == expected
+
+
+def test_a_currency_is_no_number():
+    with pytest.raises(rs.SpecError) as caught:
+        Csv(files="rows.csv", currency={"a": "$", "b": "5 $"})
+    assert (
+        str(caught.value) == "currency: expected the sign of a currency, such as $, \u20ac or USD, got `5 $`"
+    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import re
 
 import pyarrow
 import pytest
+import yaml
 from pyarrow import parquet
 
 import recordspec as rs
@@ -69,7 +71,7 @@ def test_members_are_dotted_columns_of_every_source(tmp_path, layout):
         "table": table,
         "slices": pyarrow.concat_tables([table.slice(0, 1), table.slice(1)]),
         "reader": table.to_reader(),
-        "jsonl": Jsonl(path=str(tmp_path / "rows.jsonl")),
+        "jsonl": Jsonl(files=str(tmp_path / "rows.jsonl")),
         "parquet": Parquet(files=str(tmp_path / "rows.parquet")),
     }
     for name, rows in sources.items():
@@ -81,7 +83,7 @@ def test_columns_and_ignore_take_dotted_names(tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
     columns = {"votes": "meta.votes"}
-    jsonl = Jsonl(path=str(tmp_path / "rows.jsonl"), columns=columns, ignore=("meta.by", "items"))
+    jsonl = Jsonl(files=str(tmp_path / "rows.jsonl"), columns=columns, ignore=("meta.by", "items"))
     expected = [{"id": 0, "votes": 3}, {"id": 1, "votes": -1}, {"id": 2, "votes": -1}]
     assert written(tmp_path / "j", jsonl, schema) == expected
     source = Parquet(files=str(tmp_path / "rows.parquet"), columns=columns)
@@ -89,7 +91,7 @@ def test_columns_and_ignore_take_dotted_names(tmp_path):
     (note,) = source.notes  # pyarrow sorts the members in some versions
     assert sorted(note.partition(": ")[2].split(", ")) == ["items.n", "items.sku", "meta.by.name"]
     with pytest.raises(rs.RecordError) as caught:
-        written(tmp_path / "no", Jsonl(path=str(tmp_path / "rows.jsonl"), columns=columns), schema)
+        written(tmp_path / "no", Jsonl(files=str(tmp_path / "rows.jsonl"), columns=columns), schema)
     assert str(caught.value) == (
         f"{tmp_path}/rows.jsonl:1: expected names of `s`, got `meta.by` "
         "(`ignore` of the source lists names to leave out)"
@@ -114,7 +116,7 @@ def test_names_to_ignore_are_those_without_a_feature(tmp_path):
         "reader": table.to_reader(),
         "arrays": {name: pyarrow.array(column) for name, column in flat.items()},
         "dotted": [dict(zip(flat, row, strict=True)) for row in zip(*flat.values(), strict=True)],
-        "jsonl": Jsonl(path=str(tmp_path / "rows.jsonl"), ignore=ignored),
+        "jsonl": Jsonl(files=str(tmp_path / "rows.jsonl"), ignore=ignored),
     }
     expected = [{"id": 0, "meta.votes": 3}, {"id": 1, "meta.votes": -1}, {"id": 2, "meta.votes": -1}]
     for name, rows in sources.items():
@@ -133,7 +135,7 @@ def test_objects_that_begin_late_are_inferred_and_written(tmp_path, first):
     for name, given in {"rows": rows, "jsonl": tmp_path / "rows.jsonl"}.items():
         found = rs.infer(given)
         assert (list(found.schema.names), found.left_out) == (["id", "m.v"], ())
-        source = given if name == "rows" else Jsonl(path=str(given))
+        source = given if name == "rows" else Jsonl(files=str(given))
         rs.write(source, found, tmp_path / name, progress=False)
         read = rs.open(tmp_path / name)[-3:]["m.v"]
         assert text(read) == ([[7]] * 3 if first == [] else [7] * 3)
@@ -263,14 +265,46 @@ def test_decimals_are_text_or_numbers_by_choice(tmp_path, feature, expected):
     with pytest.raises(rs.RecordError) as caught:
         written(tmp_path / "no", whole, rs.Schema.loads("schema: s\nfeatures: {x: int64}"))
     assert (
-        str(caught.value)
-        == "row 0: features.x: expected int64, got float 0.25 (round it, or store it as a float)"
+        str(caught.value) == "row 0: features.x: expected int64, got float 0.25 (`float32` holds fractions)"
     )
 
 
-def test_lists_with_gaps_name_what_could_hold_them(tmp_path):
-    table = pyarrow.table({"n": [1, 2], "x": [[1.0, None], [2.0]]})
-    assert rs.infer(table).notes == (
-        "x: list<item: double> with items that are missing (NaN, or a value of your own in their place makes it "
-        "`kind: var_len`), which no feature holds, so it is left out",
+GAPS = {
+    "int64": [[1, None], [None, 3], [], [None]],
+    "float32": [[1.5, None], [2.0]],
+    "string": [["a", None], None, [None]],
+    "bool": [[True, None], [None]],
+    "float64": [[1e300, None]],
+    "uint64": [[2**64 - 1, None]],
+    "ragged": [[[1, None], []], [[-2]]],
+}
+
+
+@pytest.mark.parametrize("name", GAPS)
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "rows"])
+def test_missing_items_are_stored_as_the_note_proposes(tmp_path, name, suffix):
+    kind = {"bool": pyarrow.bool_(), "uint64": pyarrow.uint64()}.get(name)
+    table = pyarrow.table(
+        {"n": range(len(GAPS[name])), "x": pyarrow.array(GAPS[name], kind and pyarrow.list_(kind))}
     )
+    rows, path = table.to_pylist(), tmp_path / f"rows.{suffix}"
+    if suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif suffix == "parquet":
+        parquet.write_table(table, path)
+    given = (
+        rows
+        if suffix == "rows"
+        else {"jsonl": Jsonl, "parquet": Parquet}[suffix](files=path.name).open(tmp_path)
+    )
+    (note,) = rs.infer(rows if suffix == "rows" else path).notes
+    proposed = re.search("`({kind: .*, missing_item: (.*)})`", note)
+    feature, item = proposed.group(1), yaml.safe_load(proposed.group(2))
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, x: {feature}}}")
+    filled = [json.loads(json.dumps(row["x"] or []).replace("null", json.dumps(item))) for row in rows]
+    assert str([row["x"] for row in written(tmp_path / "data", given, schema)]) == str(filled)
+    refused = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, x: {feature.partition(', missing')[0]}}}}}")
+    with pytest.raises(
+        rs.RecordError, match=r"got nothing at item .* \(`missing_item` of the feature gives a value"
+    ):
+        written(tmp_path / "no", given, refused)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 from in_parts import NUMBER, parts_of, records, rows_in, rows_of
@@ -11,6 +13,7 @@ from typed_rows import TABLE, encoded, without
 import recordspec as rs
 from recordspec.inferring.tables import infer_table
 from recordspec.locations import location
+from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
 
 
@@ -56,12 +59,39 @@ def test_parquet_columns_are_checked_by_name(tmp_path):
         parts_of(Parquet(files="a.parquet").open(tmp_path), NUMBER)
     assert (
         str(caught.value)
-        == f"{tmp_path}/a.parquet: n: expected one column `n`, got none (other columns: x y, z)"
+        == f"{tmp_path}/a.parquet: n: expected one column `n`, got none (other columns: x y, z; if all rows lack "
+        "it: a `default` of the feature, and `columns: {n: null}`)"
     )
     parquet.write_table(pa.table({"x y": ["1"]}), tmp_path / "b.parquet")
     with pytest.raises(rs.SpecError) as caught:
         parts_of(Parquet(files="*.parquet", columns={"n": "x y"}).open(tmp_path), NUMBER)
     assert str(caught.value) == f"{tmp_path}/b.parquet: n: expected int64, as in a.parquet, got string"
+
+
+def test_all_rows_of_a_file_may_lack_a_feature(tmp_path):
+    """As those of a test set lack the target."""
+    parquet.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("n\n1\n2\n")
+    label = "{kind: label, names: [a, b]%s}"
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, y: {label % ', missing: true'}}}")
+    for source in (Parquet, Csv):
+        file = tmp_path / f"a.{source.__name__.lower()}"
+        given = source(files=str(file), columns={"y": None})
+        rs.write(given, schema, tmp_path / "data", force=True)
+        (rows,) = rs.iterate(tmp_path / "data", batch=2)
+        assert (rows["n"].tolist(), rows["y"].tolist()) == ([1, 2], [-1, -1])
+        where = f"{file}{':1' * (source is Csv)}"
+        message = (
+            f"{where}: y: expected one column `y`, got none (if all rows lack it: `columns: {{y: null}}`)"
+        )
+        with pytest.raises(rs.SpecError, match=f"^{re.escape(message)}$"):
+            source(files=str(file)).check(schema, ())
+        strict = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, y: {label % ''}}}")
+        message = f"{where}: columns.y: expected a column, got null, and a feature without `missing: true`"
+        with pytest.raises(rs.SpecError, match=f"^{re.escape(message)}$"):
+            given.check(strict, ())
+        with pytest.raises(rs.SpecError, match=r"columns.k: expected a column, got null$"):
+            source(files=str(file), columns={"k": None, "y": None}).check(schema, ("k",))
 
 
 def test_files_that_are_no_parquet_are_named(tmp_path):
@@ -89,10 +119,22 @@ def test_a_footer_that_contradicts_its_row_groups_is_named(tmp_path):
     message = f"{path}: expected 6 rows in the footer, as in the row groups, got 0 ({hint})"
     for read in (
         lambda: rs.write(Parquet(files="a.parquet").open(tmp_path), NUMBER, tmp_path / "data"),
-        lambda: infer_table([location(path)], "a"),
+        lambda: infer_table([location(path)], "a", "parquet"),
     ):
         with pytest.raises(rs.RecordError) as caught:
             read()
         assert str(caught.value) == message
     parquet.write_table(parquet.read_table(path), path)
     assert Parquet(files="a.parquet").open(tmp_path).rows == 6
+
+
+def test_dictionaries_in_structs_are_read_across_row_groups(tmp_path):
+    words = pa.array(["a", "b", "c"] * 7).dictionary_encode()
+    parquet.write_table(
+        pa.table({"s": pa.StructArray.from_arrays([words], ["x"])}),
+        tmp_path / "rows.parquet",
+        row_group_size=5,
+    )
+    found = rs.infer(tmp_path / "rows.parquet").with_features({"s.x": "text"})
+    rs.write(Parquet(files="rows.parquet").open(tmp_path), found.schema, tmp_path / "data", shuffle=None)
+    assert rs.scan(tmp_path / "data").to_table()["s.x"].to_pylist() == ["a", "b", "c"] * 7

@@ -1,5 +1,5 @@
 """Files of the published test suites of CSV, JSON and Parquet: read as Python's `csv` and `json`, and Arrow, read
-them, or refused with the whole message. docs/building.md counts them.
+them, or refused with the whole message. docs/reference/published-suites.md counts them.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_csv_files_are_read_as_python_reads_them(tmp_path, name):
     unnamed = [""] if header.count("") > 1 else []  # which are noted as one
     assert len(found.notes) >= len(unnamed) + len(found.left_out)
     found = replace(found, left_out=(*found.left_out, *unnamed))
-    check_rows(found, rows_of(found, Csv(path=str(path), **options), tmp_path), expected)
+    check_rows(found, rows_of(found, Csv(files=str(path), **options), tmp_path), expected)
 
 
 @pytest.mark.parametrize("name", published_csv.IN_ANOTHER_NOTATION)
@@ -154,7 +154,7 @@ def test_csv_files_in_another_notation_are_read(tmp_path, name):
     path.write_bytes(data)
     found = inferred(path)
     options = {option.name: option.value for option in found.options}
-    check_rows(found, rows_of(found, Csv(path=str(path), **options), tmp_path), expected)
+    check_rows(found, rows_of(found, Csv(files=str(path), **options), tmp_path), expected)
 
 
 @pytest.mark.parametrize("name", published_csv.REFUSED)
@@ -194,7 +194,7 @@ def test_json_texts_are_read_as_python_reads_them(tmp_path, value):
     path = write_line(tmp_path / "rows.jsonl", value)
     found = inferred(path)
     expected = members("", json.loads(line_of(value).removeprefix("\ufeff")))
-    check_rows(found, rows_of(found, Jsonl(path=str(path)), tmp_path), [expected])
+    check_rows(found, rows_of(found, Jsonl(files=str(path)), tmp_path), [expected])
 
 
 NO_FEATURE = {**published_json.WITHOUT_FEATURE, **published_json.OPEN_WITHOUT_FEATURE}
@@ -256,7 +256,7 @@ def test_a_build_quarantines_all_invalid_texts_of_json_and_no_other(tmp_path):
     path.write_bytes(b"".join(b'{"v": [%d]}\n%s\n' % (number, line) for number, line in enumerate(lines)))
     schema = rs.Schema.loads("schema: s\nfeatures:\n  v: {kind: var_len, dtype: int64}")
     options = {"invalid": Quarantine(max_invalid=None), "progress": False}
-    rs.write(Jsonl(path=str(path)).open(tmp_path), schema, tmp_path / "data", **options)
+    rs.write(Jsonl(files=str(path)).open(tmp_path), schema, tmp_path / "data", **options)
     assert [row["v"].tolist() for row in rs.open(tmp_path / "data")] == [
         [number] for number in range(len(lines))
     ]
@@ -380,7 +380,7 @@ def test_parquet_files_that_are_not_read_are_refused(tmp_path, name):
     assert inferred(tmp_path / "rows.parquet") == message
 
 
-# ---- the table of docs/building.md ----
+# ---- the table of docs/reference/published-suites.md ----
 
 
 def counts() -> dict[str, tuple[int, int, int]]:
@@ -419,8 +419,7 @@ def counts() -> dict[str, tuple[int, int, int]]:
 
 
 def test_the_documentation_counts_them(root):
-    text = (root / "docs/building.md").read_text()
-    section = text.partition("### Published test suites")[2].partition("\n### ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    text = (root / "docs/reference/published-suites.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     table = {name: tuple(map(int, numbers)) for name, *numbers in (row[:4] for row in rows[1:])}
     assert table == counts()

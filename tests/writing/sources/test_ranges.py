@@ -20,6 +20,7 @@ from recordspec.inferring.infer import infer as inferred
 from recordspec.schema import values
 from recordspec.writing.sources import base, ranges
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.csv_dialect import Dialect, Head
 from recordspec.writing.sources.jsonl import Jsonl
 
 
@@ -57,7 +58,7 @@ def test_a_csv_file_cut_anywhere_has_the_rows_that_python_reads(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "PART_BYTES", size)
         patch.setattr(ranges, "_BLOCK", block)
-        source = Csv(path="rows.csv").open(path.parent)
+        source = Csv(files="rows.csv").open(path.parent)
         parts = parts_of(source, TEXTS)
         found = rows_of(source, TEXTS)
         rowcount = [rows_in(part.batches(TEXTS, ())) for part in parts]
@@ -96,7 +97,7 @@ def test_a_csv_file_with_quotes_anywhere_is_read_alike_in_parts_and_whole(tmp_pa
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(base, "PART_BYTES", part_size)
             try:
-                found.append(records(Csv(path="rows.csv").open(path.parent), TEXTS))
+                found.append(records(Csv(files="rows.csv").open(path.parent), TEXTS))
             except rs.RecordError as error:
                 found.append(str(error).partition(", got")[0])
     assert found[0] == found[1]
@@ -117,7 +118,8 @@ def test_text_after_a_quoted_cell_is_refused_as_pythons_strict_reader_does(tmp_p
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranges, "_BLOCK", block)
-        found = accepts(lambda: ranges.csv_ranges(path, ","), rs.RecordError)
+        head = Head(names=(), given=(), first=(), start=0, line=1)
+        found = accepts(lambda: ranges.csv_ranges(path, Dialect(), head), rs.RecordError)
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     assert found == accepts(lambda: list(lines), csv.Error)
 
@@ -126,23 +128,24 @@ def test_text_after_a_quoted_cell_is_told_with_its_line(tmp_path):
     text = 'a,b\n"x ""y"" z",1\n"\n",2\n"Hey, I missed " it",3\n'
     (tmp_path / "rows.csv").write_text(text)
     for read in (
-        lambda: records(Csv(path="rows.csv").open(tmp_path), TEXTS),
+        lambda: records(Csv(files="rows.csv").open(tmp_path), TEXTS),
         lambda: inferred(tmp_path / "rows.csv"),
     ):
         with pytest.raises(rs.RecordError) as error:
             read()
         assert str(error.value) == (
             f"{tmp_path}/rows.csv:5: expected a delimiter or a line break after a quoted cell, "
-            'got `"Hey, I missed " ` (a quote in a quoted cell is doubled: `""`)'
+            'got `"Hey, I missed " ` (a quote in a quoted cell is doubled, `""`; if the file does not quote cells, '
+            "`quote: null`)"
         )
 
 
 def test_the_cut_of_a_csv_file_follows_from_its_bytes(tmp_path, small):
     text = 'a,b\n"x\n\ny",1\r\n2,"3"\n\n4,5\n'
     (tmp_path / "rows.csv").write_bytes(text.encode())
-    parts = parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
+    parts = parts_of(Csv(files="rows.csv").open(tmp_path), TEXTS)
     assert [(part.span.start, part.span.stop, part.span.line) for part in parts] == [
-        (0, 14, 1),
+        (4, 14, 2),
         (14, 25, 5),
     ]
     assert [parts[0].place(0), parts[1].place(0), parts[1].place(1), parts[1].place(0)] == [
@@ -162,8 +165,8 @@ def test_quotes_within_cells_are_text(tmp_path, monkeypatch, text, cuts):
     monkeypatch.setattr(base, "PART_BYTES", 5)
     for block in (1, 2, 100):
         monkeypatch.setattr(ranges, "_BLOCK", block)
-        parts = parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
-        assert [part.span.start for part in parts] == [0, *cuts]
+        parts = parts_of(Csv(files="rows.csv").open(tmp_path), TEXTS)
+        assert [part.span.start for part in parts] == [4, *cuts]
 
 
 def test_a_line_break_in_quotes_is_kept(tmp_path):
@@ -172,14 +175,14 @@ def test_a_line_break_in_quotes_is_kept(tmp_path):
         cells = ["x" * before, "a\r\n\r\nb", "\r\n" * 9]
         text = "n,b\r\n" + "".join(f'1,"{cell}"\r\n' for cell in cells)
         (tmp_path / "rows.csv").write_bytes(text.encode())
-        rows = rows_of(Csv(path="rows.csv").open(tmp_path), one)
+        rows = rows_of(Csv(files="rows.csv").open(tmp_path), one)
         assert [row["b"].decode() for row in rows] == cells
 
 
 def test_a_bad_cell_and_a_bad_row_of_a_later_part_are_named_by_their_lines(tmp_path, small):
     lines = "n\n" + '"1"\n' * 20
     (tmp_path / "rows.csv").write_text(lines + "x\n3\n")
-    source = Csv(path="rows.csv").open(tmp_path)
+    source = Csv(files="rows.csv").open(tmp_path)
     assert len(parts_of(source, NUMBER)) > 5
     assert error_of(source, NUMBER) == [f"{tmp_path}/rows.csv:22: features.n: expected int64, got `x`"]
     (tmp_path / "rows.csv").write_text(lines + "1,2\n3\n")
@@ -222,7 +225,7 @@ def test_a_long_row_is_one_bad_row(tmp_path_factory, cells, ends, last, bom, siz
         patch.setattr(base, "PART_BYTES", size)
         patch.setattr(ranges, "_BLOCK", window)
         patch.setattr(values, "LONGEST_ROW", 60)
-        for part in parts_of(Csv(path="rows.csv").open(path.parent), TEXTS):
+        for part in parts_of(Csv(files="rows.csv").open(path.parent), TEXTS):
             for row, value in enumerate(each_row(part)):
                 found.append((int(part.place(row).rpartition(":")[2]), value))
     empty = [cell == "" and always for cell, always in cells]
@@ -267,10 +270,10 @@ def test_a_long_row_is_an_error_or_set_aside(tmp_path, short_rows, sort, jobs):
     (tmp_path / "rows").write_text(text)
     line = 2 if form is Jsonl else 3
     with pytest.raises(rs.RecordError) as caught:
-        rs.write(form(path="rows").open(tmp_path), NUMBERED, tmp_path / "data", jobs=jobs)
+        rs.write(form(files="rows").open(tmp_path), NUMBERED, tmp_path / "data", jobs=jobs)
     assert str(caught.value) == f"{tmp_path}/rows:{line}: {expected}"
     made = rs.write(
-        form(path="rows").open(tmp_path), NUMBERED, tmp_path / "data", jobs=jobs, invalid="quarantine"
+        form(files="rows").open(tmp_path), NUMBERED, tmp_path / "data", jobs=jobs, invalid="quarantine"
     )
     assert (made.rows("train"), made.rejected) == (2, 1)
     rejected = json.loads((tmp_path / "data/rejects.jsonl").read_text())
@@ -288,7 +291,7 @@ def test_a_schema_is_not_inferred_of_a_long_row(tmp_path, short_rows):
 def test_a_long_header_is_refused(tmp_path, text):
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(rs.RecordError) as caught:
-        parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
+        parts_of(Csv(files="rows.csv").open(tmp_path), TEXTS)
     assert str(caught.value) == (
         f"{tmp_path}/rows.csv:1: expected a header of at most 1,048,576 bytes, got a longer one"
     )
@@ -301,7 +304,7 @@ def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
         file.write(b"n\n1\n2")
         file.truncate(300 << 20)
     printed, peak = peak_of(
-        "m = rs.write(Csv(path='rows.csv').open(Path('.')), s, 'data', invalid='quarantine')\n"
+        "m = rs.write(Csv(files='rows.csv').open(Path('.')), s, 'data', invalid='quarantine')\n"
         "print(m.rows('train'), m.rejected)",
         "from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"
         "import recordspec as rs; s = rs.Schema.loads('schema: s\\nfeatures: {n: int64}')",

@@ -24,7 +24,7 @@ def test_gaps_are_told_by_the_whole_column(part_bytes):
         "row 0: features.n: expected int64, got float 1.0 (write 1)"
     ]
     assert error_of(source_of({"n": np.array([1, np.nan, 2.5])}), one) == [
-        "row 2: features.n: expected int64, got float 2.5 (round it, or store it as a float)"
+        "row 2: features.n: expected int64, got float 2.5 (`float32` holds fractions)"
     ]
 
 
@@ -110,7 +110,7 @@ def test_whole_numbers_of_an_object_column_stay_exact():
     one = schema("n: {kind: tensor, dtype: float64}")
     assert [row["n"] for row in rows_of(source_of(frame[1:]), one)] == [1.5]
     assert error_of(source_of(frame), schema("n: int64")) == [
-        "row 1: features.n: expected int64, got float 1.5 (round it, or store it as a float)"
+        "row 1: features.n: expected int64, got float 1.5 (`float32` holds fractions)"
     ]
 
 
@@ -118,7 +118,7 @@ def test_whole_numbers_of_an_object_column_stay_exact():
     ("cells", "row", "got"),
     [
         ([1, 2**53 + 1, None, 3], 1, "9007199254740992.0 (from 2^53 on a float may be rounded; the dtype Int64"),
-        ([1, None, 2.5], 2, "2.5 (round it, or store it as a float)"),
+        ([1, None, 2.5], 2, "2.5 (`float32` holds fractions)"),
     ],
 )  # fmt: skip
 def test_of_integers_with_gaps_the_one_that_lost_is_named(cells, row, got):

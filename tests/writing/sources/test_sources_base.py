@@ -27,8 +27,8 @@ from media import image_bytes, sound_bytes
 from recordspec.wire.framing import framed
 from recordspec.writing.sources import base, rows
 from recordspec.writing.sources.base import Source, SourcePart
+from recordspec.writing.sources.coco import Coco
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.detection import Coco, PascalVoc
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
@@ -36,6 +36,7 @@ from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.sources.tfrecord import TFRecords
+from recordspec.writing.sources.voc import PascalVoc
 from recordspec.writing.sources.webdataset import WebDataset
 
 COUNT = 13
@@ -258,11 +259,11 @@ def write_voc(folder: Path, first: int) -> None:
 
 
 FILES = [
-    Case("csv", write_csv, lambda folder: Csv(path="rows.csv").open(folder), csv_places),
+    Case("csv", write_csv, lambda folder: Csv(files="rows.csv").open(folder), csv_places),
     Case(
         "jsonl",
         write_jsonl,
-        lambda folder: Jsonl(path="rows.jsonl").open(folder),
+        lambda folder: Jsonl(files="rows.jsonl").open(folder),
         lambda folder: [f"{folder}/rows.jsonl:{1 + index + (index > 2)}" for index in range(COUNT)],
     ),
     Case(
@@ -280,19 +281,22 @@ FILES = [
         tfrecord_places,
     ),
     Case(
-        "several csv", write_two_csv, lambda folder: Csv(path=("a.csv", "b.csv")).open(folder), two_csv_places
+        "several csv",
+        write_two_csv,
+        lambda folder: Csv(files=("a.csv", "b.csv")).open(folder),
+        two_csv_places,
     ),
     Case(
         "jsonl of a pattern",
         write_two_jsonl,
-        lambda folder: Jsonl(path="*.jsonl").open(folder),
+        lambda folder: Jsonl(files="*.jsonl").open(folder),
         two_jsonl_places,
     ),
     Case(
         "splits",
         write_two_jsonl,
         lambda folder: SplitSources(
-            sources={name: Jsonl(path=f"{name}.jsonl").open(folder) for name in "ab"}, column="split"
+            sources={name: Jsonl(files=f"{name}.jsonl").open(folder) for name in "ab"}, column="split"
         ),
         two_jsonl_places,
     ),
@@ -306,7 +310,7 @@ FILES = [
     Case(
         "image_folder",
         write_folder(lambda index: image_bytes(np.full((2, 3, 1), index, np.uint8), "png"), ".png"),
-        lambda folder: ImageFolder(path="media").open(folder),
+        lambda folder: ImageFolder(folder="media").open(folder),
         media_places(".png"),
         schema=IMAGES,
         extra="path",
@@ -314,7 +318,7 @@ FILES = [
     Case(
         "audio_folder",
         write_folder(lambda index: sound_bytes(np.full((8, 1), index, np.int16), 8000), ".wav"),
-        lambda folder: AudioFolder(path="media").open(folder),
+        lambda folder: AudioFolder(folder="media").open(folder),
         media_places(".wav"),
         schema=SOUNDS,
         extra="path",

@@ -125,3 +125,31 @@ def test_stored_numbers_that_a_tensor_cannot_hold_are_refused(tmp_path, stored, 
         rs.write(TFRecords(files="old").open(tmp_path), one, tmp_path / "data")
     with pytest.raises(tf.errors.InvalidArgumentError):
         list(rs.read(tmp_path / "old", one, batch=1))
+
+
+def test_the_schema_beside_the_files_tells_what_an_index_means(tmp_path):
+    """A dataset with the names in another order, whatever it stores; a feature under the key of an old one."""
+    old = rs.Schema.loads(
+        "schema: s\nfeatures:\n  side: {kind: label, names: [left, right, up]}\n  n: int64\n"
+    )
+    rows = [{"side": side, "n": n} for n, side in enumerate(("up", "left", "right"))]
+    for name in ("old", "other"):
+        rs.write(rows, old, tmp_path / name, shuffle=None, progress=False)
+    options = {"shuffle": None, "progress": False, "force": True}
+    for encoding in ("index", "float", "name"):
+        new = rs.Schema.loads(
+            "schema: s\nfeatures:\n"
+            f"  side: {{kind: label, names: [up, right, left], encoding: {encoding}}}\n"
+            "  number: {dtype: int64, key: n}\n"
+        )
+        source = TFRecords(files="old").open(tmp_path)
+        rs.write(source, new, tmp_path / "new", **options)
+        found = rs.open(tmp_path / "new")[:]
+        assert (found["side"].tolist(), found["number"].tolist()) == ([0, 2, 1], [0, 1, 2])
+    rs.write(TFRecords(files=["old", "other"]).open(tmp_path), old, tmp_path / "both", **options)
+    rs.write([{"side": "up", "number": 1}], new, tmp_path / "other", **options)
+    with pytest.raises(rs.SpecError) as caught:
+        rs.write(TFRecords(files=["old", "other"]).open(tmp_path), new, tmp_path / "new", **options)
+    assert "schema: expected one schema of all files, got 2 folders with others, or without one" in str(
+        caught.value
+    )

@@ -81,13 +81,13 @@ def test_jobs_and_resuming_give_the_same_bytes(folder, monkeypatch):
 
 
 def test_a_plan_counts_the_rows_of_each_split(folder):
-    plan = pipeline(folder).plan()
+    estimate = pipeline(folder).estimate()
     manifest = pipeline(folder).build(progress=False)
-    assert {split: rows for split, (_, rows, _) in plan.splits.items()} == {"train": 60, "eval": 17}
-    assert {split: shards for split, (shards, _, _) in plan.splits.items()} == {"train": 2, "eval": 2}
-    assert plan.rows == sum(manifest.rows(split) for split in manifest.splits)
+    assert {split: rows for split, (_, rows, _) in estimate.splits.items()} == {"train": 60, "eval": 17}
+    assert {split: shards for split, (shards, _, _) in estimate.splits.items()} == {"train": 2, "eval": 2}
+    assert estimate.rows == sum(manifest.rows(split) for split in manifest.splits)
     for limit, expected in ((5, {"train": 5, "eval": 5}), (35, {"train": 35, "eval": 17})):
-        limited = pipeline(folder).plan(limit=limit)
+        limited = pipeline(folder).estimate(limit=limit)
         assert {split: rows for split, (_, rows, _) in limited.splits.items()} == expected
         built = pipeline(folder, f"of-{limit}").build(limit=limit, jobs=2, progress=False)
         assert {split: built.rows(split) for split in built.splits} == expected
@@ -146,7 +146,7 @@ FORMS = ", ".join(field.name for field in fields(config.From))
             "source: {a: {csv: a.csv}}\n  group_by: n",
             "5:13: write.group_by: expected no `group_by`, got some (each source is a split)",
         ),
-        ("source: {csv: []}", "4:17: write.source.csv.path: expected at least one file, got none"),
+        ("source: {csv: []}", "4:17: write.source.csv.files: expected at least one file, got none"),
     ],
 )
 def test_what_is_wrong_with_the_sources_of_splits(folder, write, problem):

@@ -30,9 +30,15 @@ def zstd(data: bytes) -> bytes:
 PACKERS = {
     "gzip": gzip.compress,
     "gzip of two members": lambda data: gzip.compress(data[:9], mtime=0) + gzip.compress(data[9:], mtime=0),
+    "gzip with zeros behind each member": lambda data: b"".join(
+        gzip.compress(part, mtime=0) + bytes(20) for part in (data[:9], data[9:])
+    ),
     "zstd": zstd,
     "zstd of two frames": lambda data: zstd(data[:9]) + zstd(data[9:]),
     "bz2": bz2.compress,
+    "bz2 with an empty stream": lambda data: (
+        bz2.compress(data[:9]) + bz2.compress(b"") + bz2.compress(data[9:])
+    ),
 }
 ENCODINGS = ["utf-8", "utf-8-sig", "windows-1252", "latin-1", "utf-16", "utf-16-be", "utf-32", "cp500", "gbk"]
 
@@ -59,18 +65,18 @@ def test_every_form_of_a_csv_file_has_the_same_rows_and_lines(
     text = "a,b\r\n" + "".join(f"{cell},{index}\r\n" for index, cell in enumerate(quoted))
     folder = tmp_path_factory.mktemp("csv")
     (folder / "rows.csv").write_bytes(text.encode())
-    expected = rows_and_places(Csv(path="rows.csv").open(folder), TEXTS)
+    expected = rows_and_places(Csv(files="rows.csv").open(folder), TEXTS)
     data = ("\ufeff" * (bom and encoding in ("utf-8", "utf-16-be")) + text).encode(encoding)
     (folder / "rows.csv").write_bytes(PACKERS[packer](data) if packer else data)
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((ranges, "_BLOCK"), (ranges, "_PIECE_BYTES"), (text_files, "_BLOCK")):
             patch.setattr(module, name, block)
         patch.setattr(base, "PART_BYTES", 1)
-        source = Csv(path="rows.csv", encoding=encoding).open(folder)
+        source = Csv(files="rows.csv", encoding=encoding).open(folder)
         assert rows_and_places(source, TEXTS) == expected
         parts = parts_of(source, TEXTS)
     divided = not packer and encoding in ENCODINGS[:4]
-    assert (len(parts) > 1) == (divided and len(cells) > 0)
+    assert (len(parts) > 1) == (divided and len(cells) > 1)
     assert all(isinstance(part.span, ranges.ByteRange) for part in parts) == divided
 
 
@@ -83,7 +89,7 @@ def test_lines_of_json_may_be_compressed(tmp_path, monkeypatch, packer):
         monkeypatch.setattr(ranges, "_BLOCK", block)
         monkeypatch.setattr(ranges, "_PIECE_BYTES", block)
         plain, packed = (
-            rows_and_places(Jsonl(path=name).open(tmp_path), NUMBER)
+            rows_and_places(Jsonl(files=name).open(tmp_path), NUMBER)
             for name in ("rows.jsonl", "packed.jsonl.gz")
         )
         assert packed[0] == plain[0]
@@ -101,10 +107,11 @@ HINT = "(`encoding` of the source names another, such as windows-1252 or utf-16)
         (gzip.compress(CSV, mtime=0)[:15], "utf-8", ": expected a whole gzip file, got a part of one"),
         (zstd(CSV)[:-2], "utf-8", ": expected a whole zstd file, got a part of one"),
         (bz2.compress(CSV)[:-2], "utf-8", ": expected a whole bz2 file, got a part of one"),
+        (bz2.compress(CSV) + b"junk", "utf-8", ": expected a whole bz2 file, got other bytes (Invalid data stream)"),
         (gzip.compress(CSV, mtime=0) + b"junk", "utf-8", ": expected a whole gzip file, got other bytes (zlib inflate failed: incorrect header check)"),
         (gzip.compress(CSV + b"1\n", mtime=0), "utf-8", ":103: expected 2 cells, as in the header, got 1: `1`"),
-        (gzip.compress(CSV + b'"1"x,2\n', mtime=0), "utf-8", ':103: expected a delimiter or a line break after a quoted cell, got `"1"x` (a quote in a quoted cell is doubled: `""`)'),
-        (gzip.compress(CSV + b'"1,2\n', mtime=0), "utf-8", ":103: expected quotes in pairs, got one that is never closed"),
+        (gzip.compress(CSV + b'"1"x,2\n', mtime=0), "utf-8", ':103: expected a delimiter or a line break after a quoted cell, got `"1"x` (a quote in a quoted cell is doubled, `""`; if the file does not quote cells, `quote: null`)'),
+        (gzip.compress(CSV + b'"1,2\n', mtime=0), "utf-8", ":103: expected quotes in pairs, got one that is never closed (if the file does not quote cells, `quote: null`)"),
         (gzip.compress(CSV + b"\xff,2\n", mtime=0), "utf-8", f":103: expected UTF-8 text, got the byte 0xff {HINT}"),
         (CSV + b"\x81,2\n", "windows-1252", ":103: expected windows-1252 text, got the byte 0x81"),
         (b"a,\x81\n1,2\n", "windows-1252", ":1: expected windows-1252 text, got the byte 0x81"),
@@ -118,7 +125,7 @@ HINT = "(`encoding` of the source names another, such as windows-1252 or utf-16)
 def test_bytes_that_are_no_text_are_told(tmp_path, data, encoding, expected):
     (tmp_path / "rows.csv").write_bytes(data)
     with pytest.raises(rs.RecordError) as caught:
-        records(Csv(path="rows.csv", encoding=encoding).open(tmp_path), TEXTS)
+        records(Csv(files="rows.csv", encoding=encoding).open(tmp_path), TEXTS)
     assert str(caught.value) == f"{tmp_path}/rows.csv{expected}"
 
 
@@ -132,7 +139,7 @@ def test_a_long_row_of_a_compressed_file_is_one_bad_row(tmp_path, monkeypatch, b
     for name in ("_BLOCK", "_PIECE_BYTES"):
         monkeypatch.setattr(ranges, name, block)
     (tmp_path / "rows.csv").write_bytes(gzip.compress(LONG, mtime=0))
-    (part,) = parts_of(Csv(path="rows.csv").open(tmp_path), ONE)
+    (part,) = parts_of(Csv(files="rows.csv").open(tmp_path), ONE)
     told: list[tuple[str, int | str]] = []
     for batch in part.batches(ONE, ()):
         for row in range(rows_in([batch])):
@@ -158,7 +165,7 @@ def test_datasets_of_compressed_files_are_those_of_plain_ones(tmp_path):
     for suffix in ("jsonl", "jsonl.zst"):
         for jobs in (1, 2):
             data = tmp_path / f"{suffix}-{jobs}"
-            rs.write(Jsonl(path=f"*.{suffix}").open(tmp_path), NUMBER, data, jobs=jobs, progress=False)
+            rs.write(Jsonl(files=f"*.{suffix}").open(tmp_path), NUMBER, data, jobs=jobs, progress=False)
             shards[suffix, jobs] = [path.read_bytes() for path in sorted(data.glob("train-*"))]
     first = shards["jsonl", 1]
     assert len(first) > 0
@@ -172,7 +179,7 @@ def test_a_compressed_file_takes_little_memory(tmp_path):
         file.write(b"n,t\n" + (b"1," + b"x" * 1021 + b"\n") * (400 << 10))
     printed, peak = peak_of(
         "rows = 0\n"
-        "for part in Csv(path='rows.csv.gz').open(Path('.')).parts(s, ()):\n"
+        "for part in Csv(files='rows.csv.gz').open(Path('.')).parts(s, ()):\n"
         "    for batch in part.batches(s, ()): rows += getattr(batch, 'rows', 1)\n"
         "print(rows)",
         "from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"

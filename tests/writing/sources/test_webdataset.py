@@ -6,10 +6,12 @@ import bz2
 import gzip
 import io
 import json
+import lzma
 import tarfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 
 import recordspec as rs
@@ -29,6 +31,10 @@ features:
 )
 COLUMNS = {"caption": "json.caption", "size": "meta.json.size.pixels", "vector": "npy"}
 NUMBERS = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+
+
+def zstd_of(data: bytes) -> bytes:
+    return pyarrow.compress(data, codec="zstd", asbytes=True)
 
 
 def npy(values) -> bytes:
@@ -135,14 +141,14 @@ def test_a_member_is_not_decompressed_without_end(tmp_path, monkeypatch):
 
 def test_a_row_names_its_tar_and_its_key(tmp_path):
     path = tar(tmp_path / "a.tar", members("0", "1") | members("1", "bird"))
-    expected = f"{path}: 1: features.label: expected one of cat, dog, or an index, got `bird`"
+    expected = f"{path}: 1: features.label: expected one of `cat`, `dog`, or an index, got `bird`"
     assert message(tmp_path, SCHEMA, columns=COLUMNS).startswith(expected)
 
 
 def test_pickled_arrays_are_not_loaded(tmp_path):
     tar(tmp_path / "a.tar", members("0", "1", npy=npy([{}, None])))
     assert (
-        "features.vector: expected a file .npy of numbers, got another, or one of Python's objects"
+        "features.vector: expected a whole .npy file of numbers, got Object arrays cannot be loaded when allow_pickle=False"
         in message(tmp_path, SCHEMA, columns=COLUMNS)
     )
 
@@ -215,3 +221,16 @@ def test_a_name_that_stands_twice_in_json_is_refused(tmp_path):
     with pytest.raises(rs.RecordError) as error:
         rs.write(source, text, tmp_path / "data")
     assert str(error.value) == f"{path}: 0: features.caption: expected every name once, got `caption` again"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd_of])
+def test_a_tar_of_several_streams_is_read_to_its_end(tmp_path, compress):
+    """As `cat`, pigz and BGZF write it; one stream may be empty."""
+    raw = tar(tmp_path / "plain.tar", {f"{n}.n": str(n).encode() for n in range(30)}).read_bytes()
+    joined = tmp_path / "a.tar"
+    joined.write_bytes(compress(raw[:5120]) + compress(b"") + compress(raw[5120:]))
+    rs.write(WebDataset(files=str(joined)), NUMBERS, tmp_path / "data", shuffle=None)
+    assert rs.scan(tmp_path / "data").to_table()["n"].to_pylist() == [*range(30)]
+    joined.write_bytes(compress(raw[:5120]))
+    with pytest.raises(rs.RecordError, match="expected a whole tar, got one without its end"):
+        rs.write(WebDataset(files=str(joined)), NUMBERS, tmp_path / "half")

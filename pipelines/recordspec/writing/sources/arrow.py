@@ -29,6 +29,7 @@ from recordspec.wire.arrays import (
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import (
     EXACT,
+    PLACE_OF_TEXT,
     Batches,
     Columns,
     by_feature,
@@ -38,7 +39,7 @@ from recordspec.writing.sources.base import (
     even_ranges,
     is_left_out,
 )
-from recordspec.writing.sources.class_names import class_names_in, named
+from recordspec.writing.sources.class_names import array_types_in, class_names_in, named
 from recordspec.writing.sources.objects import column_of, names_in, plain_table, plain_types
 
 
@@ -96,7 +97,7 @@ _STORED = {"int64": "int64", "float32": "float32", "bytes": "string"}
 
 def _needs(feature: Feature) -> tuple[str, str]:
     """The type of a column that the feature needs, and how to convert times or decimals to it."""
-    item = feature.value_type.item
+    item, is_list = feature.value_type.item, feature.value_type.shape != ()
     if item == "media":
         return "a column of paths or bytes", ""
     if item == "class":
@@ -104,13 +105,19 @@ def _needs(feature: Feature) -> tuple[str, str]:
     if item == "text":
         return "a column of text", "cast it to string"
     dtype = item if feature.value_type.is_number else _STORED[feature.columns()[-1].storage]
+    if "int" in dtype and is_list:
+        return f"a column for {dtype}", "cast dates in lists, days to int32 and times to int64"
     if "int" in dtype:
         return f"a column for {dtype}", "`date: days` or `date: seconds` takes dates; cast others to int64"
     return f"a column for {dtype}", "cast it to float64"
 
 
 def table_batches(
-    table: Any, wanted: Mapping[str, str], schema: Schema, folder: Location | None = None
+    table: Any,
+    wanted: Mapping[str, str],
+    schema: Schema,
+    folder: Location | None = None,
+    forms: Mapping[str, str] | None = None,
 ) -> Batches:
     """Yields the columns of a table, which are converted once; with paths, yields them in batches.
 
@@ -118,9 +125,10 @@ def table_batches(
 
     Args:
         table: an Arrow table or record batch.
-        wanted: the column of each feature, and of each extra name.
+        wanted: the column of each extra name and of each feature, but for those that all rows lack.
         schema: the schema of the features.
         folder: the folder that paths of images and audio may not leave, if any.
+        forms: the form of paths, by feature.
     """
     values = {name: from_arrow(column_of(table, one), schema.names.get(name)) for name, one in wanted.items()}
     class_names = class_names_in(table.schema)
@@ -129,7 +137,8 @@ def table_batches(
         for name, column in wanted.items()
         if column in class_names
     }
-    columns = Columns(values, table.num_rows)
+    lacking = {name: [None] * table.num_rows for name in schema.names if name not in wanted}
+    columns = Columns({**values, **lacking}, table.num_rows)
     media = media_in(schema, values)
     if folder is None or not media:
         yield columns
@@ -137,41 +146,56 @@ def table_batches(
 
     def with_paths(start: int, stop: int) -> dict[str, Any]:
         part = columns.part(start, stop).values
-        return {**part, **paths_below(part, media, folder)}
+        return {**part, **paths_below(part, media, folder, forms)}
 
     yield from converted(columns.rows, with_paths)
 
 
-def media_in(schema: Schema, names: Iterable[str]) -> list[str]:
-    """The names of features that accept files."""
-    features = schema.names
-    return [name for name in names if name in features and features[name].value_type.item == "media"]
+def media_in(schema: Schema, columns: Mapping[str, Any]) -> list[str]:
+    """The names of features that accept files, and whose column may have paths."""
+    return [
+        name
+        for name, values in columns.items()
+        if isinstance(values, list) and (feature := schema.names.get(name)) is not None
+        if feature.value_type.item == "media"
+        or (feature.traits.takes_files and any(isinstance(value, str) for value in values))
+    ]
 
 
-def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Location) -> dict[str, Any]:
-    """The columns with the given names, with their paths below `folder`.
+def paths_below(
+    columns: Mapping[str, Any],
+    names: Iterable[str],
+    folder: Location,
+    forms: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The columns with the given names, with their paths below `folder`; `forms` is the option `media`.
 
     Raises RecordError for the first row with a path outside of the folder.
     """
-    return by_feature(names, lambda name: inside(columns[name], folder))
+    forms = forms or {}
+    return by_feature(names, lambda name: inside(columns[name], folder, forms.get(name)))
 
 
-def inside(values: Any, folder: Location) -> Any:
+def inside(values: Any, folder: Location, form: str | None = None) -> Any:
     """Converts texts, also in lists, to paths relative to `folder`; other values are returned unchanged.
+
+    Args:
+        form: a path with `{}` in place of the text; None for the text itself.
 
     Raises BadValue for the first path that leaves the folder.
     """
     home = resolved(folder)
     listed = isinstance(values, list)
-    return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
+    return [_inside(row, one, folder, home, form) for row, one in enumerate(values)] if listed else values
 
 
-def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
+def _inside(row: int, value: Any, folder: Location, home: Location, form: str | None) -> Any:
     value = file_of(value)
     if isinstance(value, list):
-        return [_inside(row, item, folder, home) for item in value]
+        return [_inside(row, item, folder, home, form) for item in value]
     if not isinstance(value, str):
         return value
+    value = value if form is None else form.replace(PLACE_OF_TEXT, value)
     got = f"`{value}`"
     try:
         path = None if "\0" in value else resolved(joined(home, value))
@@ -212,6 +236,7 @@ class TableRows:
         is_batch = type(table).__name__ == "RecordBatch"
         self._table = arrow().Table.from_batches([table]) if is_batch else table
         self.class_names = class_names_in(table.schema)
+        self.array_types = array_types_in(table.schema)
         self._left_out: frozenset[str] = frozenset()
 
     def identity(self) -> Any:
@@ -227,6 +252,9 @@ class TableRows:
         """The rows in record batches; a reader can be read only once."""
         table, self._table = self._table, self._table if self.rows is not None else None
         yield from table.to_batches() if self.rows is not None else table
+
+    def place(self, row: int) -> str:
+        return f"row {row}"
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
         table = self._table

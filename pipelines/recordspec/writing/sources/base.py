@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest
 from recordspec.locations import (
     AnyPath,
     Location,
@@ -28,10 +28,11 @@ from recordspec.schema import values
 from recordspec.schema.arrow_values import combined
 from recordspec.schema.encoder import part_of
 from recordspec.schema.feature_set import unknown_name
+from recordspec.schema.features import Feature
 from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BadValue
-from recordspec.store.expand import expand
+from recordspec.store.expand import expand, missing_file
 from recordspec.wire.arrays import is_arrow
 
 # The size of a part of a file: large enough that opening the file costs nothing in comparison, small enough
@@ -48,6 +49,8 @@ _FEWEST_ROWS = 16  # after an invalid row
 # One file or several, as paths and patterns.
 FilesText = LocationText | tuple[LocationText, ...]
 
+# The place of a row's text in `media`.
+PLACE_OF_TEXT = "{}"
 _PATTERN = re.compile(r"[*?\[]")
 _T = TypeVar("_T")
 _Files = TypeVar("_Files", bound="FileSource")
@@ -141,6 +144,14 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class NumberedSource(Protocol):
+    """A source that knows the location of a row without its parts, which may be gone once they are read."""
+
+    def place(self, row: int) -> str:
+        """The location of row `row` for messages, counted from 0 within the source."""
+
+
+@runtime_checkable
 class NamedSource(Protocol):
     """A source that refuses a name without a feature, unless the name is left out."""
 
@@ -159,6 +170,8 @@ class FileSource:
     def __post_init__(self) -> None:
         if not self.given:
             raise SpecError(Problem(path=(self.SHORT_FORM,), expected="at least one file", got="none"))
+        if problems := list(_form_problems(getattr(self, "media", {}))):
+            raise SpecError(problems)
 
     def open(self: _Files, folder: AnyPath) -> _Files:
         """The source with relative paths resolved against `folder`."""
@@ -173,9 +186,27 @@ class FileSource:
 
     @cached_property
     def paths(self) -> tuple[Location, ...]:
-        """The files; the files of a pattern are sorted by name. Raises StoreError."""
-        plain = all(_PATTERN.search(one) is None for one in self.given)
-        return tuple(map(location, self.given)) if plain else expand(self.given)
+        """The files; the files of a pattern are sorted by name. Raises StoreError if there are none."""
+        if any(_PATTERN.search(one) for one in self.given):
+            return expand(self.given)
+        if missing := [problem for one in self.given if (problem := missing_file(one)) is not None]:
+            raise StoreError(missing)
+        return tuple(map(location, self.given))
+
+    def check(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        """Checks all that is known before the rows are read: that there are files, and in their headers the
+        columns of the features and of the `extra` names. `parts` raises the same errors.
+
+        Raises SpecError, StoreError, RecordError.
+        """
+        raise NotImplementedError
+
+    def check_first_row(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        """Checks the first row of a file without a header. With a quarantine, a build leaves an invalid row
+        out.
+
+        Raises RecordError, StoreError.
+        """
 
     @property
     def rows(self) -> int | None:
@@ -314,28 +345,36 @@ class RowPlaces(Generic[_T]):
 def wanted_columns(
     schema: Schema,
     extra: tuple[str, ...],
-    columns: Mapping[str, str],
+    columns: Mapping[str, str | None],
     where: str,
     header: Sequence[str] | None = None,
+    media: Mapping[str, str] | None = None,
+    *,
+    may_lack: bool = False,
 ) -> dict[str, str]:
-    """The column of each feature and each extra name: the name itself, unless `columns` has another.
+    """The column of each feature and each extra name: the name itself, unless `columns` has another, or None
+    for a feature that all rows lack, which messages propose if `may_lack`.
 
-    Raises SpecError for a name in `columns` that is neither, and for a column that is not exactly once in the
-    header, if there is one.
+    Raises SpecError for a name in `columns` that is neither, for a feature that rows may not lack, for a name
+    in `media` that takes no files, and for a column that is not exactly once in the header, if there is one.
     """
-    wanted = {name: columns.get(name, name) for name in (*schema.names, *extra)}
-    problems = [
+    given = {name: columns.get(name, name) for name in (*schema.names, *extra)}
+    wanted = {name: column for name, column in given.items() if column is not None}
+    problems = [*media_problems(media or {}, schema), *_lacking_problems(given, schema)]
+    problems += [
         Problem(
             path=("columns",),
             expected=f"features of `{schema.name}`",
             got=f"`{name}`",
-            hint=nearest(name, wanted),
+            hint=nearest(name, given),
         )
         for name in columns
-        if name not in wanted
+        if name not in given
     ]
-    if header is not None:
-        problems += not_once(wanted, header)
+    # a column that is missing may only follow from a misspelt name in `columns`
+    if header is not None and not problems:
+        absent = [*not_once(wanted, header)]
+        problems += _with_way_out(absent, schema) if may_lack else absent
     if problems:
         raise SpecError([problem.at(where) for problem in problems])
     return wanted
@@ -356,9 +395,59 @@ def not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Probl
             yield Problem(path=(name,), expected=f"one column `{column}`", got=got, hint=hint)
 
 
+def _lacking_problems(columns: Mapping[str, str | None], schema: Schema) -> Iterator[Problem]:
+    """The problem of each name without a column whose value no row may lack."""
+    for name in (name for name, column in columns.items() if column is None):
+        feature = schema.names.get(name)
+        if feature is None or not feature.traits.optional:
+            got = "null" if feature is None else f"null, and a feature without {_may_lack(feature)}"
+            yield Problem(path=("columns", name), expected="a column", got=got)
+
+
+def _may_lack(feature: Feature) -> str:
+    """The option of a feature with which rows may lack it."""
+    return "`missing: true`" if feature.traits.class_names else "a `default`"
+
+
+def _with_way_out(problems: list[Problem], schema: Schema) -> list[Problem]:
+    """The problems of columns. If a single one is missing, as the target of a test set, with the way out."""
+    feature = schema.names.get(str(problems[0].path[0])) if len(problems) == 1 else None
+    if feature is None or problems[0].got != "none" or problems[0].hint.startswith("did you mean"):
+        return problems
+    needs = "" if feature.traits.optional else f"{_may_lack(feature)} of the feature, and "
+    hint = f"if all rows lack it: {needs}`columns: {{{feature.name}: null}}`"
+    return [replace(problems[0], hint="; ".join(filter(None, [problems[0].hint, hint])))]
+
+
+def media_problems(media: Mapping[str, str], schema: Schema) -> Iterator[Problem]:
+    """The problems of the option `media` of a source: names of features that take no files."""
+    for name in media:
+        feature = schema.names.get(name)
+        if feature is None:
+            hint = nearest(name, schema.names)
+            expected = f"features of `{schema.name}`"
+            yield Problem(path=("media",), expected=expected, got=f"`{name}`", hint=hint)
+        elif not takes_files(feature):
+            expected = "a feature that takes files, such as an image"
+            yield Problem(path=("media", name), expected=expected, got=feature.kind)
+
+
+def _form_problems(media: Mapping[str, str]) -> Iterator[Problem]:
+    """The problems of the option `media` of a source: a path without one place for the text of a row."""
+    for name, form in media.items():
+        if form.count(PLACE_OF_TEXT) != 1:
+            expected, hint = f"a path with one {PLACE_OF_TEXT}", f"such as `images/{PLACE_OF_TEXT}.jpg`"
+            yield Problem(path=("media", name), expected=expected, got=f"`{form}`", hint=hint)
+
+
+def takes_files(feature: Feature) -> bool:
+    """Whether paths of files are values of a feature."""
+    return feature.value_type.item == "media" or feature.traits.takes_files
+
+
 def ignored(wanted: Mapping[str, str], header: Sequence[str]) -> list[str]:
     """A note on the columns that are not used."""
-    others = [column for column in header if column not in wanted.values()]
+    others = [column or '""' for column in header if column not in wanted.values()]
     return [f"columns that no feature names: {', '.join(others)}"] if others else []
 
 

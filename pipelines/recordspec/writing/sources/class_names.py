@@ -1,4 +1,5 @@
-"""Class names that accompany indices, such as those of Hugging Face in the metadata of an Arrow schema.
+"""Class names that accompany indices, such as those of Hugging Face in the metadata of an Arrow schema, and
+the types of arrays there.
 
 An index alone is ambiguous if a schema has its classes in another order; hence it is converted by its name.
 """
@@ -6,7 +7,8 @@ An index alone is ambiguous if a schema has its classes in another order; hence 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,8 @@ from recordspec.wire.arrays import (
 
 # The class names of columns of indices, or of lists of indices.
 ColumnClasses = Mapping[str, tuple[str, ...]]
+# The dtype and the shape of arrays.
+ArrayType = tuple[str, tuple[int | None, ...]]
 
 _METADATA = b"huggingface"
 _LISTS = ("Sequence", "List", "LargeList")
@@ -49,25 +53,48 @@ class ClassIndex:
 
 def class_names_in(schema: Any) -> ColumnClasses:
     """The class names of an Arrow schema's columns. Raises SpecError for invalid metadata."""
+    return {
+        name: tuple(map(str, kind["names"]))
+        for name, kind, _ in _declared(schema)
+        if kind.get("_type") == "ClassLabel"
+    }
+
+
+def array_types_in(schema: Any) -> dict[str, ArrayType]:
+    """The types of the arrays in an Arrow schema's columns, of two dimensions or more. Raises SpecError for
+    invalid metadata.
+    """
+    return {
+        name: (str(kind["dtype"]), tuple(kind["shape"]))
+        for name, kind, in_lists in _declared(schema)
+        if not in_lists and re.fullmatch(r"Array\dD", kind.get("_type", ""))
+    }
+
+
+def _declared(schema: Any) -> list[tuple[str, Mapping[str, Any], bool]]:
+    """The name of each column and member of an object, the JSON description of its Hugging Face feature, and
+    whether it is in lists. Raises SpecError for invalid metadata.
+    """
     text = (schema.metadata or {}).get(_METADATA, b"{}")
     try:
         features = json.loads(text).get("info", {}).get("features") or {}
-        by_column = {name: _names(kind) for name, kind in features.items()}
+        return [one for name, kind in features.items() for one in _members(name, kind)]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         expected, got = "the features of a dataset of Hugging Face", f"{type(error).__name__}: {error}"
         raise SpecError(Problem(path=("huggingface",), expected=expected, got=got)) from None
-    return {name: names for name, names in by_column.items() if names is not None}
 
 
-def _names(kind: Any) -> tuple[str, ...] | None:
-    """The names of a ClassLabel, or of lists of ClassLabels, from its JSON description; None for another
-    feature.
-    """
+def _members(name: str, kind: Any, in_lists: bool = False) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """Yields a feature, or the members of an object, also in lists."""
     if isinstance(kind, list):  # in versions before 4, a list with one feature
-        return _names(kind[0])
-    if kind.get("_type") == "ClassLabel":
-        return tuple(map(str, kind["names"]))
-    return _names(kind["feature"]) if kind.get("_type") in _LISTS else None
+        yield from _members(name, kind[0], True)
+    elif isinstance(kind.get("_type", {}), Mapping):  # an object, perhaps with a member of this name
+        for member, one in kind.items():
+            yield from _members(f"{name}.{member}", one, in_lists)
+    elif kind["_type"] in _LISTS:
+        yield from _members(name, kind["feature"], True)
+    else:
+        yield name, kind, in_lists
 
 
 def takes_names(feature: Feature | None) -> bool:

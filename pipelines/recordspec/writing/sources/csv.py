@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import io
+import os
 import re
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, counted, nearest
-from recordspec.locations import Location, open_file
+from recordspec.locations import Location
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources.base import (
     Batches,
@@ -28,16 +27,22 @@ from recordspec.writing.sources.base import (
     not_once,
     wanted_columns,
 )
-from recordspec.writing.sources.notation import DateFormat, Decimal, Notation, Thousands
-from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, csv_ranges
+from recordspec.writing.sources.csv_dialect import OTHER_ENCODING, Dialect, Head, no_utf8, read_head
+from recordspec.writing.sources.notation import JSON_LISTS, DateFormat, Decimal, Negative, Notation, Thousands
+from recordspec.writing.sources.partitions import files_of, notes_of_partitions, partition_of, with_partition
+from recordspec.writing.sources.ranges import (
+    ByteRange,
+    LongRow,
+    RowPiece,
+    WholeFile,
+    csv_ranges,
+    without_comments,
+)
 from recordspec.writing.sources.text_cells import from_text
-from recordspec.writing.sources.text_files import UTF8, TextStream, encoding_problem
+from recordspec.writing.sources.text_files import UTF8, encoding_problem
 
-_LONGEST_HEADER = 1 << 20
-_EXCEL_DELIMITER = re.compile('"?sep=[^\r\n]"?', re.IGNORECASE)
-# The character that Python 3.10 reads as NUL, which its `csv` refuses; no byte is decoded to it.
-_NUL = "\udc00"
-_OTHER_ENCODING = "`encoding` of the source names another, such as windows-1252 or utf-16"
+# The suffixes of CSV files, with their delimiters.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,42 +50,79 @@ class Csv(FileSource):
     """The rows of CSV files. An empty cell is missing; `""` is an empty text, for features of text.
 
     Attributes:
-        path: a path or a pattern, or a list of these. Each file has its own header, and may be compressed
-            with gzip, Zstandard or bzip2.
-        delimiter: one character.
-        columns: the column of a feature, if their names differ.
+        files: a path, a folder of .csv and .tsv files, or a pattern, or a list of these. Each file has its
+            own header, and may be compressed with gzip, Zstandard or bzip2. Names of folders such as
+            `country=DE` are a column; a folder includes such folders.
+        delimiter: one character; or `whitespace`, for one space or tab, or several.
+        header: whether the first row has the names of the columns; else the names, or false for `column_1`,
+            `column_2` and so on.
+        skip_lines: the number of lines before the first row.
+        comment: the first character of lines that are no rows.
+        quote: the character around cells; null if cells are not quoted, and a quote is text.
+        trim: whether spaces and tabs at the start and the end of cells are dropped, also in quotes.
+        columns: the column of a feature, if their names differ; null for a feature that all rows lack, as
+            those of a test set lack the target.
+        media: the path of the file of a feature, with `{}` in place of the cell, from the folder of the
+            table: `images/{}.jpg`; by default the cell is the path.
         encoding: Python's name of the text encoding.
         decimal: the character before the decimals of numbers.
         thousands: the character between groups of three digits. A space also stands for non-breaking spaces.
         percent: whether numbers may have a percent sign: `12.5 %` is 0.125.
+        currency: the sign of a currency before or after numbers: `$ 5` and `5 $` are 5; or by column.
+        negative: how negative numbers are written besides `-5`: `(5)`, `5-`, or with the minus sign U+2212.
         missing: cells that stand for a missing value, also in quotes; in all columns, or by column.
         dates: the format of dates and times, such as `%d.%m.%Y`, for all features with `date`, or by column;
-            with the directives %Y, %m, %b, %d, %H, %I, %p, %M, %S, %f and %z of strptime.
+            with the directives %Y, %y (1969 to 2068), %m, %b, %d, %H, %I, %p, %M, %S, %f and %z of strptime.
+        lists: the text between the items of a list, by column: `tags: "|"` for `red|blue`. An empty cell is
+            an empty list; spaces around items are dropped. `json` for lists in JSON, `[1, 2]`, also in lists.
     """
 
-    SHORT_FORM: ClassVar[str] = "path"
+    SHORT_FORM: ClassVar[str] = "files"
+    RENAMED: ClassVar[Mapping[str, str]] = {"path": "files"}
 
-    path: FilesText
+    files: FilesText
     delimiter: str = ","
-    columns: Mapping[str, str] = field(default_factory=dict)
+    header: bool | tuple[str, ...] = True
+    skip_lines: int = 0
+    comment: str | None = None
+    quote: str | None = '"'
+    trim: bool = False
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    media: Mapping[str, str] = field(default_factory=dict)
     encoding: str = "utf-8"
     decimal: Decimal = "."
     thousands: Thousands | None = None
     percent: bool = False
+    currency: str | Mapping[str, str] = ""
+    negative: Negative | None = None
     missing: tuple[str, ...] | Mapping[str, tuple[str, ...]] = ()
     dates: str | Mapping[str, str] = ""
+    lists: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if problems := list(self._problems()):
             raise SpecError(problems)
 
+    @cached_property
+    def paths(self) -> tuple[Location, ...]:
+        if any(map(os.path.isdir, self.given)):
+            return files_of(self.given, (*DELIMITERS,))
+        return super().paths
+
     def _problems(self) -> Iterator[Problem]:
-        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '\0\r\n"':
-            expected = "one ASCII character, no quote and no line break"
-            yield Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter))
+        yield from self.dialect.problems()
         if (problem := encoding_problem(self.encoding)) is not None:
             yield problem.under("encoding")
+        signs = self.currency.values() if isinstance(self.currency, Mapping) else [self.currency]
+        for sign in signs:
+            in_numbers = sign.lower() in ("e", "inf", "infinity", "nan")
+            if in_numbers or re.search("[-+0-9.,()%\\s]", sign.strip(".")) or sign.startswith("."):
+                expected = "the sign of a currency, such as $, € or USD"
+                yield Problem(path=("currency",), expected=expected, got=f"`{sign}`")
+        for column, text in self.lists.items():
+            if not text:
+                yield Problem(path=("lists", column), expected="the text between two items", got="none")
         if self.thousands == self.decimal:
             expected = f"another character than `decimal`, `{self.decimal}`"
             yield Problem(path=("thousands",), expected=expected, got="the same")
@@ -91,54 +133,96 @@ class Csv(FileSource):
                 path = ("dates", column) if by_column else ("dates",)
                 yield from (problem.under(*path) for problem in DateFormat(form).problems())
 
+    @cached_property
+    def dialect(self) -> Dialect:
+        return Dialect(**{option.name: getattr(self, option.name) for option in fields(Dialect)})
+
     def _notation(self, column: str) -> Notation | None:
         """The notation of a column's cells; None for the notation that a build reads without options."""
-        missing, dates = self.missing, self.dates
+        missing, dates, currency = self.missing, self.dates, self.currency
         notation = Notation(
             decimal=self.decimal,
             thousands=self.thousands or "",
             percent=self.percent,
+            currency=currency.get(column, "") if isinstance(currency, Mapping) else currency,
+            negative=self.negative or "",
             missing=tuple(missing.get(column, ()) if isinstance(missing, Mapping) else missing),
             dates=dates.get(column, "") if isinstance(dates, Mapping) else dates,
+            items=self.lists.get(column, ""),
         )
         return None if notation == Notation() else notation
 
     def _unknown_columns(self, header: Collection[str]) -> Iterator[Problem]:
         """The problem of each column named in an option but missing in a header."""
-        for option in ("missing", "dates"):
+        for option in ("missing", "currency", "dates", "lists"):
             by_column = getattr(self, option)
             for column in by_column if isinstance(by_column, Mapping) else ():
                 if column not in header:
                     hint = nearest(column, header)
+                    if column in self.columns:  # a feature
+                        hint = f"the column of this feature is `{self.columns[column]}`"
                     yield Problem(
                         path=(option,), expected="columns of the file", got=f"`{column}`", hint=hint
                     )
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
-        headers = [read_header(path, self.delimiter, self.encoding) for path in self.paths]
-        for path, header in zip(self.paths, headers, strict=True):
-            wanted = wanted_columns(schema, extra, self.columns, f"{path}:1", header)
-            if problems := list(self._unknown_columns(header)):
-                raise SpecError([problem.at(f"{path}:1") for problem in problems])
-        self.notes[:] = ignored(wanted, [*dict.fromkeys(chain.from_iterable(headers))])
-        for path, header in zip(self.paths, headers, strict=True):
-            yield from self._parts(path, header, wanted)
+    def _list_problems(self, schema: Schema, wanted: Mapping[str, str]) -> Iterator[Problem]:
+        """The problem of each column of lists that no feature reads as a list, or whose numbers have the text
+        between two items in them."""
+        for column, text in self.lists.items():
+            features = [
+                schema.names[name] for name, one in wanted.items() if one == column and name in schema.names
+            ]
+            levels = {feature.name: len(feature.value_type.shape) for feature in features}
+            is_json = text == JSON_LISTS
+            lists = [one for one in features if levels[one.name] == 1 or (is_json and levels[one.name])]
+            if features and not lists:
+                expected = "a feature of lists, such as `kind: var_len`"
+                yield Problem(path=("lists", column), expected=expected, got=features[0].kind)
+            marks = [mark for mark in (self.decimal, self.thousands) if mark and mark in text]
+            if marks and any(feature.value_type.is_number for feature in lists):
+                expected = f"a text that no number has, as `{marks[0]}` is in numbers"
+                yield Problem(path=("lists", column), expected=expected, got=f"`{text}`")
 
-    def _parts(
-        self, path: Location, header: list[str], wanted: Mapping[str, str]
-    ) -> Iterator[CsvPart | LongRow]:
+    def check(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        self._checked(schema, extra)
+
+    def _checked(self, schema: Schema, extra: tuple[str, ...]) -> tuple[list[Head], dict[str, str]]:
+        """The head of each file, and the column of each name. Raises the errors of `check`."""
+        heads = [read_head(path, self.dialect, self.encoding) for path in self.paths]
+        wanted: dict[str, str] = {}
+        for path, head in zip(self.paths, heads, strict=True):
+            names = [*head.names, *(partition_of(path).keys() - {*head.names})]
+            wanted = wanted_columns(
+                schema, extra, self.columns, f"{path}:1", names, self.media, may_lack=True
+            )
+            if problems := [*self._unknown_columns(names), *self._list_problems(schema, wanted)]:
+                raise SpecError([problem.at(f"{path}:1") for problem in problems])
+        return heads, wanted
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
+        heads, wanted = self._checked(schema, extra)
+        self.notes[:] = [
+            *ignored(wanted, [*dict.fromkeys(chain.from_iterable(head.names for head in heads))]),
+            *dict.fromkeys(chain.from_iterable(map(notes_of_names, heads))),
+            *notes_of_partitions(zip(self.paths, (head.names for head in heads), strict=True)),
+        ]
+        for path, head in zip(self.paths, heads, strict=True):
+            yield from self._parts(path, head, wanted)
+
+    def _parts(self, path: Location, head: Head, wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
         written = {column: self._notation(column) for column in dict.fromkeys(wanted.values())}
         notations = {column: notation for column, notation in written.items() if notation is not None}
-        for span in csv_ranges(path, self.delimiter, self.encoding):
+        for span in csv_ranges(path, self.dialect, head, self.encoding):
             if isinstance(span, ByteRange) and span.too_long:
                 yield LongRow(path=path, line=span.line, problem=_long_row(span.stop - span.start))
                 continue
             yield CsvPart(
                 path=path,
-                delimiter=self.delimiter,
+                dialect=self.dialect,
                 encoding=self.encoding,
-                header=tuple(header),
+                header=head.names,
                 wanted=wanted,
+                media=self.media,
                 notations=notations,
                 span=span,
             )
@@ -150,57 +234,37 @@ class Csv(FileSource):
         Raises SpecError for duplicate names, RecordError.
         """
         (path,) = self.paths
-        header = read_header(path, self.delimiter, self.encoding)
-        has_several_unnamed = any(header) and header.count("") > 1
-        wanted = {name: name for name in header if name or not has_several_unnamed}
-        if problems := list(not_once(wanted, header)):
+        head = read_head(path, self.dialect, self.encoding)
+        has_several_unnamed = any(head.names) and head.names.count("") > 1
+        names = [*head.names, *(name for name in partition_of(path) if name not in head.names)]
+        wanted = {name: name for name in names if name or not has_several_unnamed}
+        if problems := list(not_once(wanted, names)):
             raise SpecError([problem.at(f"{path}:1") for problem in problems])
-        for part in self._parts(path, header, wanted):
+        for part in self._parts(path, head, wanted):
             yield from part.blocks()
+
+    def lines(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """The line on which each row of a single file begins, and its cells by column, with quotes removed.
+
+        Raises RecordError.
+        """
+        (path,) = self.paths
+        head = read_head(path, self.dialect, self.encoding)
+        for part in self._parts(path, head, {}):
+            if isinstance(part, CsvPart):
+                for line, cells in part.lines():
+                    yield line, dict(zip(head.names, cells, strict=False))
+
+
+def notes_of_names(head: Head) -> Iterator[str]:
+    """A note on each name that is given several times."""
+    for name in dict.fromkeys(name for name in head.given if name and head.given.count(name) > 1):
+        same = [new for new, old in zip(head.names, head.given, strict=True) if old == name]
+        yield f"columns of one name are numbered: {', '.join(same)}"
 
 
 def _long_row(size: int) -> Problem:
     return long_row_problem(size, hint="is a quote missing?")
-
-
-def _rows(text: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row, and the number of lines up to its end."""
-    if sys.version_info >= (3, 11):
-        reader = csv.reader(text, delimiter=delimiter)
-        for cells in reader:
-            yield reader.line_num, cells
-    else:
-        reader = csv.reader((line.replace("\0", _NUL) for line in text), delimiter=delimiter)
-        for cells in reader:
-            yield reader.line_num, [cell.replace(_NUL, "\0") for cell in cells]
-
-
-def read_header(path: Location, delimiter: str, encoding: str = "utf-8") -> list[str]:
-    """The names of a file's columns, in its first line. Raises RecordError if the file is empty."""
-    with open_file(path) as file:
-        stream = TextStream(file, encoding)
-        data = stream.read(_LONGEST_HEADER)
-        is_whole = not stream.read(1)
-    # invalid UTF-8 in the rows after the header is reported when the rows are read
-    text = io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")
-    csv.field_size_limit(sys.maxsize)
-    _, header = next(_rows(text, delimiter), (0, []))
-    is_at_end = not text.read(1)
-    if is_whole and is_at_end and stream.fault is not None:
-        raise stream.fault_at(path, 1)
-    if not is_whole and is_at_end:
-        expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
-        raise RecordError(Problem(where=f"{path}:1", expected=expected, got="a longer one"))
-    if got := _no_utf8("".join(header)):
-        raise RecordError(Problem(where=f"{path}:1", expected=UTF8, got=got, hint=_OTHER_ENCODING))
-    expected, hint = "a header with the names of the columns", ""
-    if (first := text.getvalue().partition("\n")[0].rstrip("\r")) and _EXCEL_DELIMITER.fullmatch(first):
-        got, hint = f"`{first}`", "from which Excel takes the delimiter: remove the line"
-    elif not header:
-        got = "an empty line" if data else "an empty file"
-    if got:
-        raise RecordError(Problem(where=f"{path}:1", expected=expected, got=got, hint=hint))
-    return header
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,19 +273,21 @@ class CsvPart:
 
     Attributes:
         path: the path of the file.
-        delimiter: one character.
+        dialect: the notation of rows.
         encoding: the encoding of the text.
         header: the names of the columns.
         wanted: the column of each feature, and of each extra name.
+        media: the form of paths, by feature.
         notations: the notations of columns for which options set one.
-        span: the bytes of the rows; at the start of the file, also of the header.
+        span: the bytes of the rows.
     """
 
     path: Location
-    delimiter: str
+    dialect: Dialect
     encoding: str
     header: tuple[str, ...]
     wanted: Mapping[str, str]
+    media: Mapping[str, str]
     notations: Mapping[str, Notation]
     span: ByteRange | WholeFile
 
@@ -236,16 +302,14 @@ class CsvPart:
         """The file and the line. Reads the part again to find the line, since a quoted cell may contain
         line breaks.
         """
-        return f"{self.path}:{self._places.of(row + self._has_header)}"
-
-    @property
-    def _has_header(self) -> bool:
-        return self.span.start == 0
+        return f"{self.path}:{self._places.of(row)}"
 
     @property
     def _ignores_empty_lines(self) -> bool:
-        """Whether empty lines are skipped; in a file with a single column, an empty line is an empty cell."""
-        return len(self.header) != 1
+        """Whether empty lines are skipped; in a file with a single column, an empty line is an empty cell,
+        unless it is left of a comment.
+        """
+        return len(self.header) != 1 or self.dialect.comment is not None
 
     def blocks(self) -> Iterator[Any]:
         """The rows in record batches of text, with only the wanted columns. Raises RecordError."""
@@ -267,32 +331,63 @@ class CsvPart:
             raise RecordError(self._no_text() or self._uneven(str(error))) from None
 
     def _read(self, pyarrow: Any) -> Iterator[Any]:
-        is_first = self._has_header
         for piece in self.span.pieces(self.path, self.encoding):
             if piece.too_long:
                 yield RecordError(_long_row(piece.too_long), 0)
-            else:
-                yield from self._parsed(pyarrow, piece.data, is_first)
-            is_first = False
+            elif (data := self._cleaned(piece)) and not self._is_empty(data):
+                for block in self._parsed(pyarrow, data):
+                    trimmed = self._trimmed(pyarrow, block) if self.dialect.trim else block
+                    yield with_partition(trimmed, self._partition)
 
-    def _parsed(self, pyarrow: Any, data: bytes, has_header: bool) -> Any:
+    @cached_property
+    def _partition(self) -> Mapping[str, Any]:
+        """The wanted columns in the names of the folders."""
+        wanted, text = {*self.wanted.values()} - {*self.header}, arrow().large_string()
+        texts = partition_of(self.path)
+        return {name: arrow().scalar(texts[name], text) for name in texts if name in wanted}
+
+    def _is_empty(self, data: bytes) -> bool:
+        """Whether lines are all empty and no rows, which Arrow refuses."""
+        return self._ignores_empty_lines and data[:1] in b"\r\n" and not data.strip(b"\r\n")
+
+    def _cleaned(self, piece: RowPiece) -> bytes:
+        data = piece.data
+        if self.dialect.comment is not None:
+            data = without_comments(data, self.dialect)
+        return self.dialect.cleaned(data, str(self.path), piece.line)
+
+    def _trimmed(self, pyarrow: Any, block: Any) -> Any:
+        """A record batch without spaces around the cells; a cell of spaces is empty."""
+        columns = []
+        for column in block.columns:
+            texts = pyarrow.compute.utf8_trim(column, " \t")
+            is_empty = pyarrow.compute.equal(pyarrow.compute.binary_length(texts), 0)
+            was_empty = pyarrow.compute.equal(pyarrow.compute.binary_length(column), 0)
+            of_spaces = pyarrow.compute.and_not(is_empty, was_empty)
+            columns.append(pyarrow.compute.if_else(of_spaces, None, texts))
+        return pyarrow.RecordBatch.from_arrays(columns, schema=block.schema)
+
+    def _parsed(self, pyarrow: Any, data: bytes) -> Any:
         """The record batches of a piece of whole rows."""
         from pyarrow import csv as arrow_csv
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
         # Without a line break at the end, Arrow takes an empty last cell for a quoted cell if another cell of
-        # the row is quoted, and does not recognize a header without rows.
-        data += b"\n" if data and data[-1:] not in b"\r\n" else b""
-        return arrow_csv.open_csv(
+        # the row is quoted.
+        data += b"\n" if data[-1:] not in b"\r\n" else b""
+        # a thread of `open_csv` may still end when the process does, which then aborts (pyarrow 16)
+        table = arrow_csv.read_csv(
             pyarrow.BufferReader(data),
             read_options=arrow_csv.ReadOptions(
+                use_threads=False,
                 # if a block ends within a CRLF, Arrow drops the newline, also in quotes
                 block_size=max(1, len(data)),
-                column_names=None if has_header else self.header,
+                column_names=self.header,
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter,
+                delimiter=self.dialect.mark,
+                quote_char=self.dialect.quote or False,
                 newlines_in_values=True,
                 ignore_empty_lines=self._ignores_empty_lines,
             ),
@@ -304,6 +399,7 @@ class CsvPart:
                 quoted_strings_can_be_null=False,
             ),
         )
+        return table.to_batches()
 
     def _columns(
         self, block: Any, schema: Schema, extra: tuple[str, ...], start: int, stop: int
@@ -312,8 +408,11 @@ class CsvPart:
         features, folder = schema.names, self.path.parent
 
         def values_of(name: str) -> Any:
-            column = self.wanted[name]
-            return from_text(batch.column(column), features[name], folder, self.notations.get(column))
+            column = self.wanted.get(name)
+            if column is None:
+                return [None] * batch.num_rows
+            notation, form = self.notations.get(column), self.media.get(name)
+            return from_text(batch.column(column), features[name], folder, notation, form)
 
         columns = by_feature(features, values_of)
         # a key that is also a feature takes the feature's value: `7` and `007` are the same number
@@ -334,49 +433,43 @@ class CsvPart:
         return RowPlaces(self._line_numbers)
 
     def _line_numbers(self) -> Iterator[int]:
-        return (line for line, _ in self._lines())
+        return (line for line, _ in self.lines())
 
-    def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """The line on which each row begins, and its cells; no cells for a row that is too long. The
-        header is the first row.
-        """
-        csv.field_size_limit(sys.maxsize)
-        encoding = "utf-8-sig" if self._has_header else "utf-8"
+    def lines(self) -> Iterator[tuple[int, list[str]]]:
+        """The line on which each row begins, and its cells; no cells for a row that is too long."""
         for piece in self.span.pieces(self.path, self.encoding):
             if piece.too_long:
                 yield piece.line, []
                 continue
-            with io.TextIOWrapper(io.BytesIO(piece.data), encoding, "surrogateescape", newline="") as file:
+            data = io.BytesIO(self._cleaned(piece))
+            with io.TextIOWrapper(data, "utf-8", "surrogateescape", newline="") as file:
                 line = piece.line
-                for lines, cells in _rows(file, self.delimiter):
+                for lines, cells in self.dialect.rows(file):
                     if cells or not self._ignores_empty_lines:
                         yield line, cells
                     line = piece.line + lines
-            encoding = "utf-8"
 
     def _no_text(self) -> Problem | None:
         """The problem of the first wanted cell that is not valid in UTF-8."""
-        for line, cells in self._lines():
+        for line, cells in self.lines():
             named = zip(self.header, cells, strict=False)
             text = "".join(cell for name, cell in named if name in self.wanted.values())
-            if got := _no_utf8(text):
-                return Problem(where=f"{self.path}:{line}", expected=UTF8, got=got, hint=_OTHER_ENCODING)
+            if got := no_utf8(text):
+                return Problem(where=f"{self.path}:{line}", expected=UTF8, got=got, hint=OTHER_ENCODING)
         return None
 
     def _uneven(self, message: str) -> Problem:
         """The problem of the first row with too many or too few cells, or else Arrow's message for the
         file.
         """
-        for line, cells in self._lines():
+        for line, cells in self.lines():
             if cells and len(cells) != len(self.header):
-                expected = f"{counted(len(self.header), 'cell')}, as in the header"
-                got = f"{len(cells):,}: `{self.delimiter.join(cells)}`"
-                return Problem(where=f"{self.path}:{line}", expected=expected, got=got)
+                named = "the header" if self.dialect.header else "the first row"
+                expected = f"{counted(len(self.header), 'cell')}, as in {named}"
+                got = f"{len(cells):,}: `{self.dialect.mark.join(cells)}`"
+                comment = self.dialect.comment
+                is_comment = comment is not None and cells[0].lstrip(" \t").startswith(comment)
+                hint = f"a comment has no spaces before `{comment}`" if is_comment else ""
+                return Problem(where=f"{self.path}:{line}", expected=expected, got=got, hint=hint)
         got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", message)  # Arrow counts the rows of the part
         return Problem(where=str(self.path), expected="CSV", got=got)
-
-
-def _no_utf8(text: str) -> str:
-    """The first byte of invalid UTF-8 in a text decoded with "surrogateescape"; "" if there is none."""
-    bad = re.search("[\udc80-\udcff]", text)
-    return f"the byte 0x{ord(bad[0]) - 0xDC00:02x}" if bad else ""

@@ -1,28 +1,23 @@
-"""Images with the bounding boxes of their objects: annotations of COCO and of Pascal VOC."""
+"""Images with their annotations: the base of all formats. Each format has its own module."""
 
 from __future__ import annotations
 
 import abc
-import json
-import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import PurePath
 from typing import Any, ClassVar
-from xml.etree import ElementTree
-from xml.parsers import expat
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, describe, system_errors
-from recordspec.locations import AnyPath, Location, LocationText, below, location, open_file, read_bytes
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.locations import AnyPath, Location, LocationText, below, is_below, location, relative
 from recordspec.schema.features import Feature
 from recordspec.schema.features.box import Box
-from recordspec.schema.features.geometry import Coordinates
-from recordspec.schema.media.images import header_of
-from recordspec.schema.options import to_builtins
+from recordspec.schema.features.geometry import Coordinates, Pictures, Turn
+from recordspec.schema.media import images
+from recordspec.schema.options import Imported, to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BadValue
 from recordspec.writing.sources.arrow import inside
@@ -35,19 +30,29 @@ from recordspec.writing.sources.base import (
     identity_of,
     wanted_columns,
 )
-from recordspec.writing.sources.folders import files_below
+from recordspec.writing.sources.folders import check_folder, files_below
+
+# The formats of annotations, each an option of a config's source.
+ANNOTATIONS = {
+    name: Imported(f"recordspec.writing.sources.{name}", cls)
+    for name, cls in {
+        "coco": "Coco",
+        "voc": "PascalVoc",
+        "yolo": "Yolo",
+        "labelme": "LabelMe",
+        "cvat": "Cvat",
+    }.items()
+}
 
 # The column for a feature's kind, used if the feature's name is not a column.
 _BY_KIND = {"image": "image", "box": "boxes", "label": "labels"}
 # About the size of a photo; an image is read only when it is encoded.
-_IMAGE_BYTES = 1 << 18
-_LARGEST_JSON = 4 << 30
-_LARGEST_XML = 16 << 20
+IMAGE_BYTES = 1 << 18
 # The tolerance in pixels for a box that a tool has rounded.
 _SLACK = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotatedImage:
     """An image and its objects.
 
@@ -56,33 +61,51 @@ class AnnotatedImage:
         objects: the values of each object by column: `boxes` has its corners (left, top, right, bottom) in
             pixels, `labels` the name of its class, ...
         names: the names of the objects in messages.
+        left_out: the types of shapes without an area, such as points, which are no objects.
+        misnamed: the name of the image in its annotation, if the image of the annotation's own name is read
+            instead.
+        is_upright: whether the coordinates and the size are of the image turned by its EXIF orientation, as
+            the tool shows it; otherwise they are of the stored pixels.
+        header: the EXIF orientation, and the stored height and width, if they have been read.
     """
 
     values: Mapping[str, Any]
     objects: tuple[Mapping[str, Any], ...]
     names: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    misnamed: str = ""
+    is_upright: bool = False
+    header: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Detection(FileSource, abc.ABC):
-    """The base class of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
+class AnnotatedImages(FileSource, abc.ABC):
+    """The base class of formats of annotations; a folder has the images.
 
     Columns of the image have single values; columns of its objects have lists, which may be empty.
+
+    Attributes:
+        LOCATIONS: the options with paths.
+        IMAGE, OBJECT: the columns of the image and of its objects.
     """
 
     SHORT_FORM: ClassVar[str] = "annotations"
-    IMAGE: ClassVar[tuple[str, ...]]
+    LOCATIONS: ClassVar[tuple[str, ...]] = ("annotations", "images")
+    IMAGE: ClassVar[tuple[str, ...]] = ("file_name", "width", "height")
     OBJECT: ClassVar[tuple[str, ...]]
 
-    annotations: LocationText
+    annotations: LocationText | None = None
     images: LocationText | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     clip: bool = False
 
     def open(self, folder: AnyPath) -> Any:
         """The source with relative paths resolved against `folder`."""
-        images = None if self.images is None else str(below(folder, self.images))
-        return replace(super().open(folder), images=images)
+        given = {name: getattr(self, name) for name in self.LOCATIONS}
+        paths: dict[str, Any] = {
+            name: str(below(folder, path)) for name, path in given.items() if path is not None
+        }
+        return replace(super().open(folder), **paths)
 
     @property
     def folder(self) -> Location:
@@ -101,18 +124,41 @@ class _Detection(FileSource, abc.ABC):
         """The names of the classes of all objects."""
         return tuple(sorted({item["labels"] for image in self.annotated for item in image.objects}))
 
-    @cached_property
-    def _images(self) -> list[Location]:
-        return [file for file in files_below(self.folder) if file.suffix.lower() not in (".xml", ".json")]
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return ("image", *self.IMAGE, *self.OBJECT)
 
-    def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
+    def check(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        self.wanted(schema, extra)
+        check_folder(self.folder)
+
+    @cached_property
+    def image_files(self) -> list[Location]:
+        """The images of the folder, in the order of their paths."""
+        return [file for file in files_below(self.folder) if file.suffix.lower() in images.SUFFIXES]
+
+    @cached_property
+    def by_stem(self) -> Mapping[PurePath, str]:
+        """The images by their path below the folder without a suffix, and by the stem alone, unless several
+        images have it.
+        """
+        paths = [relative(file, self.folder) for file in self.image_files]
+        stems: dict[PurePath, list[str]] = {}
+        for path in paths:
+            for stem in {path.with_suffix(""), PurePath(path.stem)}:
+                stems.setdefault(stem, []).append(path.as_posix())
+        return {stem: names[0] for stem, names in stems.items() if len(names) == 1}
+
+    def wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name. Raises SpecError if it is unknown, or if two features of one kind
         share it.
         """
-        header = ("image", *self.IMAGE, *self.OBJECT)
+        header = self.header
         by_name = {name: name for name in header} | dict(self.columns)
         by_kind: dict[str, str] = {}
         problems = []
+        where = self.given[0]
         for kind, column in _BY_KIND.items():
             named = [name for name, feature in schema.names.items() if feature.kind == kind]
             unknown = [name for name in named if name not in by_name]
@@ -122,107 +168,100 @@ class _Detection(FileSource, abc.ABC):
                 problems.append(Problem(path=(unknown[-1],), expected=expected, got=got, hint=hint))
             by_kind |= dict.fromkeys(unknown, column)
         if problems:
-            raise SpecError([problem.at(str(self.annotations)) for problem in problems])
-        return wanted_columns(schema, extra, {**by_kind, **self.columns}, str(self.annotations), header)
+            raise SpecError([problem.at(where) for problem in problems])
+        return wanted_columns(schema, extra, {**by_kind, **self.columns}, where, header)
+
+
+@dataclass(frozen=True)
+class AnnotationFile:
+    """The annotation of one image.
+
+    Attributes:
+        path: the file; None for an image without one.
+        image: the name of the image with the file's own name, below the folder of the images; "" if there is
+            none.
+    """
+
+    path: Location | None
+    image: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coco(_Detection):
-    """The images of a COCO annotations file, `instances_*.json`, with their objects.
-
-    Attributes:
-        annotations: the JSON file.
-        images: the folder of the images; by default that of the file.
-        columns: the column of a feature, if neither its name nor its kind defines it. Columns: `image`; for
-            the image `image_id`, `file_name`, `width`, `height`; for its objects the lists `boxes`, `labels`,
-            `category_id`, `annotation_id`, `area`, `iscrowd`.
-        clip: whether boxes are clipped to their image, and objects without any area left are dropped;
-            otherwise a box that exceeds its image is an error.
-    """
-
-    IMAGE = ("image_id", "file_name", "width", "height")
-    OBJECT = ("boxes", "labels", "category_id", "annotation_id", "area", "iscrowd")
+class AnnotationFiles(AnnotatedImages):
+    """The base class of formats with one file of annotations per image."""
 
     @property
-    def rows(self) -> int:
-        return len(self._annotated)
-
-    def identity(self) -> Any:
-        return [identity_of((*self.paths, *self._images)), to_builtins(self)]
+    @abc.abstractmethod
+    def files(self) -> Sequence[AnnotationFile]:
+        """The files, in the order of the rows. Raises StoreError."""
 
     @property
-    def annotated(self) -> list[AnnotatedImage]:
-        return self._annotated
+    @abc.abstractmethod
+    def read(self) -> ReadAnnotation:
+        """The function that reads the annotation of an image."""
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of all categories, in the order of the file."""
-        (path,) = self.paths
-        return tuple(_categories(str(path), _document(path)).values())
-
-    @cached_property
-    def _annotated(self) -> list[AnnotatedImage]:
-        (path,) = self.paths
-        return list(_read_coco(path))
-
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CocoPart]:
-        wanted, annotated = self._wanted(schema, extra), self._annotated
-        for start, stop in even_ranges(len(annotated), _IMAGE_BYTES):
-            images = tuple(annotated[start:stop])
-            yield CocoPart(folder=self.folder, wanted=wanted, clip=self.clip, annotated=images)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PascalVoc(_Detection):
-    """The images of a folder of Pascal VOC annotations, one XML file each, with their objects.
-
-    Coordinates are stored unchanged, as in TFDS and the TensorFlow Object Detection API.
-
-    Attributes:
-        annotations: the folder of the XML files.
-        images: the folder of the images; by default that of the annotations.
-        columns: the column of a feature, if neither its name nor its kind defines it. Columns: `image`; for
-            the image `file_name`, `width`, `height`; for its objects the lists `boxes`, `labels`,
-            `difficult`, `truncated`, `pose`.
-        clip: whether boxes are clipped to their image, and objects without any area left are dropped;
-            otherwise a box that exceeds its image is an error.
-    """
-
-    IMAGE = ("file_name", "width", "height")
-    OBJECT = ("boxes", "labels", "difficult", "truncated", "pose")
-
-    @cached_property
-    def _files(self) -> list[Location]:
-        (folder,) = self.paths
-        files = [file for file in files_below(folder) if file.suffix.lower() == ".xml"]
-        if not files:
-            raise StoreError(State(where=str(folder), got="has no files named .xml"))
-        return files
+    def beside(self, paths: Iterable[Location], home: Location) -> list[AnnotationFile]:
+        """The annotation files below `home`, each with the image of its own name."""
+        stems = [(path, relative(path, home).with_suffix("")) for path in paths]
+        own = self.by_stem
+        return [
+            AnnotationFile(path, own.get(stem) or own.get(PurePath(stem.name), "")) for path, stem in stems
+        ]
 
     @property
     def annotated(self) -> Iterator[AnnotatedImage]:
-        for file in self._files:
+        for file in self.files:
             try:
-                yield _read_voc(file)
+                yield self.read(file, self.folder)
             except RecordError as error:
-                raise error.at(str(file)) from None
+                raise at_place(error, str(file.path)) from None
 
     @property
     def rows(self) -> int:
-        return len(self._files)
+        return len(self.files)
 
     def identity(self) -> Any:
-        return [identity_of((*self._files, *self._images)), to_builtins(self)]
+        files = [file.path for file in self.files if file.path is not None]
+        return [identity_of((*files, *self.image_files)), to_builtins(self)]
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[VocPart]:
-        wanted = self._wanted(schema, extra)
-        for start, stop in even_ranges(len(self._files), _IMAGE_BYTES):
-            files = tuple(self._files[start:stop])
-            yield VocPart(folder=self.folder, wanted=wanted, clip=self.clip, files=files)
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[AnnotationFilesPart]:
+        wanted = self.wanted(schema, extra)
+        for start, stop in even_ranges(len(self.files), IMAGE_BYTES):
+            files = tuple(self.files[start:stop])
+            yield AnnotationFilesPart(
+                folder=self.folder, wanted=wanted, clip=self.clip, files=files, read=self.read
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _DetectionPart(abc.ABC):
+class AnnotationDocument(AnnotatedImages):
+    """The base class of formats with one file of annotations for all images."""
+
+    @property
+    @abc.abstractmethod
+    def annotated(self) -> Sequence[AnnotatedImage]:
+        """All annotated images with their objects. Raises RecordError, StoreError."""
+
+    @property
+    def rows(self) -> int:
+        return len(self.annotated)
+
+    def identity(self) -> Any:
+        return [identity_of((*self.paths, *self.image_files)), to_builtins(self)]
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[AnnotatedImagesPart]:
+        annotated = self.annotated
+        wanted = self.wanted(schema, extra)
+        for start, stop in even_ranges(len(annotated), IMAGE_BYTES):
+            some = tuple(annotated[start:stop])
+            yield AnnotatedImagesPart(folder=self.folder, wanted=wanted, clip=self.clip, annotated=some)
+
+
+ReadAnnotation = Callable[[AnnotationFile, Location], AnnotatedImage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AnnotationsPart(abc.ABC):
     """Consecutive annotated images."""
 
     folder: Location
@@ -246,13 +285,14 @@ class _DetectionPart(abc.ABC):
             what, feature = self.wanted[name], schema.names.get(name)
             if what == "image":
                 paths = inside([row.values["file_name"] for row in rows], self.folder)
-                _check_sizes(paths, rows)
+                is_turned = isinstance(feature, Pictures) and feature.is_turned
+                _check_sizes(paths, rows, is_turned and "keypoints" in self.wanted.values())
                 return paths
             if what == "boxes":
                 return [_boxes(row, one, feature) for row, one in enumerate(rows)]
             if rows and what in rows[0].values:
                 return [row.values[what] for row in rows]
-            return [[each[what] for each in row.objects] for row in rows]
+            return [_values(row, one, what) for row, one in enumerate(rows)]
 
         return by_feature(self.wanted, column)
 
@@ -261,12 +301,16 @@ class _DetectionPart(abc.ABC):
             image = self.annotated_image(row)
         except RecordError as error:
             raise RecordError(error.problems, row - start) from None
+        try:
+            image = _of_stored_pixels(image, self.folder)
+        except BadValue as error:
+            raise RecordError(error.problem.under("features", "image"), row - start) from None
         return _clipped(image) if self.clip else image
 
 
 @dataclass(frozen=True, kw_only=True)
-class CocoPart(_DetectionPart):
-    """Images of a COCO annotations file."""
+class AnnotatedImagesPart(_AnnotationsPart):
+    """Images whose annotations have been read."""
 
     annotated: tuple[AnnotatedImage, ...]
 
@@ -281,35 +325,144 @@ class CocoPart(_DetectionPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VocPart(_DetectionPart):
-    """Images of Pascal VOC XML files."""
+class AnnotationFilesPart(_AnnotationsPart):
+    """Images with one file of annotations each."""
 
-    files: tuple[Location, ...]
+    files: tuple[AnnotationFile, ...]
+    read: ReadAnnotation
 
     def __len__(self) -> int:
         return len(self.files)
 
     def annotated_image(self, row: int) -> AnnotatedImage:
-        return _read_voc(self.files[row])
+        return self.read(self.files[row], self.folder)
 
     def place(self, row: int) -> str:
-        return str(self.files[row])
+        file = self.files[row]
+        return f"{self.folder}/{file.image}" if file.path is None else str(file.path)
 
 
-def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) -> None:
+def at_place(error: RecordError, where: str) -> RecordError:
+    """The error at a place, unless its problems have one."""
+    return RecordError([problem if problem.where else problem.at(where) for problem in error.problems])
+
+
+def found_name(name: str, file: AnnotationFile, folder: Location) -> tuple[str, str]:
+    """The name of an image below the folder of images, and the name that its annotation has, if that is
+    another one: the tools write the name of the image when it was annotated.
+    """
+    if not file.image or name == file.image:
+        return name, ""
+    return (name, "") if exists(folder, name) else (file.image, name)
+
+
+def image_at(folder: Location, name: str) -> Location | None:
+    """The place of an image; None for a name that leads out of the folder, or is a URL: names come from files
+    of others.
+    """
+    try:
+        place = below(folder, name)
+    except (SpecError, ValueError):
+        return None
+    return place if is_below(place, folder) else None
+
+
+def exists(folder: Location, name: str) -> bool:
+    """Whether there is an image of this name in a folder."""
+    place = image_at(folder, name)
+    try:
+        return place is not None and place.exists()
+    except (OSError, ValueError):  # a name that no file has
+        return False
+
+
+def extent(points: Any) -> list[float]:
+    """The corners (left, top, right, bottom) of the smallest box around points, `[n, 2]`."""
+    array = np.asarray(points, np.float64).reshape(-1, 2)
+    return [*array.min(axis=0).tolist(), *array.max(axis=0).tolist()]
+
+
+def _values(row: int, image: AnnotatedImage, column: str) -> list[Any]:
+    """The values of all objects. Raises BadValue if an object lacks one."""
+    for item, name in zip(image.objects, image.names, strict=True):
+        if column not in item:
+            raise BadValue(row, f"`{column}` of each object", f"none of {name}")
+    return [item[column] for item in image.objects]
+
+
+def upright_size(header: tuple[int, int, int]) -> tuple[int, int]:
+    """The height and width of an image as it is shown, from its orientation and the stored ones."""
+    orientation, height, width = header
+    return (width, height) if orientation >= 5 else (height, width)
+
+
+# The orientation that turns the upright image to the stored one; the others turn it back themselves.
+_BACK = {6: 8, 8: 6}
+
+
+def _of_stored_pixels(image: AnnotatedImage, folder: Location) -> AnnotatedImage:
+    """The image with coordinates and a size of its stored pixels. Raises BadValue if the size of the upright
+    image differs from its annotations.
+    """
+    if not image.is_upright:
+        return image
+    path = image_at(folder, image.values["file_name"])
+    header = image.header or (None if path is None else images.header_of(path))
+    if header is None or path is None:  # no image, which is refused when it is encoded
+        return image
+    orientation, height, width = header
+    stated = image.values["height"], image.values["width"]
+    if upright_size(header) != stated:
+        raise _other_size(0, path, header, stated)
+    if orientation == 1:
+        return replace(image, header=header)
+    turn = Turn(_BACK.get(orientation, orientation), *stated)
+    values = {**image.values, "width": width, "height": height}
+    objects = tuple(_turned(item, turn) for item in image.objects)
+    return replace(image, values=values, objects=objects, header=header, is_upright=False)
+
+
+def _turned(item: Mapping[str, Any], turn: Turn) -> dict[str, Any]:
+    """An object in the turned image."""
+    made = {**item, "boxes": extent(turn.points(np.array(item["boxes"], np.float64).reshape(2, 2)))}
+    if "keypoints" in item:
+        points = np.array(item["keypoints"], np.float64)
+        placed = np.where(points[:, 2:] > 0, turn.points(points[:, :2]), points[:, :2])
+        made["keypoints"] = np.concatenate([placed, points[:, 2:]], axis=1).tolist()
+    return made
+
+
+def _other_size(
+    row: int, path: Location, header: tuple[int, int, int], stated: tuple[int, int], hint: str = ""
+) -> BadValue:
+    """The error of an image whose size differs from its annotations."""
+    height, width = stated
+    expected = f"an image of {width} x {height}, as its annotations state"
+    return BadValue(row, expected, f"{path}: {header[2]} x {header[1]}", hint)
+
+
+def _check_sizes(paths: Iterable[Location], rows: Iterable[AnnotatedImage], is_left: bool) -> None:
     """Raises BadValue for the first image whose size differs from its annotations.
 
     Annotations state the size of the stored pixels, whatever the EXIF orientation. A file that is no image is
     refused when it is encoded.
+
+    Args:
+        is_left: whether the image is turned upright, and its keypoints are not.
     """
-    for row, (path, image) in enumerate(zip(paths, images, strict=True)):
-        header = header_of(path)
-        width, height = image.values["width"], image.values["height"]
-        if header is not None and header[1:] != (height, width):
-            expected = f"an image of {width} x {height}, as its annotations state"
-            turned = header[0] >= 5 and header[1:] == (width, height)
+    for row, (path, image) in enumerate(zip(paths, rows, strict=True)):
+        header = image.header or images.header_of(path)
+        if header is None:
+            continue
+        stated = image.values["height"], image.values["width"]
+        if header[1:] != stated:
+            turned = header[0] >= 5 and header[1:] == stated[::-1]
             hint = f"its EXIF orientation is {header[0]}: annotations refer to the stored pixels"
-            raise BadValue(row, expected, f"{path}: {header[2]} x {header[1]}", hint * turned)
+            raise _other_size(row, path, header, stated, hint * turned)
+        if is_left and header[0] != 1:
+            expected = "an image that is not turned, as its keypoints are not"
+            hint = "leave out `orientation: upright`"
+            raise BadValue(row, expected, f"{path}: EXIF orientation {header[0]}", hint)
 
 
 # Boxes are checked here, where the size of the image and the names of objects are known.
@@ -351,203 +504,12 @@ def _clipped(image: AnnotatedImage) -> AnnotatedImage:
         for box, name in zip(objects, image.names, strict=True)
         if box["boxes"][0] < box["boxes"][2] and box["boxes"][1] < box["boxes"][3]
     ]
-    return AnnotatedImage(image.values, tuple(one for one, _ in kept), tuple(name for _, name in kept))
+    return replace(image, objects=tuple(one for one, _ in kept), names=tuple(name for _, name in kept))
 
 
-def exceeds(image: AnnotatedImage) -> bool:
-    """Whether any box exceeds its image."""
+def invalid_boxes(image: AnnotatedImage) -> tuple[int, int]:
+    """The number of boxes that exceed their image, and of boxes without an area."""
     limits = (image.values["width"], image.values["height"]) * 2
     sides = np.array([item["boxes"] for item in image.objects], np.float64).reshape(-1, 4)
-    return bool(((sides < -_SLACK) | (sides > np.array(limits) + _SLACK)).any())
-
-
-# COCO.
-
-_COCO_KEY = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
-_COCO_HEAD = 1 << 20
-
-
-def is_coco(path: Location) -> bool:
-    """Whether a JSON file begins like COCO annotations."""
-    with system_errors("read", path), open_file(path) as file:
-        return _COCO_KEY.search(file.read(_COCO_HEAD)) is not None
-
-
-_USED = {
-    "images",
-    "annotations",
-    "categories",
-    "id",
-    "image_id",
-    "category_id",
-    "file_name",
-    "width",
-    "height",
-}
-_USED |= {"bbox", "area", "iscrowd", "name"}
-
-
-def _kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without unused values: segmentations are most of a COCO file."""
-    return {name: value for name, value in pairs if name in _USED}
-
-
-def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
-    """The images of an annotations file, in order. Raises RecordError, StoreError."""
-    where, document = str(path), _document(path)
-    names = _categories(where, document)
-    images = {key: (at, one) for at, key, one in _by_id(where, document, "images")}
-    objects: dict[Any, list[tuple[str, dict[str, Any]]]] = {key: [] for key in images}
-    for at, key, image_entry in _by_id(where, document, "annotations"):
-        image, category = image_entry.get("image_id"), image_entry.get("category_id")
-        if not isinstance(image, int | str) or image not in objects:
-            raise _wrong(where, ("annotations", at, "image_id"), "the id of an image", describe(image))
-        if not isinstance(category, int | str) or category not in names:
-            raise _wrong(
-                where, ("annotations", at, "category_id"), "the id of a category", describe(category)
-            )
-        left, top, width, height = _bbox(where, at, image_entry.get("bbox"))
-        values = {
-            "boxes": [left, top, left + width, top + height],
-            "labels": names[category],
-            "category_id": category,
-            "annotation_id": key,
-            "area": image_entry.get("area", width * height),
-            "iscrowd": image_entry.get("iscrowd", 0),
-        }
-        objects[image].append((f"annotation {key}", values))
-    for key, (at, image_entry) in images.items():
-        sizes = {side: _entry(where, "images", at, image_entry, side, int) for side in ("width", "height")}
-        name = _entry(where, "images", at, image_entry, "file_name", str)
-        values = {"image_id": key, "file_name": name, **sizes}
-        labelled = objects[key]
-        yield AnnotatedImage(values, tuple(each for _, each in labelled), tuple(what for what, _ in labelled))
-
-
-def _document(path: Location) -> Any:
-    try:
-        return json.loads(read_bytes(path, _LARGEST_JSON), object_pairs_hook=_kept)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(Problem(where=str(path), expected="JSON", got=str(error))) from None
-
-
-def _categories(where: str, document: Any) -> dict[Any, str]:
-    """The names of the categories, by their ids."""
-    names = {
-        key: _entry(where, "categories", at, category, "name", str)
-        for at, key, category in _by_id(where, document, "categories")
-    }
-    repeated = [name for name, many in Counter(names.values()).items() if many > 1]
-    if repeated:
-        raise _wrong(where, ("categories",), "every name once", f"`{repeated[0]}` again")
-    return names
-
-
-def _by_id(where: str, document: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
-    """The index, the id and the entry of each item of a list. Raises RecordError for an id that occurs
-    twice.
-    """
-    items = document.get(name) if isinstance(document, dict) else None
-    if not isinstance(items, list):
-        raise _wrong(where, (name,), "a list", "none" if items is None else describe(items))
-    seen = set()
-    for at, entry in enumerate(items):
-        key = _entry(where, name, at, entry, "id", (int, str))
-        if key in seen:
-            raise _wrong(where, (name, at, "id"), "every id once", f"{key} again")
-        seen.add(key)
-        yield at, key, entry
-
-
-def _entry(where: str, name: str, at: int, entry: Any, key: str, kind: Any) -> Any:
-    value = entry.get(key) if isinstance(entry, dict) else None
-    if not isinstance(value, kind) or isinstance(value, bool):
-        expected = {str: "text", int: "a whole number"}.get(kind, "a number or text")
-        raise _wrong(where, (name, at, key), expected, "none" if value is None else describe(value))
-    return value
-
-
-def _bbox(where: str, at: int, value: Any) -> list[float]:
-    numbers = isinstance(value, list) and [item for item in value if isinstance(item, int | float)]
-    if not numbers or len(numbers) != 4 or len(value) != 4 or not all(map(math.isfinite, numbers)):
-        got = "none" if value is None else describe(value)
-        raise _wrong(where, ("annotations", at, "bbox"), "[x, y, width, height]", got)
-    return numbers
-
-
-def _wrong(where: str, path: tuple[str | int, ...], expected: str, got: str) -> RecordError:
-    return RecordError(Problem(where=where, path=path, expected=expected, got=got))
-
-
-# Pascal VOC.
-
-
-def _read_voc(path: Location) -> AnnotatedImage:
-    """The image of an XML file. Raises RecordError with the reason, StoreError."""
-    try:
-        root = _xml(read_bytes(path, _LARGEST_XML))
-        size = _child(root, "size")
-        values: dict[str, Any] = {"file_name": _text(root, "filename")}
-        values |= {side: int(_number(size, side)) for side in ("width", "height")}
-        objects = [_voc_object(one) for one in root.iter("object")]
-    except (SpecError, expat.ExpatError) as error:
-        problems = (
-            [Problem(expected="XML", got=str(error))]
-            if isinstance(error, expat.ExpatError)
-            else error.problems
-        )
-        raise RecordError(problems) from None
-    names = tuple(f"object {at} (`{one['labels']}`)" for at, one in enumerate(objects))
-    return AnnotatedImage(values, tuple(objects), names)
-
-
-def _voc_object(element: ElementTree.Element) -> dict[str, Any]:
-    box = _child(element, "bndbox")
-    return {
-        "boxes": [_number(box, side) for side in ("xmin", "ymin", "xmax", "ymax")],
-        "labels": _text(element, "name"),
-        **{flag: int(_number(element, flag, "0")) for flag in ("difficult", "truncated")},
-        "pose": element.findtext("pose") or "",
-    }
-
-
-def _xml(data: bytes) -> ElementTree.Element:
-    """Parses a document. Rejects declarations of types and entities, which can expand without end, or
-    name files.
-    """
-    builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
-
-    def refuse(*declared: Any) -> None:
-        raise SpecError(Problem(expected="XML without a document type", got="<!DOCTYPE"))
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
-    parser.Parse(data, True)
-    return builder.close()
-
-
-def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element:
-    child = element.find(tag)
-    if child is None:
-        raise SpecError(Problem(path=(element.tag,), expected=f"<{tag}>", got="none"))
-    return child
-
-
-def _text(element: ElementTree.Element, tag: str) -> str:
-    text = (_child(element, tag).text or "").strip()
-    if not text:
-        raise SpecError(Problem(path=(element.tag, tag), expected="text", got="none"))
-    return text
-
-
-def _number(element: ElementTree.Element, tag: str, default: str | None = None) -> float:
-    text = element.findtext(tag) or default or _text(element, tag)
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise SpecError(Problem(path=(element.tag, tag), expected="a number", got=f"`{text}`"))
-    return number
+    exceeding = ((sides < -_SLACK) | (sides > np.array(limits) + _SLACK)).any(axis=1)
+    return int(exceeding.sum()), int((~(sides[:, :2] < sides[:, 2:]).all(axis=1)).sum())

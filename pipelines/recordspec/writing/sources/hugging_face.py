@@ -16,8 +16,15 @@ from recordspec.schema.media import file_of
 from recordspec.schema.schema import Schema
 from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import TablePart, check_table
-from recordspec.writing.sources.base import even_ranges
-from recordspec.writing.sources.class_names import class_names_in, is_index, name_of, takes_names
+from recordspec.writing.sources.base import even_ranges, is_left_out
+from recordspec.writing.sources.class_names import (
+    array_types_in,
+    class_names_in,
+    is_index,
+    name_of,
+    takes_names,
+)
+from recordspec.writing.sources.objects import plain_table, plain_types, top_level
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 
@@ -39,7 +46,9 @@ def hugging_face_source(rows: Any) -> HuggingFaceRows | HuggingFaceExamples | Sp
     They are read with Arrow, unless only Python can read them: after `with_transform`, and if an iterable
     dataset has no features, as after `map`. Images and audio are not decoded; their files are used.
 
-    Indices of a ClassLabel, and lists of indices, are converted by their names; -1 is missing.
+    The members of structs are columns with dotted names, `translation.de`; the members of lists of structs
+    are columns of lists. Indices of a ClassLabel, and lists of indices, are converted by their names; -1 is
+    missing.
     """
     if isinstance(rows, Mapping):
         return SplitSources(sources={split: hugging_face_source(one) for split, one in rows.items()})
@@ -64,14 +73,17 @@ class HuggingFaceExamples(DictRows):
         features = dataset.features
         self._columns = frozenset(() if features is None else features)
         self.class_names = {} if features is None else class_names_in(features.arrow_schema)
+        self.array_types = {} if features is None else array_types_in(features.arrow_schema)
 
     def __iter__(self) -> Iterator[Any]:
         for example in super().__iter__():
             yield {name: file_of(value) for name, value in example.items()}
 
     def is_unknown(self, column: str) -> bool:
-        """Whether no feature describes a column, so that its integers may be class indices without names."""
-        return column not in self._columns
+        """Whether no feature describes a column, or its member, so that its integers may be class indices
+        without names.
+        """
+        return top_level(column, self._columns) not in self._columns
 
     def read(self, schema: Schema) -> Iterator[Any]:
         """The rows, with class names in place of indices.
@@ -113,6 +125,8 @@ class HuggingFaceRows:
         self.features: Mapping[str, Any] = dataset.features
         self._schema = dataset.features.arrow_schema
         self.class_names = class_names_in(self._schema)
+        self.array_types = array_types_in(self._schema)
+        self._left_out: frozenset[str] = frozenset()
         self.rows: int | None = len(dataset) if hasattr(dataset, "__len__") else None
         columns = {} if self.rows is None else {"columns": dataset.format["columns"]}
         self._dataset = dataset.with_format("arrow", **columns)
@@ -126,6 +140,7 @@ class HuggingFaceRows:
     def without(self, names: Collection[str]) -> HuggingFaceRows:
         """The rows without the given columns."""
         made = copy(self)
+        made._left_out = self._left_out.union(names)
         kept = [one for one in self._schema if one.name not in names]
         made._schema = arrow().schema(kept, self._schema.metadata)
         return made
@@ -188,10 +203,17 @@ class HuggingFaceRows:
                     yield value, read_bytes(location(value), _LARGEST_FILE)
                 row += 1
 
+    def place(self, row: int) -> str:
+        return f"row {row}"
+
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
-        check_table(schema, extra, self._schema)
+        known = {*schema.names, *extra}
+        types = plain_types(self._schema, known)
+        names = [name for name in types if not is_left_out(name, self._left_out, known)]
+        check_table(schema, extra, arrow().schema([(name, types[name]) for name in names]))
         first = 0
         for table in self.tables():
+            table = plain_table(table, known).select(names)
             for start, stop in even_ranges(table.num_rows, table.nbytes // max(1, table.num_rows)):
                 yield TablePart(first=first, table=table.slice(start, stop - start))
                 first += stop - start

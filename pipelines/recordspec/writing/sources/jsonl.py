@@ -16,12 +16,14 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, describe
-from recordspec.locations import Location
+from recordspec.locations import Location, open_file
 from recordspec.schema.arrow_values import combined, from_arrow
+from recordspec.schema.encoder import missing_problem
 from recordspec.schema.feature_set import unknown_name
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BASE64, EXACT_INTS, is_integer, numpy_dtype
+from recordspec.store.key_hashes import key_bytes
 from recordspec.wire.arrays import is_list, is_number, is_text, to_numpy
 from recordspec.writing.sources.arrow import media_in, paths_below
 from recordspec.writing.sources.base import (
@@ -36,13 +38,15 @@ from recordspec.writing.sources.base import (
     name_of,
     wanted_columns,
 )
+from recordspec.writing.sources.json_array import JsonArray
 from recordspec.writing.sources.objects import DottedNames, Row, members_in, unnested
 from recordspec.writing.sources.ranges import ByteRange, LongRow, WholeFile, line_ranges
-from recordspec.writing.sources.text_files import BOM
+from recordspec.writing.sources.text_files import BOM, TextStream
 
 _BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_LONGEST_FIRST = 1 << 20  # bytes that are read to check the names in the first object
 # After so many pieces of a part that Arrow cannot read, Arrow is not tried again.
 _TRIES = 2
 
@@ -56,47 +60,96 @@ class Jsonl(FileSource):
     as in the JSON of TensorFlow Serving.
 
     Attributes:
-        path: a path or a pattern, or a list of these. A file may be compressed with gzip, Zstandard or bzip2.
+        files: a path or a pattern, or a list of these. A file may be compressed with gzip, Zstandard or
+            bzip2.
         columns: the name of a feature in the file, if it differs.
+        media: the path of the file of a feature, with `{}` in place of the text in the row, from the folder
+            of the rows: `images/{}.jpg`; by default the text is the path.
         ignore: names in the file to ignore; for an object, all its members are ignored. Any other name
             without a feature is an error, since a misspelt name would lose values.
     """
 
-    SHORT_FORM: ClassVar[str] = "path"
+    SHORT_FORM: ClassVar[str] = "files"
+    RENAMED: ClassVar[Mapping[str, str]] = {"path": "files"}
 
-    path: FilesText
+    files: FilesText
     columns: Mapping[str, str] = field(default_factory=dict)
+    media: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
 
     def without(self, names: Collection[str]) -> Jsonl:
         """The rows without the values of the given names."""
         return replace(self, ignore=(*self.ignore, *names))
 
+    def check(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        wanted_columns(schema, extra, self.columns, name_of(self), media=self.media)
+
+    def check_first_row(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        wanted = wanted_columns(schema, extra, self.columns, name_of(self), media=self.media)
+        for path in self.paths[:1]:
+            self._part(path, wanted, self._span).check_first(schema)
+
+    @property
+    def _span(self) -> WholeFile | JsonArray:
+        return WholeFile()
+
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
-        wanted = wanted_columns(schema, extra, self.columns, name_of(self))
+        wanted = wanted_columns(schema, extra, self.columns, name_of(self), media=self.media)
         for path in self.paths:
             for span in line_ranges(path):
                 if isinstance(span, ByteRange) and span.too_long:
                     yield LongRow(path=path, line=span.line, problem=_long_line(span.stop - span.start))
                     continue
-                yield JsonPart(path=path, wanted=wanted, ignore=frozenset(self.ignore), span=span)
+                yield self._part(path, wanted, span)
+
+    def _part(
+        self, path: Location, wanted: Mapping[str, str], span: ByteRange | WholeFile | JsonArray
+    ) -> JsonPart:
+        ignore = frozenset(self.ignore)
+        return JsonPart(path=path, wanted=wanted, media=self.media, ignore=ignore, span=span)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonList(Jsonl):
+    """The objects of JSON files, each with one list of objects. The values are those of JSON Lines. A file is
+    read piece by piece, by one process.
+
+    Attributes:
+        records: the name of the list, if a file is an object that has the list: `data` for
+            `{"version": 1, "data": [...]}`.
+    """
+
+    RENAMED: ClassVar[Mapping[str, str]] = {}
+
+    records: str = ""
+
+    @property
+    def _span(self) -> JsonArray:
+        return JsonArray(self.records)
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart]:
+        wanted = wanted_columns(schema, extra, self.columns, name_of(self), media=self.media)
+        for path in self.paths:
+            yield self._part(path, wanted, self._span)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonPart:
-    """Consecutive lines of a file.
+    """Consecutive lines of a file, or the objects of a list.
 
     Attributes:
         path: the path of the file.
         wanted: the name in the file for each feature and each extra name.
+        media: the form of paths, by feature.
         ignore: further names that are allowed.
-        span: the bytes of the lines.
+        span: the bytes of the lines, or the list.
     """
 
     path: Location
     wanted: Mapping[str, str]
+    media: Mapping[str, str]
     ignore: frozenset[str]
-    span: ByteRange | WholeFile
+    span: ByteRange | WholeFile | JsonArray
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         tries = _TRIES
@@ -112,6 +165,49 @@ class JsonPart:
             rows = [line for line in map(self.content, io.BytesIO(piece.data)) if line]
             if rows:
                 yield from converted(len(rows), partial(self._columns, schema, rows))
+
+    def check_first(self, schema: Schema) -> None:
+        """Checks the names in the first object of the file. Raises RecordError; not for a line that is too
+        long to be read in advance.
+        """
+        number, line = self._first_line()
+        if not line:
+            return
+        where = self.where(number)
+        try:
+            row = self._row(0, line, {*self.wanted.values(), *self.ignore}, schema)
+        except RecordError as error:
+            raise error.at(where) from None
+        problems = [
+            problem.under(place.section, feature.name).at(where)
+            for place, feature in schema._placed
+            if not place.in_steps and row.get(self.wanted[feature.name]) is None
+            if (problem := missing_problem(feature)) is not None
+        ]
+        for name in self.wanted.keys() - schema.names.keys():
+            try:
+                key_bytes({name: [row.get(self.wanted[name])]}, (name,))
+            except RecordError as error:
+                problems += error.at(where).problems
+        if problems:
+            raise RecordError(problems, 0)
+
+    def _first_line(self) -> tuple[int, bytes]:
+        """The number of the first line that is not empty, and the line, unless it is too long."""
+        if isinstance(self.span, JsonArray):
+            data = next((piece.data for piece in self.span.pieces(self.path)), b"")
+            return 0, data.partition(b"\n")[0]
+        with open_file(self.path) as file:
+            lines = io.BytesIO(TextStream(file).read(_LONGEST_FIRST))
+        number, line = next(
+            ((n, text) for n, one in enumerate(lines, 1) if (text := one.rstrip(_WHITE))), (0, b"")
+        )
+        return number, b"" if lines.tell() == _LONGEST_FIRST else line
+
+    def where(self, number: int | None) -> str:
+        """The file, and the number of a line or of an item."""
+        is_list = isinstance(self.span, JsonArray)
+        return f"{self.path}: row {number}" if is_list else f"{self.path}:{number}"
 
     def _by_arrow(self, schema: Schema, piece: bytes) -> Columns | None:
         """Parses the lines of a piece with Arrow; None if the result might differ from Python's, line by
@@ -152,8 +248,10 @@ class JsonPart:
         return types
 
     def place(self, row: int) -> str:
-        """The file and the line. Reads the part again to find the line, since empty lines are no rows."""
-        return f"{self.path}:{self._places.of(row)}"
+        """The file and the line, or the number of the row in a list. Reads the part again to find the line,
+        since empty lines are no rows.
+        """
+        return self.where(self._places.of(row))
 
     @cached_property
     def _places(self) -> RowPlaces[int]:
@@ -166,7 +264,7 @@ class JsonPart:
 
     @cached_property
     def _members(self) -> DottedNames:
-        return members_in(self.wanted.values())
+        return members_in(self.wanted.values(), self.ignore)
 
     def content(self, line: bytes) -> bytes:
         text = line.removeprefix(BOM) if self.span.start == 0 else line
@@ -176,19 +274,18 @@ class JsonPart:
         known = {*self.wanted.values(), *self.ignore}
         rows = [self._row(row, line, known, schema) for row, line in enumerate(lines[start:stop])]
         columns = {name: [row.get(key) for row in rows] for name, key in self.wanted.items()}
-        return columns | paths_below(columns, media_in(schema, columns), self.path.parent)
+        return columns | paths_below(columns, media_in(schema, columns), self.path.parent, self.media)
 
     def _row(self, number: int, line: bytes, known: set[str], schema: Schema) -> Row:
         try:
-            row = unnested(parsed(line), self._members)
+            row = unnested(parsed(line), self._members, self.ignore)
         except RecordError as error:
             raise RecordError(error.problems, number) from None
         unknown = [] if row.keys() <= known else [name for name in row if not self._is_known(name, known)]
         if unknown:
             name = unknown[0]
-            problem = unknown_name(schema, name, self.wanted.values(), row)
-            hint = problem.hint or "`ignore` of the source lists names to leave out"
-            raise RecordError(replace(problem, hint=hint), number)
+            remedy = "`ignore` of the source lists names to leave out"
+            raise RecordError(unknown_name(schema, name, self.wanted.values(), row, remedy), number)
         return row
 
     def _is_known(self, name: str, known: set[str]) -> bool:
@@ -255,7 +352,7 @@ def _is_as_python(column: Any, feature: Feature | None) -> bool:
     """
     while is_list(column):
         column = column.flatten()
-        if column.null_count:
+        if column.null_count and (feature is None or feature.value_type.missing_item is None):
             return False
     if feature is None or is_text(column) or not is_number(column) or "int" in str(column.type):
         return True
@@ -266,21 +363,23 @@ def _is_as_python(column: Any, feature: Feature | None) -> bool:
     return not bool((far & (numbers % 1 == 0)).any() or (np.signbit(numbers) & (numbers == 0)).any())
 
 
-def read_rows(path: Location) -> Iterator[Row]:
-    """Yields the objects of a file. Raises RecordError for a line that is not an object."""
-    for span in line_ranges(path):
-        if isinstance(span, ByteRange) and span.too_long:
-            raise RecordError(_long_line(span.stop - span.start).at(f"{path}:{span.line}"))
-        part = JsonPart(path=path, wanted={}, ignore=frozenset(), span=span)
-        for piece in span.pieces(path):
+def read_rows(path: Location, span: JsonArray | None = None) -> Iterator[Row]:
+    """Yields the objects of the lines of a file, or of a list in it. Raises RecordError for a line or an item
+    that is not an object.
+    """
+    for one in line_ranges(path) if span is None else [span]:
+        if isinstance(one, ByteRange) and one.too_long:
+            raise RecordError(_long_line(one.stop - one.start).at(f"{path}:{one.line}"))
+        part = JsonPart(path=path, wanted={}, media={}, ignore=frozenset(), span=one)
+        for piece in one.pieces(path):
             if piece.too_long:
-                raise RecordError(_long_line(piece.too_long).at(f"{path}:{piece.line}"))
+                raise RecordError(_long_line(piece.too_long).at(part.where(piece.line)))
             for number, line in enumerate(io.BytesIO(piece.data), piece.line):
                 if content := part.content(line):
                     try:
                         yield parsed(content)
                     except RecordError as error:
-                        raise error.at(f"{path}:{number}") from None
+                        raise error.at(part.where(number)) from None
 
 
 def _long_line(size: int) -> Problem:

@@ -19,6 +19,9 @@ from recordspec.wire.arrays import Mask, buffer_of, byte_table, present_in, to_n
 
 Decimal = Literal[".", ","]
 Thousands = Literal[",", ".", "'", " "]
+# Negative numbers that are not written as -5: in parentheses, with U+2212, with a minus at the end.
+Negative = Literal["(5)", "\u22125", "5-"]
+MINUS = "\u2212"
 
 # Spaces in numbers, including two non-breaking ones, of which the second is narrow.
 _SPACES = "[ \u00a0\u202f]"
@@ -31,6 +34,7 @@ _ZONE = "Z|(?P<sign>[-+])(?P<zone_hour>[0-9]{2}):?(?P<zone_minute>[0-9]{2})"
 # pattern, and its pattern if no other character separates it from another number.
 _DIRECTIVES: Mapping[str, tuple[str, str, str]] = {
     "%Y": ("year", "[0-9]{4}", "[0-9]{4}"),
+    "%y": ("short", "[0-9]{2}", "[0-9]{2}"),
     "%m": ("month", "[0-9]{1,2}", "[0-9]{2}"),
     "%b": ("name", "(?i:" + "|".join(_MONTHS) + ")", "(?i:" + "|".join(_MONTHS) + ")"),
     "%d": ("day", "[0-9]{1,2}", "[0-9]{2}"),
@@ -42,9 +46,11 @@ _DIRECTIVES: Mapping[str, tuple[str, str, str]] = {
     "%f": ("fraction", "[0-9]{1,6}", "[0-9]{6}"),
     "%z": ("zone", _ZONE, _ZONE),
 }
+# As in POSIX and Python, 69 is 1969, and 68 is 2068.
+_FIRST_SHORT = 69
 _DIRECTIVE = re.compile("%.?", re.DOTALL)
 # The parts that a date must have, and the parts that follow from others.
-_DATE = (("%Y",), ("%m", "%b"), ("%d",))
+_DATE = (("%Y", "%y"), ("%m", "%b"), ("%d",))
 _TIME = (
     ("%H", ("%M",)),
     ("%M", ("%H", "%I")),
@@ -55,6 +61,9 @@ _TIME = (
     ("%z", ("%M",)),
 )
 
+# In `lists` of a source: the cells are lists in JSON, instead of items with a text between them.
+JSON_LISTS = "json"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Notation:
@@ -64,15 +73,21 @@ class Notation:
         decimal: the character before the decimals of a number.
         thousands: the character between groups of three digits; "" for none.
         percent: whether `12.5 %` is the number 0.125.
+        currency: the sign of a currency before or after numbers; "" for none.
+        negative: how negative numbers may be written besides `-5`; "" for no other way.
         missing: the texts that stand for a missing value.
         dates: the format of dates; "" for ISO 8601.
+        items: the text between the items of a list, or JSON_LISTS; "" for cells with one value.
     """
 
     decimal: str = "."
     thousands: str = ""
     percent: bool = False
+    currency: str = ""
+    negative: str = ""
     missing: tuple[str, ...] = ()
     dates: str = ""
+    items: str = ""
 
     def are_missing(self, column: Any) -> Mask:
         """A mask of the cells that stand for a missing value, bool `[n]`; null cells are included."""
@@ -83,7 +98,8 @@ class Notation:
     @property
     def has_numbers(self) -> bool:
         """Whether numbers are written differently than `1234.5`."""
-        return (self.decimal, self.thousands, self.percent) != (".", "", False)
+        notation = (self.decimal, self.thousands, self.percent, self.currency, self.negative)
+        return notation != (".", "", False, "", "")
 
     def are_numbers(self, column: Any) -> Any:
         """A mask of the cells that are numbers in this notation."""
@@ -100,6 +116,15 @@ class Notation:
         wrong = None
         if self._odd[buffer_of(column)].any():  # else skips checking each cell, which costs 100 ns
             wrong = next(iter(np.flatnonzero(~to_numpy(self.are_numbers(column))).tolist()), None)
+            if self.currency:
+                column = compute.replace_substring(column, self.currency, "")
+                column = compute.replace_substring_regex(column, _SPACES, "")
+            if self.negative == "(5)":
+                column = compute.replace_substring_regex(column, r"^\((.*)\)$", r"-\1")
+            elif self.negative == "5-":
+                column = compute.replace_substring_regex(column, r"^(.*[0-9.,])-", r"-\1")
+            elif self.negative:
+                column = compute.replace_substring(column, MINUS, "-")
             if self.thousands in ("'", " "):
                 column = compute.replace_substring_regex(column, _SEPARATORS[self.thousands], "")
             elif self.thousands:
@@ -113,16 +138,33 @@ class Notation:
     @property
     def number_example(self) -> str:
         """A number in this notation: `1.234,5`, `1234.5 %`."""
-        return f"1{self.thousands}234{self.decimal}5{' %' * self.percent}"
+        return f"{self.currency}1{self.thousands}234{self.decimal}5{' %' * self.percent}"
 
     @cached_property
     def _pattern(self) -> str:
         mark = re.escape(self.decimal)
-        # `0.512` is not a group: if the point separated thousands, it would be 512
-        groups = f"|[1-9][0-9]{{0,2}}(?:{_SEPARATORS[self.thousands]}[0-9]{{3}})+" if self.thousands else ""
-        number = f"[-+]?(?:(?:[0-9]+{groups})(?:{mark}[0-9]*)?|{mark}[0-9]+)"
-        percent = f"|{_PERCENT}" * self.percent
-        return f"{number}(?:(?:[eE][-+]?[0-9]+)?{percent})|{_SPECIAL}"
+        whole = f"(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)"
+        percent = f"(?:{_PERCENT})?" if self.percent else ""
+        number = f"(?:{whole}(?:[eE][-+]?[0-9]+|{percent}))"
+        if self.thousands:
+            separator = _SEPARATORS[self.thousands]
+            # `0.512` is not a group: if the point separated thousands, it would be 512
+            groups = f"[1-9][0-9]{{0,2}}(?:{separator}[0-9]{{3}})+"
+            if self.thousands == ",":  # `12,34,567`, as in India
+                groups += f"|[1-9][0-9]?(?:{separator}[0-9]{{2}})+{separator}[0-9]{{3}}"
+            number = f"(?:{number}|(?:{groups})(?:{mark}[0-9]*)?{percent})"
+        sign = f"[-+{MINUS}]?" if self.negative[:1] == MINUS else "[-+]?"
+        before = after = ""
+        if self.currency:
+            currency = re.escape(self.currency)
+            before, after = f"(?:{currency}{_SPACES}?)?", f"(?:{_SPACES}?{currency})?"
+            sign = f"(?:{sign}{before}|{before}{sign})"
+        forms = [f"{sign}{number}{after}"]
+        if self.negative == "(5)":
+            forms.append(f"\\({before}{number}{after}\\)")
+        elif self.negative == "5-":
+            forms.append(f"{before}{number}-{after}")
+        return "|".join([*forms, _SPECIAL])
 
     @cached_property
     def _odd(self) -> Mask:
@@ -130,7 +172,10 @@ class Notation:
         number.
         """
         separators = {"'": "'\u2019", " ": " \u00a0\u202f"}.get(self.thousands, self.thousands)
-        return byte_table(separators + "." * (self.decimal != ".") + "%" * self.percent)
+        negative = {"": "", "(5)": "(", "5-": "-"}.get(self.negative, MINUS)
+        return byte_table(
+            separators + "." * (self.decimal != ".") + "%" * self.percent + self.currency + negative
+        )
 
 
 @dataclass(frozen=True)
@@ -148,9 +193,8 @@ class DateFormat:
         directives = _DIRECTIVE.findall(self.text.replace("%%", ""))
         for directive in directives:
             if directive not in _DIRECTIVES:
-                hint = "years have four digits" if directive == "%y" else ""
                 expected = f"{', '.join(_DIRECTIVES)} or other characters"
-                yield Problem(expected=expected, got=f"`{directive}`", hint=hint)
+                yield Problem(expected=expected, got=f"`{directive}`")
         for choices in _DATE:
             count = sum(map(directives.count, choices))
             if count != 1:
@@ -161,7 +205,7 @@ class DateFormat:
                 expected = f"{' or '.join(needed)} beside {directive}"
                 yield Problem(expected=expected, got=f"none in `{self.text}`")
         for directive in dict.fromkeys(directives):
-            if directives.count(directive) > 1 and directive not in ("%Y", "%m", "%b", "%d"):
+            if directives.count(directive) > 1 and directive not in ("%Y", "%y", "%m", "%b", "%d"):
                 yield Problem(expected=f"one {directive}", got=f"several in `{self.text}`")
         if {"%H", "%I"} <= set(directives):
             yield Problem(expected="%H, or %I and %p", got=f"both in `{self.text}`")
@@ -169,7 +213,16 @@ class DateFormat:
     @property
     def expected(self) -> str:
         """A description of the format, with an example."""
-        parts = {"%Y": "2026", "%m": "01", "%b": "Jan", "%d": "31", "%H": "14", "%I": "02", "%p": "PM"}
+        parts = {
+            "%Y": "2026",
+            "%y": "26",
+            "%m": "01",
+            "%b": "Jan",
+            "%d": "31",
+            "%H": "14",
+            "%I": "02",
+            "%p": "PM",
+        }
         parts |= {"%M": "05", "%S": "09", "%f": "250000", "%z": "+0100", "%%": "%"}
         example = _DIRECTIVE.sub(lambda match: parts[match[0]], self.text)
         return f"a date as {self.text}, such as {example}"
@@ -197,7 +250,11 @@ class DateFormat:
             within: Array = np.clip(numbers, least, most)
             return within
 
-        year = number("year", 1, 9999)
+        if "year" in fields:
+            year = number("year", 1, 9999)
+        else:
+            short = number("short", 0, 99)
+            year = short + np.where(short < _FIRST_SHORT, 2000, 1900)
         if "month" in fields:
             month = number("month", 1, 12)
         else:

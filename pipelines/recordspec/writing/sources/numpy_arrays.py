@@ -28,6 +28,7 @@ from recordspec.writing.sources.base import (
     even_ranges,
     is_left_out,
 )
+from recordspec.writing.sources.objects import divided, members_in, plain_columns
 
 # The number of values from which the size of a list is estimated.
 _WEIGHED = 64
@@ -68,16 +69,34 @@ class Arrays:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ArrayPart]:
         known = {*schema.names, *extra}
-        kept = {
-            name: values
-            for name, values in self.columns.items()
-            if not is_left_out(name, self._left_out, known)
-        }
-        check_names(schema, extra, kept)
-        values = {name: _values(values, schema.names.get(name)) for name, values in kept.items()}
-        columns = Columns(values, self.rows)
+        names, columns = [], {}
+        for name, column in self._divided(known):
+            if not is_left_out(name, self._left_out, known):
+                names.append(name)
+                columns[name] = column
+        check_once(names)
+        check_names(schema, extra, names)
+        values = {name: _values(values, schema.names.get(name)) for name, values in columns.items()}
+        rows = Columns(values, self.rows)
         for start, stop in even_ranges(self.rows, sum(map(_bytes_of_row, values.values()))):
-            yield ArrayPart(first=start, columns=columns.part(start, stop))
+            yield ArrayPart(first=start, columns=rows.part(start, stop))
+
+    def _divided(self, known: Collection[str]) -> Iterator[tuple[str, Any]]:
+        """Yields the columns; in place of objects with known members, or members that are left out, yields
+        the columns of all members.
+        """
+        members = members_in(known, self._left_out)
+        for top, column in self.columns.items():
+            if top not in members:
+                yield top, column
+            elif is_arrow(column):
+                yield from plain_columns(top, column).items()
+            else:
+                for one in divided(top, list(column), known):
+                    # without objects, with None or an empty list in each row, all members have these values
+                    is_empty = one.name in members and not any(map(_has_items, one.values))
+                    names, values = members[one.name] if is_empty else {one.name}, one.nested()
+                    yield from ((name, values) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,6 +111,11 @@ class ArrayPart:
 
     def place(self, row: int) -> str:
         return f"row {self.first + row}"
+
+
+def _has_items(value: Any) -> bool:
+    """Whether a value is no list, or has items."""
+    return value is not None and not (isinstance(value, (list, tuple, np.ndarray)) and len(value) == 0)
 
 
 def _column(name: str, values: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, system_problem
-from recordspec.locations import Location, check_regular, location, open_file
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted, system_problem
+from recordspec.locations import Location, check_regular, open_file
 from recordspec.schema import values
 from recordspec.schema.schema import Schema
-from recordspec.store.expand import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
 from recordspec.writing.sources.base import (
     Batches,
@@ -25,8 +24,14 @@ from recordspec.writing.sources.base import (
     size_ranges,
     wanted_columns,
 )
-from recordspec.writing.sources.class_names import ColumnClasses, class_names_in
+from recordspec.writing.sources.class_names import ArrayType, ColumnClasses, array_types_in, class_names_in
 from recordspec.writing.sources.objects import names_in, plain_types, top_level
+from recordspec.writing.sources.partitions import (
+    files_of,
+    notes_of_partitions,
+    typed_partitions,
+    with_partition,
+)
 
 # The bytes of rows in memory at a time, apart from the contents of a page.
 _BATCH_BYTES = 8 << 20
@@ -48,25 +53,23 @@ class Parquet(FileSource):
     Raises StoreError or RecordError for a file that cannot be read.
 
     Attributes:
-        files: a path, a folder of .parquet files, or a pattern, or a list of these.
-        columns: the column of a feature, if their names differ.
+        files: a path, a folder of .parquet files, or a pattern, or a list of these. Names of folders such as
+            `country=DE` are a column; a folder includes such folders.
+        columns: the column of a feature, if their names differ; null for a feature that all rows lack, as
+            those of a test set lack the target.
+        media: the path of the file of a feature, with `{}` in place of the text in the column, from the
+            folder of the table: `images/{}.jpg`; by default the text is the path.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
 
     files: FilesText
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    media: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def paths(self) -> tuple[Location, ...]:
-        expanded: list[Location] = []
-        for pattern in self.given:
-            path = location(pattern)
-            files = sorted(one for one in path.iterdir() if one.suffix == ".parquet") if path.is_dir() else []
-            if path.is_dir() and not files:
-                raise StoreError(State(where=pattern, got="has no files named .parquet"))
-            expanded += files or expand(pattern)
-        return tuple(expanded)
+        return files_of(self.given, (".parquet",))
 
     @cached_property
     def _opened(self) -> list[tuple[Any, Any]]:
@@ -77,27 +80,47 @@ class Parquet(FileSource):
                 footers.append((file.metadata, file.schema_arrow))
         return footers
 
+    def _partitions(self, schema: Schema) -> list[dict[str, Any]]:
+        """For each file, the columns in the names of its folders, as the features of a schema read them."""
+        numbers = [name for name, one in schema.names.items() if one.value_type.is_number]
+        return typed_partitions(self.paths, {self.columns.get(name) or name for name in numbers})
+
     @property
     def rows(self) -> int:
         return sum(int(metadata.num_rows) for metadata, _ in self._opened)
 
+    def check(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        self._wanted(schema, extra)
+
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ParquetPart]:
-        wanted = self._wanted(schema, extra)
-        for path, (metadata, _) in zip(self.paths, self._opened, strict=True):
+        wanted, partitions = self._wanted(schema, extra), self._partitions(schema)
+        for path, (metadata, _), partition in zip(self.paths, self._opened, partitions, strict=True):
             groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
             row = 0
             for start, stop in size_ranges([_size(group) for group in groups]):
-                yield ParquetPart(path=path, wanted=wanted, groups=range(start, stop), start=row)
+                yield ParquetPart(
+                    path=path,
+                    wanted=wanted,
+                    media=self.media,
+                    partition=partition,
+                    groups=range(start, stop),
+                    start=row,
+                )
                 row += sum(group.num_rows for group in groups[start:stop])
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name. Checks that all files have these columns, with equal types."""
-        first, columns = self.paths[0], self._opened[0][1]
-        wanted = wanted_columns(schema, extra, self.columns, str(first), names_in(columns))
-        types, *more = (plain_types(one, wanted.values()) for _, one in self._opened)
-        self.notes[:] = ignored(wanted, [*types])
+        opened_with = zip(self._opened, self._partitions(schema), strict=True)
+        schemas = [_with_fields(one, partition) for (_, one), partition in opened_with]
+        first, columns = self.paths[0], schemas[0]
+        wanted = wanted_columns(
+            schema, extra, self.columns, str(first), names_in(columns), self.media, may_lack=True
+        )
+        types, *more = (plain_types(one, wanted.values()) for one in schemas)
+        own = ((path, one.schema.names) for path, (one, _) in zip(self.paths, self._opened, strict=True))
+        self.notes[:] = [*ignored(wanted, [*types]), *notes_of_partitions(own)]
         check_types(schema, {name: types[column] for name, column in wanted.items()}, str(first))
-        for path, (_, others), kinds in zip(self.paths[1:], self._opened[1:], more, strict=True):
+        for path, others, kinds in zip(self.paths[1:], schemas[1:], more, strict=True):
             wanted_columns(schema, extra, self.columns, str(path), names_in(others))
             problems = [
                 Problem(
@@ -112,6 +135,14 @@ class Parquet(FileSource):
             if problems:
                 raise SpecError(problems)
         return wanted
+
+
+def _with_fields(schema: Any, partition: Mapping[str, Any]) -> Any:
+    """An Arrow schema with the columns in the names of folders, unless the file has them itself."""
+    for name, value in partition.items():
+        if name not in schema.names:
+            schema = schema.append(arrow().field(name, value.type))
+    return schema
 
 
 def _size(group: Any) -> int:
@@ -136,12 +167,15 @@ class ParquetPart:
     Attributes:
         path: the path of the file.
         wanted: the column of each feature, and of each extra name.
+        partition: the columns in the names of the folders, as Arrow scalars.
         groups: the numbers of the row groups.
         start: the number of their first row in the file.
     """
 
     path: Location
     wanted: Mapping[str, str]
+    media: Mapping[str, str]
+    partition: Mapping[str, Any]
     groups: range
     start: int
 
@@ -153,7 +187,7 @@ class ParquetPart:
                 if rows.nbytes > values.LONGEST_ROW:
                     yield RecordError(long_row_problem(rows.nbytes), 0)
                 else:
-                    yield from table_batches(rows, self.wanted, schema, self.path.parent)
+                    yield from table_batches(rows, self.wanted, schema, self.path.parent, self.media)
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {self.start + row}"
@@ -163,15 +197,16 @@ class ParquetPart:
         rows of a column are too long.
         """
         with opened(self.path) as file:
-            columns = {top_level(name, file.schema_arrow.names) for name in self.wanted.values()}
+            names = file.schema_arrow.names
+            columns = {top_level(name, names) for name in self.wanted.values()}
+            partition = {name: value for name, value in self.partition.items() if name in columns - {*names}}
+            columns -= partition.keys()
             for number in self.groups:
                 _check_length(file.metadata.row_group(number), columns, f"{self.path}: row group {number}")
-            yield from file.iter_batches(
-                batch_size=self._rows_at_once(file.metadata),
-                row_groups=list(self.groups),
-                columns=sorted(columns),
-                use_threads=False,
-            )
+            rows = self._rows_at_once(file.metadata)
+            options = {"columns": sorted(columns), "use_threads": False}
+            for batch in record_batches(file, rows, self.groups, **options):
+                yield with_partition(batch, partition)
 
     def _rows_at_once(self, metadata: Any) -> int:
         groups = [metadata.row_group(index) for index in self.groups]
@@ -180,10 +215,20 @@ class ParquetPart:
         return max(1, min(_MOST_ROWS, _BATCH_BYTES * rows // max(1, size)))
 
 
-def class_names_of(path: Location) -> ColumnClasses:
-    """The class names of a file's columns. Raises StoreError or RecordError, SpecError."""
+def record_batches(file: Any, rows: int, groups: Iterable[int], **options: Any) -> Iterator[Any]:
+    """The rows of row groups in record batches of at most `rows`; `options` are those of pyarrow."""
+    # pyarrow reads dictionaries in structs and lists only from one row group at a time
+    alone = any(str(field.type).find("dictionary<") > 0 for field in file.schema_arrow)
+    for some in [[number] for number in groups] if alone else [[*groups]]:
+        yield from file.iter_batches(rows, row_groups=some, **options)
+
+
+def declared_in(path: Location) -> tuple[ColumnClasses, dict[str, ArrayType]]:
+    """The class names and the types of arrays of a file's columns. Raises StoreError or RecordError,
+    SpecError.
+    """
     with opened(path) as file:
-        return class_names_in(file.schema_arrow)
+        return class_names_in(file.schema_arrow), array_types_in(file.schema_arrow)
 
 
 def _check_rows(path: Location, metadata: Any) -> None:

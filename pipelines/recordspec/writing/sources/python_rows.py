@@ -34,6 +34,8 @@ def source_of(rows: Any) -> Source:
         return Arrays(frame_columns(rows))
     if isinstance(rows, Mapping):
         return Arrays(rows)
+    if hasattr(rows, "to_frame"):  # one column of pandas or Polars
+        raise _refused(f"a {type(rows).__name__}", "give its to_frame()")
     table = _table(rows)
     if table is not None:
         return TableRows(table)

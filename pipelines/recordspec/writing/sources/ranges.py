@@ -18,13 +18,14 @@ from recordspec.schema.schema import Schema
 from recordspec.wire.arrays import Bytes, Ints, Mask
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batches
+from recordspec.writing.sources.csv_dialect import AFTER_QUOTE, DOUBLED, PAIRS, UNQUOTED, Dialect, Head
 from recordspec.writing.sources.text_files import BOM, TextStream, encoding_error, is_divisible, is_utf8
 
 # Bytes of a block. Its arrays stay in the CPU caches: with 16 MiB at a time, it takes twice as long.
 _BLOCK = 256 << 10
 # Bytes of rows that are parsed together, for the same reason.
 _PIECE_BYTES = 4 << 20
-_NEWLINE, _RETURN, _QUOTE = b'\n\r"'
+_NEWLINE, _RETURN = b"\n\r"
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,17 @@ class ByteRange:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """All bytes of a file, read from the start.
+    """All rows of a file, read from the start.
 
     Attributes:
-        delimiter: the delimiter of a CSV file; "" for a file in which each line is a row.
+        dialect: the dialect of a CSV file; None for a file in which each line is a row.
+        begin: the offset of the first row, in the text of the file.
+        line: the number, from 1, of its line.
     """
 
-    delimiter: str
+    dialect: Dialect | None = None
+    begin: int = 0
+    line: int = 1
 
     start: ClassVar[int] = 0
 
@@ -90,10 +95,12 @@ class WholeFile:
         the reasons given at `csv_ranges`.
         """
         with open_file(path) as file:
-            rows = _HeldRows(TextStream(file, encoding))
-            scanner = _scanner(self.delimiter)
-            start, line = 0, 1  # of the incomplete piece
-            row, row_line = 0, 1  # of the incomplete row
+            stream = TextStream(file, encoding)
+            stream.read(self.begin)
+            rows = _HeldRows(stream)
+            scanner = _scanner(self.dialect, self.line)
+            start, line = 0, self.line  # of the incomplete piece
+            row, row_line = start, line  # of the incomplete row
             for ends, lines in _rows(rows, 0, path, scanner):
                 if rows.ended_early and scanner.is_last:
                     break  # the rest is a part of a row
@@ -171,17 +178,26 @@ def _to_utf8(data: bytes, encoding: str, path: Location, line: int) -> bytes:
 
 def line_ranges(path: Location) -> list[ByteRange] | list[WholeFile]:
     """The parts of a file in which each line is a row. Raises StoreError."""
-    return _ranges(path, "", "utf-8")
+    with open_file(path) as file:
+        if not is_divisible(file, "utf-8"):
+            return [WholeFile()]
+        return _divided(file, path, _scanner(None), 0, _skip_bom(file))
 
 
-def csv_ranges(path: Location, delimiter: str, encoding: str = "utf-8") -> list[ByteRange] | list[WholeFile]:
-    """The parts of a CSV file. A line break in quotes does not end a row.
+def csv_ranges(
+    path: Location, dialect: Dialect, head: Head, encoding: str = "utf-8"
+) -> list[ByteRange] | list[WholeFile]:
+    """The parts of the rows of a CSV file. A line break in quotes does not end a row.
 
     Raises StoreError. Raises RecordError for an unclosed quote, after which the rest of the file would be one
     cell, and for text after a closing quote, which Arrow and Python drop. For a file that is read as a whole,
     `pieces` raises these errors.
     """
-    return _ranges(path, delimiter, encoding)
+    with open_file(path) as file:
+        if not is_divisible(file, encoding):
+            return [WholeFile(dialect, head.start, head.line)]
+        file.seek(head.start)
+        return _divided(file, path, _scanner(dialect, head.line), head.start, head.start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,66 +248,131 @@ class _QuotedLines(_Lines):
 
     As in Arrow and Python, a quote at the start of a cell opens, the next quote closes, and other quotes are
     text. `""` within quotes closes and opens at once.
+
+    Attributes:
+        comments: the indices of the start and the end of each comment in the last window.
     """
 
-    def __init__(self, delimiter: str) -> None:
-        self._starts = np.zeros(256, np.bool_)  # the bytes that may precede an opening quote
-        self._starts[[_NEWLINE, _RETURN, ord(delimiter)]] = True
-        self._follows = self._starts.copy()  # the bytes that may follow a closing quote
-        self._follows[_QUOTE] = True
+    def __init__(self, dialect: Dialect) -> None:
+        self._quote = None if dialect.quote is None else ord(dialect.quote)
+        self._comment = None if dialect.comment is None else ord(dialect.comment)
+        self._starts = _mask(b"\n\r" + dialect.delimiters)  # the bytes that may precede an opening quote
+        # the bytes that may follow a closing quote; `Dialect.cleaned` finds text after spaces
+        self._follows = _mask(b"\n\r" + dialect.delimiters + dialect.blanks)
+        self._blanks = _mask(dialect.blanks) if dialect.blanks else None
+        if self._quote is not None:
+            self._follows[self._quote] = True
         self._closes = False  # whether the byte before the window is a closing quote
+        self._last = _NEWLINE  # the last byte before the window that is no blank
+        self._in_comment = False  # whether the window begins in a comment
+        self.comments: list[tuple[int, int]] = []
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
-        odd, quotes = int(self.is_open), self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
+        inner, behind = window[1:-1], window[2:]
+        is_break = (inner == _NEWLINE) | ((inner == _RETURN) & (behind != _NEWLINE))
+        breaks = np.flatnonzero(is_break) + 1
+        marks = np.empty(0, np.int64) if self._quote is None else np.flatnonzero(inner == self._quote) + 1
+        if self._comment is not None:
+            marks = self._without_comments(window, marks, breaks)
+        odd, quotes = int(self.is_open), self._paired(window, marks)
         behind_quotes = quotes[1 - odd :: 2] + 1
         strays = behind_quotes[~self._follows[window[behind_quotes]]]
         self.stray = int(strays[0]) if len(strays) else None
         self.is_open = bool((odd + len(quotes)) % 2)
         last = int(quotes[-1]) if len(quotes) else 0
         self._closes = not self.is_open and 0 < last == len(window) - 2
-        inner, behind = window[1:-1], window[2:]
-        is_break = (inner == _NEWLINE) | ((inner == _RETURN) & (behind != _NEWLINE))
-        breaks = np.flatnonzero(is_break) + 1
+        if self._blanks is not None:
+            self._last = int(self._before(window, np.array([len(window) - 1]))[0])
         return breaks, np.asarray((np.searchsorted(quotes, breaks) + odd) % 2 == 0)
+
+    def _before(self, window: Bytes, places: Ints) -> Bytes:
+        """The last byte before each place that is no blank."""
+        before: Bytes = window[places - 1]
+        if self._blanks is None or not self._blanks[before].any():
+            return before
+        known = np.where(self._blanks[window], 0, np.arange(1, len(window) + 1))
+        latest = np.maximum.accumulate(known)[places - 1]
+        return np.concatenate([np.array([self._last], np.uint8), window])[latest]
 
     def _paired(self, window: Bytes, quotes: Ints) -> Ints:
         """The quotes that open or close."""
         opening = quotes[int(self.is_open) :: 2]
-        before = window[opening - 1]
-        follows = len(opening) > 0 and opening[0] == 1 and before[0] == _QUOTE
-        if bool((self._starts[before] | (before == _QUOTE)).all()) and not (follows and not self._closes):
+        beside = window[opening - 1]
+        follows = len(opening) > 0 and opening[0] == 1 and beside[0] == self._quote
+        may_open = self._starts[self._before(window, opening)] | (beside == self._quote)
+        if bool(may_open.all()) and not (follows and not self._closes):
             return quotes
         paired = []
         is_open, closing = self.is_open, 0 if self._closes else -1
-        for place in quotes.tolist():
+        starts = self._starts[self._before(window, quotes)].tolist()
+        for place, is_start in zip(quotes.tolist(), starts, strict=True):
             if is_open:
                 is_open, closing = False, place
-            elif closing == place - 1 or self._starts[window[place - 1]]:
+            elif closing == place - 1 or is_start:
                 is_open = True
             else:
                 continue
             paired.append(place)
         return np.array(paired, np.int64)
 
+    def _without_comments(self, window: Bytes, quotes: Ints, breaks: Ints) -> Ints:
+        """The quotes outside of comments. A line in a quoted cell is no comment."""
+        limit = len(window) - 1
+        first = [1] * (window[0] in (_NEWLINE, _RETURN))
+        lines = np.concatenate([np.array(first, np.int64), breaks + 1])
+        lines = lines[lines < limit]
+        lines = lines[window[lines] == self._comment]
+        if self._in_comment:  # its first line
+            lines = np.concatenate([np.array([1]), lines[lines > 1]])
+        stops = np.concatenate([breaks, [limit]])
+        self.comments, kept = [], quotes
+        while len(lines):
+            ends = stops[np.searchsorted(breaks, lines)]
+            places = np.searchsorted(lines, quotes, side="right") - 1
+            kept = quotes[(places < 0) | (quotes >= ends[places])]
+            paired = self._paired(window, kept)
+            are_open = (np.searchsorted(paired, lines) + int(self.is_open)) % 2 == 1
+            are_open[: int(self._in_comment)] = False
+            if not are_open.any():
+                self.comments = list(zip(lines.tolist(), ends.tolist(), strict=True))
+                break
+            opened = lines[are_open.argmax()]
+            closing = next(iter(quotes[quotes > opened].tolist()), limit)
+            lines, kept = lines[(lines < opened) | (lines > closing)], quotes
+        self._in_comment = bool(self.comments) and self.comments[-1][1] == limit
+        return kept
 
-def _scanner(delimiter: str) -> _Lines:
-    return _QuotedLines(delimiter) if delimiter else _Lines()
+
+def without_comments(data: bytes, dialect: Dialect) -> bytes:
+    """Whole rows without their comments; the line of a comment stays, as an empty line."""
+    scanner = _QuotedLines(dialect)
+    scanner.scan(np.frombuffer(b"\n" + data + b"\n", np.uint8))
+    starts = [0, *(stop - 1 for _, stop in scanner.comments)]
+    stops = [*(start - 1 for start, _ in scanner.comments), len(data)]
+    return b"".join(data[start:stop] for start, stop in zip(starts, stops, strict=True))
 
 
-def _ranges(path: Location, delimiter: str, encoding: str) -> list[ByteRange] | list[WholeFile]:
-    with open_file(path) as file:
-        if not is_divisible(file, encoding):
-            return [WholeFile(delimiter)]
-        return _divided(file, path, _scanner(delimiter))
+def _mask(characters: bytes) -> Mask:
+    mask = np.zeros(256, np.bool_)
+    mask[[*characters]] = True
+    return mask
 
 
-def _divided(file: IO[bytes], path: Location, scanner: _Lines) -> list[ByteRange]:
-    """Ranges of about `PART_BYTES`; a row that is too long is a range of its own."""
+def _scanner(dialect: Dialect | None, line: int = 1) -> _Lines:
+    scanner = _Lines() if dialect is None else _QuotedLines(dialect)
+    scanner.line = line
+    return scanner
+
+
+def _divided(file: IO[bytes], path: Location, scanner: _Lines, start: int, begin: int) -> list[ByteRange]:
+    """Ranges of about `PART_BYTES`, from the offset `start`; a row that is too long is a range of its own.
+    The file is at the offset `begin`.
+    """
     ranges: list[ByteRange] = []
-    start, line = 0, 1  # of the incomplete range
+    line = scanner.line  # of the incomplete range
     cuts: list[tuple[int, int]] = []  # cuts in the incomplete range
-    row, row_line = 0, 1  # of the incomplete row
-    for ends, lines in _rows(file, _skip_bom(file), path, scanner):
+    row, row_line = start, line  # of the incomplete row
+    for ends, lines in _rows(file, begin, path, scanner):
         starts = np.concatenate([[row], ends[:-1]])
         start_lines = np.concatenate([[row_line], lines[:-1]])
         long = np.flatnonzero(ends - starts > values.LONGEST_ROW)
@@ -325,7 +406,7 @@ def _check_closed(scanner: _Lines, path: Location, line: int) -> None:
     """Raises RecordError if a quote is open at the end of a file; `line` is the line where its row begins."""
     if scanner.is_open:
         got = "one that is never closed"
-        raise RecordError(Problem(where=f"{path}:{line}", expected="quotes in pairs", got=got))
+        raise RecordError(Problem(where=f"{path}:{line}", expected=PAIRS, got=got, hint=UNQUOTED))
 
 
 def _within(cuts: list[tuple[int, int]], start: int, stop: int) -> tuple[tuple[int, int], ...]:
@@ -344,16 +425,16 @@ def _rows(file: _Bytes, start: int, path: Location, scanner: _Lines) -> Iterator
 
     The end of the file ends the last row, unless a quote is open there.
     """
-    end, line = 0, 1
+    end, line = start, scanner.line
     for place, window in _windows(file, start):
         breaks, is_end = scanner.scan(window)
         if scanner.stray is not None:
             before = bytes(window[: scanner.stray + 1][-20:]).splitlines()[-1]
             problem = Problem(
                 where=f"{path}:{line + int(np.searchsorted(breaks, scanner.stray))}",
-                expected="a delimiter or a line break after a quoted cell",
+                expected=AFTER_QUOTE,
                 got=f"`{before.decode(errors='replace')}`",
-                hint='a quote in a quoted cell is doubled: `""`',
+                hint=DOUBLED,
             )
             raise RecordError(problem)
         if is_end.any():

@@ -43,9 +43,9 @@ class DictRows:
 
     def read(self, schema: Schema) -> Iterator[Any]:
         """The rows in the form that a schema takes."""
-        rows, members = iter(self), members_in(schema.names)
+        rows, members = iter(self), members_in(schema.names, self._left_out)
         if members:
-            rows = (_unnested(number, row, members) for number, row in enumerate(rows))
+            rows = (_unnested(number, row, members, self._left_out) for number, row in enumerate(rows))
         if not self._left_out:
             return rows
         leaves_out = cache(partial(is_left_out, left_out=self._left_out, known=schema.names))
@@ -78,9 +78,9 @@ def _without(row: Any, leaves_out: Callable[[str], bool]) -> Any:
     return {name: value for name, value in row.items() if not (isinstance(name, str) and leaves_out(name))}
 
 
-def _unnested(number: int, row: Any, members: DottedNames) -> Any:
+def _unnested(number: int, row: Any, members: DottedNames, left_out: Collection[str]) -> Any:
     try:
-        return unnested(row, members) if isinstance(row, Mapping) else row
+        return unnested(row, members, left_out) if isinstance(row, Mapping) else row
     except RecordError as error:
         raise RecordError([problem.at(f"row {number}") for problem in error.problems], number) from None
 

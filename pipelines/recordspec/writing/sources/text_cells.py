@@ -5,30 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.schema.dates import since_epoch
 from recordspec.schema.encoder import with_missing
 from recordspec.schema.features import Feature
+from recordspec.schema.features.feature import ValueType
+from recordspec.schema.lists import by_row
 from recordspec.schema.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
 from recordspec.wire.arrays import (
     Mask,
     buffer_of,
     byte_table,
     data_of,
+    is_arrow,
+    list_array,
     offsets,
     present_in,
     to_numpy,
     truth_array,
 )
 from recordspec.writing.sources.arrow import inside
-from recordspec.writing.sources.base import EXACT
-from recordspec.writing.sources.notation import DateFormat, Notation
+from recordspec.writing.sources.base import EXACT, takes_files
+from recordspec.writing.sources.notation import JSON_LISTS, DateFormat, Notation
 
 # Texts that are certainly int64, and texts that are numbers at all: no hexadecimals, no underscores.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -52,24 +58,38 @@ _FORMS = {
 }
 
 
-def from_text(column: Any, feature: Feature, folder: Location, notation: Notation | None = None) -> Any:
+def from_text(
+    column: Any,
+    feature: Feature,
+    folder: Location,
+    notation: Notation | None = None,
+    form: str | None = None,
+) -> Any:
     """Converts a column of text (`large_string` of Arrow) to values of a feature; null is missing.
 
     Paths of images and audio are relative to `folder`, and may not leave it. `notation` is the notation of
-    the cells; None for the default.
+    the cells, and `form` the form of paths; None for the default.
 
     Raises BadValue for the first invalid cell, SpecError for a feature that one cell cannot hold.
     """
+    levels = len(feature.value_type.shape)
+    is_json = notation is not None and notation.items == JSON_LISTS and levels > 0
+    is_list = is_json or (notation is not None and notation.items and levels == 1)
     present = _present(column, feature)
+    if is_list and feature.value_type.shape == (None,):
+        column, present = column.fill_null(""), np.ones(len(column), np.bool_)
     if notation is not None and notation.missing:
         present &= ~notation.are_missing(column)
     column = column if present.all() else column.filter(truth_array(present))
     try:
-        values = (
-            _values(column, feature, folder)
-            if notation is None
-            else _written_values(column, feature, folder, notation)
-        )
+        if is_json:
+            values = _json_lists(column, feature)
+        elif notation is None:
+            values = _values(column, feature.value_type, feature, folder, form)
+        else:
+            values = (_lists if is_list else _written_values)(
+                column, feature.value_type, feature, folder, notation, form
+            )
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
     return with_missing(values, present)
@@ -105,12 +125,56 @@ def _present(column: Any, feature: Feature) -> Any:
     return present & (to_numpy(compute.binary_length(column)) > 0)
 
 
-def _values(column: Any, feature: Feature, folder: Location) -> Any:
-    kind = feature.value_type
+def _json_lists(column: Any, feature: Feature) -> list[Any]:
+    """The lists that are written in JSON; a cell of spaces is an empty list."""
+    from recordspec.writing.sources.jsonl import json_value  # another source, which few configs need
+
+    values = []
+    for index, cell in enumerate(column.to_pylist()):
+        try:
+            value = json_value(cell.encode()) if cell.strip(" ") else []
+        except RecordError:
+            value = None
+        if not isinstance(value, list):
+            raise BadValue(index, "a list in JSON", f"`{cell}`")
+        # a number in a cell is the name of a class, and one in JSON its index
+        if feature.value_type.item == "class" and not all(isinstance(item, str) for item in value):
+            raise BadValue(index, "a list of names in JSON", f"`{cell}`", "names are in double quotes")
+        values.append(value)
+    return values
+
+
+def _lists(
+    column: Any, kind: ValueType, feature: Feature, folder: Location, notation: Notation, form: str | None
+) -> Any:
+    """Converts lists of items; a cell of spaces is an empty list."""
+    from pyarrow import compute
+
+    cells = compute.utf8_trim(column, " ")
+    counts = np.where(
+        to_numpy(compute.binary_length(cells)) > 0,
+        to_numpy(compute.count_substring(cells, notation.items)).astype(np.int64) + 1,
+        0,
+    )
+    filled = cells.filter(truth_array(counts > 0))
+    items = compute.utf8_trim(compute.split_pattern(filled, notation.items).flatten(), " ")
+    with by_row(counts):
+        values = _written_values(items, replace(kind, shape=()), feature, folder, notation, form)
+    places = offsets(counts)
+    if isinstance(values, list):
+        return [values[start:stop] for start, stop in pairwise(places.tolist())]
+    if not is_arrow(values):
+        values = arrow().array(values)
+    elif arrow().types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return list_array(values, places)
+
+
+def _values(column: Any, kind: ValueType, feature: Feature, folder: Location, form: str | None) -> Any:
     if kind.date is not None or kind.item == "any":  # a custom kind converts texts itself
         return list(column.to_pylist())
-    if kind.shape == () and kind.item == "media":
-        return inside(column.to_pylist(), folder)
+    if takes_files(feature) and (kind.shape == () or kind.item != "media"):
+        return inside(column.to_pylist(), folder, form)
     if kind.shape == () and kind.item == "class":
         return _classes(column, feature)
     if kind.shape == () and kind.is_number:
@@ -122,24 +186,31 @@ def _values(column: Any, feature: Feature, folder: Location) -> Any:
             path=(feature.name,),
             expected="a feature that one cell of text can give: a number, a string, a label, a path",
             got=feature.kind,
+            hint="`lists` of the source names the text between items" * (len(kind.shape) == 1),
         )
     )
 
 
-def _written_values(column: Any, feature: Feature, folder: Location, notation: Notation) -> Any:
+def _written_values(
+    column: Any,
+    kind: ValueType,
+    feature: Feature,
+    folder: Location,
+    notation: Notation,
+    form: str | None,
+) -> Any:
     """Converts cells that are written in a notation."""
-    kind = feature.value_type
     if kind.date is not None and notation.dates:
-        form = DateFormat(notation.dates)
-        dates, wrong = form.parsed(column)
+        date_format = DateFormat(notation.dates)
+        dates, wrong = date_format.parsed(column)
         with _as_written(column):
             values = since_epoch(dates[:wrong], kind.date)
             if wrong is not None:
-                raise BadValue(wrong, form.expected, "")
+                raise BadValue(wrong, date_format.expected, "")
         return values
     is_number = kind.date is None and kind.shape == () and kind.is_number and kind.item != "bool"
     if not (is_number and notation.has_numbers):
-        return _values(column, feature, folder)
+        return _values(column, kind, feature, folder, form)
     plain, wrong = notation.plain_numbers(column)
     with _as_written(column, {kind.item: f"numbers are written as `{notation.number_example}`"}):
         values = _numbers(plain[:wrong], kind.item)
@@ -247,22 +318,30 @@ def _number(row: int, text: str, dtype: str) -> int | float:
     if np.isnan(value):
         return value  # missing, as in other sources
     if not value.is_integer():
-        raise BadValue(row, dtype, f"`{text}`", "it is not a whole number")
+        raise BadValue(row, dtype, f"`{text}`", "`float32` holds fractions")
     if abs(value) >= EXACT:
         raise BadValue(row, dtype, f"`{text}`", "so large a number is exact only without a point")
     return int(value)
 
 
 def _classes(column: Any, feature: Feature) -> Any:
-    """Converts names of classes. A cell of digits is an index if no name consists of digits."""
-    if any(map(_DIGITS.fullmatch, feature.traits.known_names)):
+    """Converts names of classes. A cell of digits is an index if no name consists of digits. With `encoding:
+    float`, a cell such as `1.0` is an index, too.
+    """
+    has_names_of_digits = any(map(_DIGITS.fullmatch, feature.traits.known_names))
+    takes_floats = feature.columns()[0].storage == "float32" and have(column, ".")
+    if has_names_of_digits and not takes_floats:
         return column
+
+    def entry(text: str) -> Any:
+        if takes_floats and _POINTED.fullmatch(text):
+            return float(text)
+        is_index = not has_names_of_digits and _DIGITS.fullmatch(text) and len(text) <= _LONGEST_INDEX
+        return int(text) if is_index else text
+
     by_entry = column.dictionary_encode()
-    entries = [
-        int(text) if _DIGITS.fullmatch(text) and len(text) <= _LONGEST_INDEX else text
-        for text in by_entry.dictionary.to_pylist()
-    ]
-    if not any(isinstance(entry, int) for entry in entries):
+    entries = list(map(entry, by_entry.dictionary.to_pylist()))
+    if all(isinstance(one, str) for one in entries):
         return by_entry
     return [entries[place] for place in to_numpy(by_entry.indices).tolist()]
 

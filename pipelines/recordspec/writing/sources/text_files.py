@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
+import io
+import zlib
 from functools import lru_cache
 from typing import IO, Any
 
@@ -36,6 +40,75 @@ def compression_in(file: IO[bytes]) -> str:
     start = file.read(_MOST_START)
     file.seek(0)
     return next((name for first, name in _STARTS.items() if start.startswith(first)), "")
+
+
+def decompressed(file: IO[bytes], compression: str) -> Any:
+    """The decompressed bytes of an open file, whose members, streams or frames follow one another."""
+    if compression == "bz2":  # pyarrow refuses a stream without data
+        return io.BufferedReader(_Bzip2(file))
+    pyarrow = arrow()
+    # given the mode, pyarrow does not ask the file whether it is readable
+    stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), compression)
+    return _Gzip(file, stream) if compression == "gzip" else stream
+
+
+class _Gzip:
+    """The decompressed bytes of members of gzip, which pyarrow reads faster than the module `gzip`. Zeros
+    behind a member, which gzip ignores, are an error of pyarrow: the module then reads the rest.
+    """
+
+    def __init__(self, file: IO[bytes], stream: Any) -> None:
+        self._file, self._stream, self._taken = file, stream, 0
+        self._padded: gzip.GzipFile | None = None
+        self._error: OSError | None = None
+
+    def read(self, size: int) -> bytes:
+        if self._error is None:
+            try:
+                data: bytes = self._stream.read(size)
+            except OSError as error:
+                if error.errno is not None:  # reading fails, whatever the file contains
+                    raise
+                self._error = error
+            else:
+                self._taken += len(data)
+                return data
+        try:
+            if self._padded is None:
+                self._file.seek(0)
+                self._padded = gzip.GzipFile(fileobj=self._file)
+                self._padded.seek(self._taken)
+            return self._padded.read(size)
+        except (OSError, EOFError, zlib.error):
+            raise self._error from None
+
+
+class _Bzip2(io.RawIOBase):
+    """The decompressed bytes of streams of bzip2 that follow one another. Raises OSError for other bytes
+    after a stream, which `bz2.BZ2File` ignores, and EOFError for a stream that is cut off.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._decompressor = file, bz2.BZ2Decompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            data = b""
+            if self._decompressor.eof:
+                data = self._decompressor.unused_data or self._file.read(_BLOCK)
+                if not data:
+                    return 0
+                self._decompressor = bz2.BZ2Decompressor()
+            elif self._decompressor.needs_input:
+                data = self._file.read(_BLOCK)
+                if not data:
+                    raise EOFError("the file ends within a stream of bzip2")
+            if made := self._decompressor.decompress(data, len(buffer)):
+                buffer[: len(made)] = made
+                return len(made)
 
 
 def is_divisible(file: IO[bytes], encoding: str) -> bool:
@@ -97,9 +170,7 @@ class TextStream:
         self._compression = compression_in(file)
         self._file: Any = file
         if self._compression:
-            pyarrow = arrow()
-            # given the mode, pyarrow does not ask the file whether it is readable
-            self._file = pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), self._compression)
+            self._file = decompressed(file, self._compression)
         self._encoding = encoding
         self._decoder = None if is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
         self._ended = False
@@ -130,12 +201,14 @@ class TextStream:
     def _uncompressed(self) -> bytes:
         try:
             data: bytes = self._file.read(_BLOCK)
-        except OSError as error:
-            if error.errno is not None or not self._compression:  # reading fails, whatever the file contains
+        except (OSError, EOFError) as error:
+            if (
+                getattr(error, "errno", None) is not None or not self._compression
+            ):  # reading fails, whatever the file contains
                 raise
             self._ended = True
             whole = f"a whole {self._compression} file"
-            if "runcated" in str(error):
+            if isinstance(error, EOFError) or "runcated" in str(error):
                 self.fault = Problem(expected=whole, got="a part of one")
             else:
                 self.fault = Problem(expected=whole, got="other bytes", hint=str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import lzma
 import tarfile
 import zlib
@@ -11,9 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import IO, Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest
@@ -22,6 +19,7 @@ from recordspec.schema import values
 from recordspec.schema.features import Feature
 from recordspec.schema.features.feature import ValueType
 from recordspec.schema.media import images, sounds
+from recordspec.schema.media.array_files import array_in
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import BadValue
 from recordspec.wire.file_types import describe_type
@@ -37,11 +35,13 @@ from recordspec.writing.sources.base import (
 )
 from recordspec.writing.sources.jsonl import json_value
 from recordspec.writing.sources.text_cells import from_text
-from recordspec.writing.sources.text_files import uncompressed_name
+from recordspec.writing.sources.text_files import compression_in, decompressed, uncompressed_name
 
 # The bytes of rows in memory at a time.
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1024
+# The first bytes of xz.
+_XZ = b"\xfd7zXZ\0"
 # The extensions for a feature without an extension of its own name.
 _USUAL = {
     "image": tuple(suffix[1:] for suffix in images.SUFFIXES),
@@ -77,7 +77,11 @@ class WebDataset(FileSource):
     files: FilesText
     columns: Mapping[str, str] = field(default_factory=dict)
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TarPart]:
+    def check(self, schema: Schema, extra: tuple[str, ...]) -> None:
+        self._checked(schema, extra)
+
+    def _checked(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """The extensions of each name. Raises the errors of `check`."""
         known = {**schema.names, **dict.fromkeys(extra)}
         problems = [
             Problem(
@@ -93,6 +97,10 @@ class WebDataset(FileSource):
             raise SpecError(problems)
         wanted = {name: self._extensions(name, feature) for name, feature in known.items()}
         self._check_first(schema, wanted)
+        return wanted
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TarPart]:
+        wanted = self._checked(schema, extra)
         for path, after in zip(self.paths, (*self.paths[1:], None), strict=True):
             yield TarPart(path=path, after=after, wanted=wanted)
 
@@ -230,10 +238,7 @@ def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], item: 
     """
     sort = extension.rpartition(".")[2]
     if sort == "npy" and item != "text":
-        try:
-            return np.load(io.BytesIO(data), allow_pickle=False)
-        except (ValueError, OSError, EOFError):
-            raise BadValue(row, "a file .npy of numbers", "another, or one of Python's objects") from None
+        return array_in(row, data)
     if not names and (item or sort != "json"):
         return data
     try:
@@ -291,6 +296,17 @@ class _Header(tarfile.TarInfo):
             raise
 
 
+def _tar_of(file: IO[bytes]) -> tarfile.TarFile:
+    """The tar of an open file, read sequentially.
+
+    A stream of tarfile would end at the first member of gzip, or the first stream of bzip2 or xz.
+    """
+    compression, start = compression_in(file), file.read(len(_XZ))
+    file.seek(0)
+    plain: Any = decompressed(file, compression) if compression else file
+    return tarfile.open(fileobj=lzma.LZMAFile(file) if start == _XZ else plain, mode="r|", tarinfo=_Header)
+
+
 def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfile.TarFile]]:
     """The key and the extension of each file in a tar file, which is read sequentially, and the file itself,
     which must be read before the next file.
@@ -298,7 +314,7 @@ def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfil
     with (
         open_file(path) as file,
         _whole_tar(path),
-        tarfile.open(fileobj=file, mode="r|*", tarinfo=_Header) as tar,
+        _tar_of(file) as tar,
     ):
         for member in tar:
             tar.__dict__["members"].clear()  # tarfile would keep all members
