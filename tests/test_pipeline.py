@@ -107,7 +107,7 @@ def test_a_dataset_that_is_not_there_is_named(tmp_path):
     pipeline.build(ROWS)
     with pytest.raises(rs.StoreError) as caught:
         pipeline.dataset("tset")
-    assert str(caught.value) == "expected one of train, test, got `tset` (did you mean `test`?)"
+    assert str(caught.value) == "split: expected one of train, test, got `tset` (did you mean `test`?)"
 
 
 def test_rows_are_needed_where_no_source_is(tmp_path):

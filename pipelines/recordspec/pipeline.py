@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from recordspec import config as config_file
 from recordspec import html
@@ -16,6 +19,7 @@ from recordspec.arrays.iterate import BatchReader, Passes, rows_of_step
 from recordspec.arrays.random_access import Rows
 from recordspec.config import Config
 from recordspec.errors import (
+    ExistsError,
     Problem,
     SpecError,
     State,
@@ -37,11 +41,12 @@ from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.options import from_python, options_of, to_builtins
+from recordspec.schema.options import from_python, option_texts, options_of
 from recordspec.schema.schema import Schema
 from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.dataset import StoredDataset
-from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
+from recordspec.store.expand import expand
+from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard, manifest_in
 from recordspec.store.shard_names import notes_on_case
 from recordspec.store.shards import replaced, schema_mismatches
 from recordspec.training import encoding, encoding_arrays, encoding_tensors, serving
@@ -58,6 +63,8 @@ if TYPE_CHECKING:
 
 # The number of batches that a thread prefetches for `prefetch: auto`.
 _AHEAD = 2
+# Methods that have another name since a former release.
+_RENAMED = {"plan": "estimate"}
 
 
 class IterateOptions(DatasetOptions, total=False):
@@ -68,6 +75,7 @@ class IterateOptions(DatasetOptions, total=False):
     map_fit: Callable[..., Any] | None
     encoders: Mapping[str, encoding.FitEncoder] | None
     start: Position | tuple[int, int] | None
+    targets: bool
 
 
 class Pipeline:
@@ -118,6 +126,12 @@ class Pipeline:
         path = location(path)
         return cls(*config_file.load(path, kinds), path.parent)
 
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            replaced = f": it is `{_RENAMED[name]}` now" if name in _RENAMED else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{replaced}")
+
     def __repr__(self) -> str:
         return show_text(f"{type(self).__name__}({self.schema.name}, data: {self.data})")
 
@@ -128,13 +142,14 @@ class Pipeline:
         yield html.heading(f"{self.schema.name}: data in {self.data}")
         if self.config.description:
             yield html.paragraph(self.config.description)
-        sections = {name: to_builtins(getattr(self.config, name)) for name in ("write", "read", "fit")}
+        sections = {name: getattr(self.config, name) for name in ("write", "read", "fit")}
         yield html.listing(
             ("section", "option", "value"),
             [
-                (section, name, html.option_text(value))
+                (section, name, text)
                 for section, options in sections.items()
-                for name, value in (options or {}).items()
+                if options is not None
+                for name, text in option_texts(options).items()
             ],
             "option",
         )
@@ -189,7 +204,55 @@ class Pipeline:
         self.notes += notes_on_case(manifest.splits)
         return manifest
 
-    def plan(
+    def existing(self) -> Manifest | None:
+        """Returns the manifest of the dataset that is built already, or None.
+
+        `pipeline.existing() or pipeline.build()` builds a missing dataset. The schema, the key, the
+        compression, the layout, the shuffle and the splits of an existing one are compared with the config.
+        Neither the source, its columns, the number of shards nor invalid rows are, as a manifest does not
+        have them.
+
+        Raises ExistsError if the dataset was built from another config, StoreError if a shard is missing, and
+        what `Manifest.load` raises for an invalid manifest.
+
+        Example:
+            >>> pipeline.existing() == pipeline.manifest
+            True
+        """
+        from recordspec.writing.append import different_options
+        from recordspec.writing.write import write_options
+
+        manifest = manifest_in(self.data)
+        if manifest is None:
+            return None
+        section = self.config.write
+        if section.source is None:
+            options = options_of(section)
+            options["split"] = options.pop("splits")
+            del options["source"]
+        else:
+            _, options = section.open(self.folder, self.schema)
+        write = write_options(self.schema, options.pop("split"), options)
+        different = different_options(manifest, self.schema, write)
+        if write.unique != (manifest.keys_sha256 is not None):  # only unique keys are stored
+            different.setdefault("key", ({"unique": not write.unique}, {"unique": write.unique}))
+        if isinstance(section.source, Mapping) and set(section.source) != set(manifest.splits):
+            different["splits"] = (sorted(manifest.splits), sorted(section.source))
+        if different:
+            values = (
+                f"`{name}` is another one"
+                if name == "schema"
+                else f"`{name}` is {json.dumps(old)}, not {json.dumps(new)}"
+                for name, (old, new) in different.items()
+            )
+            got = f"exists, and was built from another config, of which {', '.join(values)}"
+            raise ExistsError(
+                State(where=str(self.data), got=got, hint="force=True, or --force, replaces it")
+            )
+        expand(str(self.data))  # raises for a shard that is missing
+        return manifest
+
+    def estimate(
         self,
         rows: Any = None,
         *,
@@ -203,13 +266,13 @@ class Pipeline:
         Raises the errors of `build`.
 
         Example:
-            >>> pipeline.plan(rows).rows
+            >>> pipeline.estimate(rows).rows
             20
         """
-        from recordspec.writing.estimate import estimate
+        from recordspec.writing.estimate import estimate as estimate_build
 
         rows, section = self._to_write(rows, source)
-        return estimate(rows, self.schema, self.data, **section, **options)
+        return estimate_build(rows, self.schema, self.data, **section, **options)
 
     def _to_write(
         self, rows: Any, source: str | os.PathLike[str] | RemotePath | None
@@ -257,8 +320,9 @@ class Pipeline:
         map: Callable[..., Any] | None = None,  # noqa: A002  tf.data's name
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
-        layers: Mapping[str, Any] | None = None,
+        encoders: Mapping[str, encoding.FitEncoder] | None = None,
         start: Position | tuple[int, int] | None = None,
+        targets: bool = True,
         **options: Unpack[DatasetOptions],
     ) -> Dataset:
         """Returns a tf.data.Dataset of a split for `model.fit`: the features in `fit:`, by default all.
@@ -271,9 +335,11 @@ class Pipeline:
                 applied before `map`.
             map_fit: a function of the parts that `fit` selects: (inputs), (inputs, targets) or (inputs,
                 targets, weights). It is called as `tf.data.Dataset.map` calls functions.
-            layers: the Keras layers of `fit.encode`; by default `layers()`.
+            encoders: the encoders of `fit.encode`, by default `encoders()`. Keras layers apply them.
             start: the position at which to begin, as if all earlier batches had been read: a `Position`, or
                 the epoch and the step, both from 0.
+            targets: whether batches have the targets and weights. Without them, batches are the inputs, for
+                `model.predict`, and rows may lack the targets.
             options: options of `read` that replace the config's: batch, shuffle, interleave, bucket,
                 balance, features, augment, cache, repeat, prefetch, deterministic, corrupt, service.
 
@@ -287,8 +353,10 @@ class Pipeline:
             ...     print(inputs.shape, targets.shape)
             (4,) (4,)
         """
-        read = self._read(options)
-        mapped = self._mapped(map, map_fit, layers, batched=read.batch is not None)
+        if "layers" in options:
+            hint = "renamed: `encoders=pipeline.encoders(SPLIT)`"
+            raise SpecError(Problem(path=("layers",), expected="`encoders`", got="`layers`", hint=hint))
+        read, mapped = self._read_and_mapped(self._read(options), map, map_fit, encoders, targets=targets)
         return self._dataset(split, read, mapped, filter, start=Position.of(start))
 
     def iterate(
@@ -350,12 +418,7 @@ class Pipeline:
         from recordspec._keras import keras
 
         if keras.backend.backend() == "tensorflow":
-            others = dict[str, Any](options)
-            encoders = others.pop("encoders", None)
-            if "layers" in others:
-                self._read(others)  # raises: there is no such argument
-            layers = None if encoders is None else encoding_tensors.layers(encoders)
-            return self.dataset(split, layers=layers, **others)
+            return self.dataset(split, **options)
         from recordspec.training.keras_data import KerasDataset
 
         passes = self._passes(split, 0, 1, options)
@@ -441,12 +504,15 @@ class Pipeline:
         functions = {
             name: others.pop(name, None) for name in ("map", "map_fit", "filter", "encoders", "start")
         }
+        targets = others.pop("targets", True)
         read, begin = self._read(others), Position.of(functions["start"]) or Position()
-        fit, mapped, map_fit = self.config.fit, functions["map"], functions["map_fit"]
+        fit, mapped, map_fit = self._fit(targets), functions["map"], functions["map_fit"]
         check_functions(fit, mapped, map_fit)
         encoders = {} if fit is None else self._encoders(fit, functions["encoders"])
         finish = FinishArrays(fit, self.schema, encoders, mapped, map_fit)
-        if fit is not None and mapped is None and read.features is None and not fit.derived:
+        if not targets:
+            read = self._without_targets(read, mapped)
+        elif fit is not None and mapped is None and read.features is None and not fit.derived:
             read = replace(read, features=fit.features_of(self.schema))
         reader = self._reader(split, read, functions["filter"], worker, workers)
         check_step(begin.step, reader.steps)
@@ -482,6 +548,7 @@ class Pipeline:
         map: Callable[..., Any] | None = None,  # noqa: A002
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
+        targets: bool = True,
         **options: Unpack[DatasetOptions],
     ) -> Any:
         """Returns a small batch of `dataset` to inspect: NumPy arrays, and lists for ragged features.
@@ -495,20 +562,21 @@ class Pipeline:
         Args:
             split: the name of a split, or the names of several.
             rows: the number of rows, at most.
-            map, filter, map_fit: as for `dataset`.
+            map, filter, map_fit, targets: as for `dataset`.
             options: as for `dataset`; only features, augment and corrupt are used.
 
-        Raises the errors of `dataset`, and StoreError if there are no rows.
+        Raises the errors of `dataset` and of `locating`, and StoreError if there are no rows.
 
         Example:
             >>> len(pipeline.preview("train", rows=3)[1])
             3
         """
-        read = reading.at_a_glance(self._read(options), rows)
-        mapped = self._mapped(map, map_fit)
-        for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
-            parts = () if self.config.fit is None else self.config.fit.parts
-            return shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
+        read, fit = reading.at_a_glance(self._read(options), rows), self._fit(targets)
+        read, mapped = self._read_and_mapped(read, map, map_fit, targets=targets)
+        with self.locating(split):
+            for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
+                parts = () if fit is None else fit.parts
+                return shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
         raise StoreError(State(where=str(self.data), got="has no rows to show"))
 
     def input_fn(
@@ -519,6 +587,7 @@ class Pipeline:
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
         start: Position | tuple[int, int] | None = None,
+        targets: bool = True,
         **options: Unpack[DatasetOptions],
     ) -> Callable[..., Dataset]:
         """Returns a function that makes the dataset for tf.distribute, with the arguments of `dataset`.
@@ -536,8 +605,7 @@ class Pipeline:
             TensorSpec(shape=(None,), dtype=tf.int64, name=None)
         """
         begin = Position.of(start)
-        read = self._read(options)
-        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
+        read, mapped = self._read_and_mapped(self._read(options), map, map_fit, targets=targets)
 
         def make(context: Any = None) -> Dataset:
             if context is None:
@@ -625,7 +693,7 @@ class Pipeline:
         keys = [name for name in self.manifest.key if name in self.schema.names]
         values = rows.only(keys)[numbers] if keys else {}
         return [
-            {"file": str(path), "record": record, **({} if rows.block_sizes is None else {"row": row})}
+            {"file": str(path), "record": record, **({} if rows._block_sizes is None else {"row": row})}
             | {name: _plain(values[name][place]) for name in keys}
             for place, (path, record, row) in enumerate(rows.places(numbers))
         ]
@@ -656,12 +724,13 @@ class Pipeline:
         filter: Callable[..., Any] | None = None,  # noqa: A002
         map_fit: Callable[..., Any] | None = None,
         seconds: float = 5.0,
+        targets: bool = True,
         **options: Unpack[DatasetOptions],
     ) -> benching.Bench:
         """Measures the speed of `dataset`, stage by stage.
 
         Args:
-            split, map, filter, map_fit, options: as for `dataset`.
+            split, map, filter, map_fit, targets, options: as for `dataset`.
             seconds: the running time of each stage.
 
         Raises the errors of `dataset`, and SpecError if `seconds` is not above 0.
@@ -670,9 +739,9 @@ class Pipeline:
             >>> [stage.name for stage in pipeline.bench("train", seconds=0.01).stages][-1]
             'whole'
         """
-        read = self._augmenting(split, self._read(options))
+        read, mapped = self._read_and_mapped(self._read(options), map, map_fit, targets=targets)
+        read = self._augmenting(split, read)
         plan = self._plan(split, read)
-        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
         return benching.bench(
             read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds, measures=self._measures
         )
@@ -683,7 +752,7 @@ class Pipeline:
         folder: str | os.PathLike[str],
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
-        layers: Mapping[str, Any] | None = None,
+        encoders: Mapping[str, encoding.FitEncoder] | None = None,
         outputs: ModelOutputs | None = None,
     ) -> dict[str, str]:
         """Writes a trained model as a SavedModel, with the decoding and the encoding of its training.
@@ -716,7 +785,7 @@ class Pipeline:
         Args:
             model: a Keras model, or a function of the inputs of `fit`.
             folder: the folder of the SavedModel, such as `models/taxi/1`; must not exist yet.
-            map, layers: as for `dataset`.
+            map, encoders: as for `dataset`.
             outputs: whether a classifier returns `logits` or `probabilities`; by default derived from its
                 last activation or its loss. `raw` exports its outputs unchanged.
 
@@ -742,14 +811,15 @@ class Pipeline:
         schema = fit.request(self.schema, whole=map is not None)
         serving.check_exportable(model)
         serving.check_inputs(model, fit)
-        chosen = self._layers(fit, layers)
+        chosen = self._encoders(fit, encoders)
         target = fit.target_of_classes(self.schema)
         classes = target and TargetClasses(
             target=target,
-            names=self.class_names(target, layers=chosen),
+            names=self.class_names(target, encoders=chosen),
             several=bool(self.schema.names[target].value_type.shape),
         )
-        return serving.export_model(model, place, schema, fit, chosen, map, classes or None, outputs)
+        layers = encoding_tensors.layers(chosen)
+        return serving.export_model(model, place, schema, fit, layers, map, classes or None, outputs)
 
     def steps(self, split: str | Sequence[str], **options: Unpack[DatasetOptions]) -> int:
         """Returns the exact number of batches of all passes of a split, for the options of `dataset`.
@@ -784,18 +854,21 @@ class Pipeline:
         return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
 
     def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
-        """Returns class weights of a label for `model.fit(class_weight=...)`, larger for rare classes.
+        """Returns class weights of a label, or of a target in `fit.encode`, for
+        `model.fit(class_weight=...)`, larger for rare classes.
 
         A weight is rows / (classes * rows of the class), as for scikit-learn's "balanced". A class without
         rows is not counted among the classes, and has the weight 1.
 
         Args:
             split: the name of a split, or the names of several to count together.
-            feature: the label; by default the target of the config's `fit`.
+            feature: the label or the target; by default the target of the config's `fit`. The rows of an
+                encoded target are counted in one pass over the split.
 
         Raises:
-            SpecError: there is no such label.
+            SpecError: there is no such label, or target with one class for each row.
             StoreError: there is no such split, or the rows of its classes were not counted.
+            RecordError: a value is not a class of the training split.
 
         Example:
             >>> sorted(pipeline.class_weights("train"))
@@ -804,19 +877,38 @@ class Pipeline:
         splits = _splits(split)
         label = self._target if feature is None else feature
         self._shards(splits)  # each must be there
+        encoder = self._encoder_of_classes(label)
+        if encoder is not None:
+            counts = np.zeros(len(encoder.class_names), np.int64)
+            for batch in self._batches(split, (label,)):
+                counts += np.bincount(
+                    encoding_arrays.class_codes(batch[label], encoder), minlength=len(counts)
+                )
+            return class_weights(counts.tolist())
         known = self.manifest.class_counts(splits)
         return class_weights(class_counts(label, self.schema, known, self.data, ("feature",)))
 
+    def _encoder_of_classes(self, name: str) -> encoding.FitEncoder | None:
+        """The encoder of a target with one learned class for each row; None for any other feature."""
+        fit, feature = self.config.fit, self.schema.names.get(name)
+        if fit is None or feature is None or feature.traits.class_names or feature.value_type.shape:
+            return None
+        is_class = name in fit.encoded_targets and fit.encode[name].as_ != "words"
+        return self._encoders(fit)[name] if is_class else None
+
     def class_names(
-        self, feature: str | None = None, *, layers: Mapping[str, Any] | None = None
+        self,
+        feature: str | None = None,
+        *,
+        encoders: Mapping[str, encoding.FitEncoder] | None = None,
     ) -> tuple[str, ...]:
         """Returns the class names of a target, by index: of a label, or of a target in `fit.encode`.
 
         Args:
             feature: a label, or an encoded target; by default the target of the config's `fit`.
-            layers: as for `dataset`.
+            encoders: as for `dataset`.
 
-        Raises SpecError for a feature without classes, and the errors of `layers`.
+        Raises SpecError for a feature without classes, and the errors of `encoders`.
 
         Example:
             >>> pipeline.class_names()
@@ -827,13 +919,27 @@ class Pipeline:
         if known is not None and known.traits.class_names:
             return known.traits.class_names
         if fit is not None and name in fit.encoded_targets:
-            if layers is None:
-                return self._encoders(fit, option="layers")[name].class_names
-            fit.check_encoders(layers, "layers")
-            return encoding_tensors.class_names(layers[name])
+            return self._encoders(fit, encoders)[name].class_names
         expected = "a label, or a target in `fit.encode`"
         hint = "" if known is not None else nearest(name, self.schema.names)
         raise SpecError(Problem(path=("feature",), expected=expected, got=f"`{name}`", hint=hint))
+
+    def _fit(self, targets: bool) -> Fit | None:
+        """The selection of the config, or that of its inputs alone. Raises SpecError if there is none."""
+        fit = self.config.fit
+        if fit is None and not targets:
+            raise SpecError(
+                Problem(path=("targets",), expected="true without `fit` in the config", got="false")
+            )
+        return fit if fit is None or targets else fit.without_targets
+
+    def _without_targets(self, read: Read, mapped: Callable[..., Any] | None) -> Read:
+        """The options, without decoding targets and weights, which rows may lack."""
+        fit = self.config.fit
+        if fit is None or read.features is not None:
+            return read
+        whole = mapped is not None or bool(fit.derived)
+        return replace(read, features=fit.request(self.schema, whole=whole).outputs)
 
     @property
     def _target(self) -> str:
@@ -935,52 +1041,49 @@ class Pipeline:
         if fit is None or not fit.encode:
             return {}
 
-        def batches(names: Iterable[str]) -> Iterator[dict[str, Any]]:
-            read = self._read({})
-            plan = self._plan(split, read)
-            folder = staged_shards.folder_of(read.staging, plan.pieces)
-            return decoded_files(self.schema.only(names), plan, folder)
-
+        batches = partial(self._batches, split)
         encodes, targets = fit.encode, fit.encoded_targets
         fingerprint = encoding.fingerprint(self.schema, encodes, targets, self._shards(split))
         return encoding.encoders(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
 
-    def _mapped(
+    def _batches(self, split: str | Sequence[str], names: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Batches of the named features of a split, as `Schema.decode_numpy` returns them."""
+        read = self._read({})
+        plan = self._plan(split, read)
+        folder = staged_shards.folder_of(read.staging, plan.pieces)
+        return decoded_files(self.schema.only(names), plan, folder)
+
+    def _read_and_mapped(
         self,
+        read: Read,
         mapped: Callable[..., Any] | None,
         map_fit: Callable[..., Any] | None,
-        layers: Mapping[str, Any] | None = None,
+        encoders: Mapping[str, encoding.FitEncoder] | None = None,
         *,
-        batched: bool = True,
-    ) -> Callable[..., Any] | None:
-        """The function of decoded features that returns what a model takes; None to leave them unchanged."""
-        fit = self.config.fit
+        targets: bool,
+    ) -> tuple[Read, Callable[..., Any] | None]:
+        """The options of reading, and the function of decoded features that returns what a model takes; None
+        to leave them unchanged.
+        """
+        fit = self._fit(targets)
         check_functions(fit, mapped, map_fit)
-        chosen = {} if fit is None else self._layers(fit, layers)
-        return finish_tensors(fit, self.schema, chosen, mapped, map_fit, batched=batched)
-
-    def _layers(self, fit: Fit, layers: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        if layers is None:
-            return encoding_tensors.layers(self._encoders(fit, option="layers"))
-        fit.check_encoders(layers, "layers")
-        return layers
+        chosen = {} if fit is None else encoding_tensors.layers(self._encoders(fit, encoders))
+        batched = read.batch is not None
+        finish = finish_tensors(fit, self.schema, chosen, mapped, map_fit, batched=batched)
+        return read if targets else self._without_targets(read, mapped), finish
 
     def _encoders(
-        self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None, option: str = "encoders"
+        self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None
     ) -> Mapping[str, encoding.FitEncoder]:
-        """The given encoders, or the encoders of the split `train`.
-
-        Args:
-            option: the argument for the encoders of another split.
-        """
+        """The given encoders, or the encoders of the split `train`."""
         if encoders is not None:
-            fit.check_encoders(encoders, option)
+            fit.check_encoders(encoders)
             return encoders
         if fit.encode and "train" not in self.manifest.splits:
             expected = "a split `train`, from which `fit.encode` learns"
             got = ", ".join(self.manifest.splits)
-            hint = f"`{option}=pipeline.{option}(SPLIT)` takes another one; {see('training')}"
-            raise StoreError(Problem(path=(option,), expected=expected, got=got, hint=hint))
+            hint = f"`encoders=pipeline.encoders(SPLIT)` takes another one; {see('encoding')}"
+            raise StoreError(Problem(path=("encoders",), expected=expected, got=got, hint=hint))
         return self.encoders()
 
 

@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 import recordspec as rs
-from recordspec import SpecError
+from recordspec import RecordError, SpecError
+from recordspec.arrays import random_access
+from recordspec.order import global_order
+from recordspec.order.global_order import FileOrder
 
 SCHEMA = rs.Schema.loads("""
 schema: s
@@ -19,6 +22,7 @@ features:
   b: {kind: var_len, dtype: int64}
   c: {kind: var_len, dtype: int64, as: sparse}
 """)
+NUMBERS = rs.Schema.loads("{schema: s, features: {a: int64}}")
 SIZES = (1, 2, 3, 5, 17, 997)
 
 
@@ -96,7 +100,7 @@ def test_arguments_are_checked_before_anything_is_read(datasets):
         ("batch", 2.0): "batch: expected a whole number of at least 1, got 2.0",
         ("epoch", -1): "epoch: expected a whole number of at least 0, got -1",
         ("start", -1): "start: expected a whole number of at least 0, got -1",
-        ("shuffle", True): "seed: expected a seed to shuffle by, got none",
+        ("seed", 0.5): "seed: expected a whole number of 64 bits, got 0.5",
         ("worker", 1): "worker: expected a number from 0 to 0, got 1",
         ("worker", 0.5): "worker: expected a whole number of at least 0, got 0.5",
         ("batch", 1 << 70): f"batch: expected a whole number of at least 1, got {1 << 70}",
@@ -121,3 +125,55 @@ def test_files_are_opened_as_rs_open_does(datasets, tmp_path):
     folder = Path(next(iter(datasets[17, "row"].places([0])))[0]).parent
     assert [len(batch["a"]) for batch in rs.iterate(folder, batch=5)] == [5, 5, 5, 2]
     assert [len(batch["a"]) for batch in rs.iterate(f"{folder}/train-*", SCHEMA, batch=17)] == [17]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_windows_of_blocks_are_decoded_once(datasets, monkeypatch, shuffle, workers):
+    rows, decoded = datasets[997, "{'b"], list[int]()
+    whole = {"batch": 40, "shuffle": shuffle, "workers": workers, "worker": workers - 1}
+    of = random_access.DecodedBlocks.of.__func__
+
+    def counted(cls, rows, schema, blocks):
+        decoded.extend(blocks.tolist())
+        return of(cls, rows, schema, blocks)
+
+    def batches():
+        return [{name: str(value) for name, value in batch.items()} for batch in rs.iterate(rows, **whole)]
+
+    monkeypatch.setattr(global_order, "WINDOW_ROWS", 60)
+    monkeypatch.setattr(random_access, "WINDOW_ROWS", 60)
+    monkeypatch.setattr(random_access.DecodedBlocks, "of", classmethod(counted))
+    monkeypatch.setattr(random_access, "_TAKEN_BYTES", 1)
+    kept, once = batches(), sorted(decoded)
+    sample = decoded[0]
+    once.remove(sample)
+    assert once == list(range(len(rows._block_sizes)))
+    decoded.clear()
+    monkeypatch.setattr(random_access, "_WINDOW_BYTES", 0)
+    assert batches() == kept
+    if shuffle:
+        assert len(decoded) > 1.4 * len(once)  # for every batch
+
+
+def test_a_corrupt_block_stops_only_the_batches_with_its_rows(tmp_path):
+    rs.write({"a": np.arange(80)}, NUMBERS, tmp_path / "data", layout={"blocks": 10}, progress=False)
+    (shard,) = (tmp_path / "data").glob("*.tfrecord")
+    damaged = bytearray(shard.read_bytes())
+    damaged[len(damaged) // 4] ^= 1
+    shard.write_bytes(damaged)
+    for start in range(3, 8):
+        assert len(list(rs.iterate(tmp_path / "data", batch=10, start=start))) == 8 - start
+    for start in range(3):
+        with pytest.raises(RecordError, match="record 2 at byte"):
+            list(rs.iterate(tmp_path / "data", batch=10, start=start))
+
+
+def test_the_window_with_the_largest_blocks_is_within_the_limit(tmp_path, monkeypatch):
+    schema = rs.Schema.loads("{schema: s, features: {a: string}}")
+    rows = {"a": ["x"] * 10 + ["x" * 1000] * 90}
+    rs.write(rows, schema, tmp_path / "data", layout={"blocks": 10}, shards=1, progress=False)
+    opened = rs.open(tmp_path / "data")
+    for limit in (80_000, 120_000):
+        monkeypatch.setattr(random_access, "_WINDOW_BYTES", limit)
+        assert (opened._windows(opened.schema, FileOrder()) is None) == (limit == 80_000)

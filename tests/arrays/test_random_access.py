@@ -207,7 +207,7 @@ def test_places_say_where_a_row_is(data):
     rows = rs.open(data)
     for number, (path, record, within) in enumerate(rows.places(range(100))):
         file = rs.open(path)
-        assert file[record * (7 if rows.block_sizes is not None else 1) + within]["id"] == rows[number]["id"]
+        assert file[record * (7 if rows._block_sizes is not None else 1) + within]["id"] == rows[number]["id"]
 
 
 def test_files_of_others_are_indexed_when_they_are_opened(tmp_path):
@@ -368,3 +368,14 @@ def test_a_pipeline_whose_dataset_was_replaced_says_so(tmp_path):
     shard.unlink()  # a missing shard is reported as such
     with pytest.raises(StoreError, match="does not exist"):
         after.open("train")
+
+
+def test_lengths_are_in_memory_of_their_own(tmp_path):
+    lists = "{kind: ragged, dtype: int64, shape: [null, null], key: v, row_lengths: [n]}"
+    schema = rs.Schema.loads(f"{{schema: s, features: {{a: {lists}}}}}")
+    rows = [{"a": [[row], []]} for row in range(9)]
+    rs.write(rows, schema, tmp_path / "data", layout={"blocks": 4}, shards=1, progress=False)
+    opened = rs.open(tmp_path / "data")
+    inner = opened[2:6]["a"].values
+    inner.lengths[:] = 7
+    assert opened[2:6]["a"].values.lengths.tolist() == [1, 0] * 4

@@ -146,4 +146,4 @@ def test_the_command_prints_lines_of_json(data):
 def test_an_unknown_split_is_told_in_a_line(data):
     unknown = run_here("bench", data.parent / "config.yaml", "--split", "trian")
     assert (unknown.returncode, unknown.stdout) == (3, "")
-    assert unknown.stderr == "expected train, got `trian` (did you mean `train`?)\n"
+    assert unknown.stderr == "split: expected train, got `trian` (did you mean `train`?)\n"

@@ -211,7 +211,7 @@ def test_no_reader_ends_quietly_where_streams_are_joined(tmp_path, kind):
     for command in (
         ["count"],
         ["verify"],
-        ["check", tmp_path / "schema.yaml"],
+        ["check", "--schema", tmp_path / "schema.yaml"],
         ["adopt", "--schema", tmp_path / "schema.yaml"],
     ):
         done = run_here(*command, path)

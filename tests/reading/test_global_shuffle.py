@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,9 @@ import pytest
 import recordspec as rs
 from recordspec import SpecError
 from recordspec._tf import tf
+from recordspec.arrays import random_access
+from recordspec.order import global_order
+from recordspec.schema import row_blocks
 from shell import run_here
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -289,3 +293,72 @@ def test_datasets_that_were_read_hold_no_files(tmp_path):
     assert [opened() for _ in range(3)] == [0, 0, 0]
     maps = Path("/proc/self/maps").read_text().splitlines()
     assert sum(str(tmp_path / "data") in line for line in maps) <= 21  # each shard once, and the index
+
+
+HANDED = """schema: s
+features:
+  id: int64
+  matrix: {dtype: float32, shape: [2, 3]}
+  text: string
+  texts: {dtype: string, shape: [2]}
+  raw: {kind: tensor, dtype: int32, shape: [3], encoding: raw}
+  list: {kind: var_len, dtype: int64}
+  padded: {kind: var_len, dtype: float32, as: dense}
+  sparse: {kind: var_len, dtype: string, as: sparse}
+  default: {dtype: float32, default: 7.5}
+  missing: {dtype: int64, default: -1, with_missing: true}
+"""
+# of four columns of one type, a tensor; and what only a parser makes
+GROUPED = HANDED + "".join(f"  n{number}: int64\n" for number in range(4))
+PARSED = HANDED + "  lists: {kind: ragged, dtype: int64, shape: [null, null]}\n"
+
+
+@pytest.mark.parametrize("text", [HANDED, GROUPED, PARSED])
+@pytest.mark.parametrize("kept", [True, False])
+def test_rows_of_blocks_are_those_of_rows(tmp_path, monkeypatch, text, kept):
+    schema = rs.Schema.loads(text)
+    handed = row_blocks.handed(schema, math.inf)
+    assert (handed is None) == (text == PARSED)
+    rows = [
+        {
+            "id": row,
+            "matrix": np.full((2, 3), row, np.float32),
+            "text": "x" * (row % 4),
+            "texts": [str(row), ""],
+            "raw": np.arange(row, row + 3, dtype=np.int32),
+            "list": list(range(row % 3)),
+            "padded": [0.5] * (row % 5),
+            "sparse": ["a", "b"][: row % 2],
+            **({} if row % 3 else {"default": 1.5, "missing": 3}),
+            **({"lists": [[row] * (row % 2), []][: row % 3]} if text == PARSED else {}),
+            **({f"n{number}": row + number for number in range(4)} if text == GROUPED else {}),
+        }
+        for row in range(150)
+    ]
+    if not kept:
+        monkeypatch.setattr(random_access, "_WINDOW_BYTES", 0)
+    monkeypatch.setattr(global_order, "WINDOW_ROWS", 40)
+    monkeypatch.setattr(row_blocks, "_BYTES_OF_A_STRING", 0)
+    read = {}
+    for layout in ("rows", {"blocks": 16}):
+        folder = tmp_path / str(len(str(layout)))
+        rs.write(rows, schema, folder, layout=layout, shards=2, progress=False)
+        for batch in (None, 8):
+            dataset = rs.read(folder, schema, batch=batch, shuffle=True, seed=3)
+            singles = dataset if batch is None else dataset.unbatch()
+            found = {int(row["id"]): str(tf.nest.map_structure(plain, row)) for row in singles}
+            read.setdefault(batch, []).append((tf.nest.map_structure(str, dataset.element_spec), found))
+    for by_rows, by_blocks in read.values():
+        assert by_rows == by_blocks
+        assert len(by_rows[1]) == 150
+
+
+def plain(value):
+    """Python's value, without the padding, which depends on the batch."""
+    if isinstance(value, tf.RaggedTensor):
+        return value.to_list()
+    dense = tf.sparse.to_dense(value) if isinstance(value, tf.SparseTensor) else value
+    items = np.asarray(dense).tolist()
+    while isinstance(items, list) and items and items[-1] in (0, b""):
+        items.pop()
+    return items

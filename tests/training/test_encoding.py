@@ -334,11 +334,11 @@ def test_another_training_split_is_named(small):
     with pytest.raises(rs.StoreError) as error:
         folds.dataset("two")
     assert str(error.value) == (
-        "layers: expected a split `train`, from which `fit.encode` learns, got one, two "
-        "(`layers=pipeline.layers(SPLIT)` takes another one; see `recordspec docs training`)"
+        "encoders: expected a split `train`, from which `fit.encode` learns, got one, two "
+        "(`encoders=pipeline.encoders(SPLIT)` takes another one; see `recordspec docs encoding`)"
     )
     layers = folds.layers("one")
-    (first, _), *_ = folds.dataset("two", layers=layers)
+    (first, _), *_ = folds.dataset("two", encoders=folds.encoders("one"))
     stored = next(iter(rs.read(folds.data / "two-*", folds.schema, batch=4)))
     np.testing.assert_array_equal(first, layers["x"](stored["x"]))
 
@@ -427,7 +427,7 @@ def test_a_variance_beyond_float32(small):
         ),
         (
             "encode: {y: normalize}",
-            "fit.encode.y: expected one of index, one_hot, multi_hot, for a target, got `normalize`",
+            "fit.encode.y: expected one of index, one_hot, multi_hot, words, for a target, got `normalize`",
         ),
         ("encode: {z: normalize}", "fit.encode.z: expected one of x, k, y, got `z` (encode it in `map`)"),
         (
@@ -553,16 +553,25 @@ def test_an_error_of_another_dict_in_a_map_is_its_own(small):
         made.dataset("train", map=lambda features: {"x": {}["x"]})
 
 
-def test_a_layer_that_is_missing_is_an_error(small, tmp_path):
+def test_an_encoder_that_is_missing_is_an_error(small, tmp_path):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}")
-    expected = "layers: expected a layer for each name of `fit.encode`, got none for `x` (`Pipeline.layers` returns all; see `recordspec docs training`)"
+    expected = "encoders: expected an encoder for each name of `fit.encode`, got none for `x` (`Pipeline.encoders` returns all; see `recordspec docs encoding`)"
     for call in (
-        lambda: made.dataset("train", layers={}),
-        lambda: made.export_model(lambda inputs: inputs, tmp_path / "m", layers={}),
+        lambda: made.dataset("train", encoders={}),
+        lambda: made.export_model(lambda inputs: inputs, tmp_path / "m", encoders={}),
     ):
         with pytest.raises(rs.SpecError) as error:
             call()
         assert str(error.value) == expected
+    with pytest.raises(rs.SpecError) as error:
+        made.dataset("train", layers=made.layers())
+    renamed = "layers: expected `encoders`, got `layers` (renamed: `encoders=pipeline.encoders(SPLIT)`)"
+    assert str(error.value) == renamed
+    with pytest.raises(rs.SpecError) as error:
+        made.dataset("train", encoders=made.layers())
+    assert (
+        str(error.value) == "encoders.x: expected a FitEncoder, as `encoders` returns it, got a Normalization"
+    )
 
 
 def test_without_fit_there_is_nothing_for_map_fit(small):
@@ -631,7 +640,7 @@ def test_a_target_that_the_training_split_does_not_have(small, tmp_path):
     rows = [("a", "train"), ("b", "train"), ("a", "test"), ("c", "test"), ("d", "test")]
     made.build([{"x": 0.0, "y": y, "part": part} for y, part in rows])
     expected = (
-        r"fit\.encode\.y: expected one of a, b, as in the training split, got `c` "
+        r"fit\.encode\.y: expected one of `a`, `b`, as in the training split, got `c` "
         r"\(`max_tokens` gives all others one class\)"
     )
     assert [y.numpy().tolist() for _, y in made.dataset("train")] == [[0, 1]]

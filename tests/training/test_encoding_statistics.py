@@ -165,5 +165,5 @@ def test_a_value_that_does_not_decode_is_named(tmp_path, block, place):
         list(decoded_files(schema, plan, None))
     assert (
         str(error.value)
-        == f"{path}: {place}: features.x: expected one of a, b, or an index, got `c` (`oov: index` gives all others one index)"
+        == f"{path}: {place}: features.x: expected one of `a`, `b`, or an index, got `c` (`oov: index` gives all others one index)"
     )

@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -303,6 +305,147 @@ def test_a_target_of_any_integers_is_encoded(small, how):
             wanted = [order.index(classes[int(x) % 3]) for x in inputs]
             assert (targets if how == "index" else targets.argmax(1)).tolist() == wanted
         assert check(made) == 2
+
+
+def test_a_missing_label_is_zeros_as_an_input_and_refused_as_a_target(small):
+    label = "{kind: label, names: [a, b], missing: true}"
+    some = [{"x": n, "c": (0, 1, None)[n % 3], "y": None if n == 5 else n % 2} for n in range(8)]
+    features = f"{{x: float32, c: {label}, y: {label}}}"
+    made = small("{inputs: c, encode: {c: one_hot}}", features, some)
+    assert check(made) == 2
+    assert next(made.iterate("train"))[:3].tolist() == [[1, 0], [0, 1], [0, 0]]
+    made = small("{inputs: x, targets: y, encode: {y: one_hot}}", features, some)
+    message = "expected a class of `y` in every row, got a row without one"
+    with pytest.raises(
+        RecordError, match=rf"^fit.targets: {message} .`targets=False` leaves the targets out"
+    ):
+        list(made.iterate("train"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        list(made.dataset("train"))
+    for read in (made.preview, partial(made.bench, seconds=0.01)):
+        with pytest.raises(RecordError, match=f"^fit.targets: {message}"), made.locating():
+            read("train")
+    assert made.preview("train", 3, targets=False).tolist() == [0, 1, 2]
+    assert next(iter(made.input_fn("train", targets=False)())).shape == (4,)
+    assert made.bench("train", seconds=0.01, targets=False).stages[-1].name == "whole"
+    labelled = {"filter": lambda features: features["y"] >= 0}
+    assert check(made, **labelled) == 2
+    assert sum(len(targets) for _, targets in made.iterate("train", **labelled)) == 7
+    weighed = small("{inputs: x, targets: y, weights: x}", features, some)
+    assert next(weighed.iterate("train"))[1].tolist() == [0, 1, 0, 1]
+
+
+def test_rows_may_lack_the_targets(small):
+    """As those of a test set do: `t` has no class for them, and `y` a default that is no target."""
+    features = (
+        '{x: float32, t: {dtype: string, default: ""}, y: {dtype: float32, default: 0.0, with_missing: true}}'
+    )
+    some = [{"x": n} for n in range(8)]
+    fit = "{inputs: x, targets: [t, y], weights: {y: x}, pad_to: {}, encode: {x: normalize, t: index}}"
+    made = small(fit, features, some)
+    encoders = made.encoders()
+    encoders["t"] = replace(encoders["t"], state={"vocabulary": ["a", "b"]})  # those of a training split
+    with pytest.raises(
+        RecordError, match=r"^fit.encode.t: expected one of `a`, `b`, as in the training split, got `` "
+    ):
+        list(made.iterate("train", encoders=encoders))
+    for mapped in (None, lambda features: features):
+        assert check(made, targets=False, map=mapped, encoders=encoders) == 2
+    inputs = np.concatenate(list(made.iterate("train", targets=False)))
+    np.testing.assert_allclose(inputs.std(), 1, 1e-6)
+    assert isinstance(next(made.keras_dataset("train", targets=False).as_numpy_iterator()), np.ndarray)
+    plain = rs.Pipeline(replace(made.config, fit=None), made.schema, made.folder)
+    with pytest.raises(SpecError, match=r"^targets: expected true without `fit` in the config, got false$"):
+        plain.dataset("train", targets=False)
+
+
+TRANSLATIONS = [
+    ("Go now!", "Geh jetzt!"),
+    ("a cat", "eine Katze"),
+    ("", "x"),
+    ("Who?", ""),
+    ("b", "[END] geh geh x"),
+]
+
+
+@pytest.mark.parametrize("length", [None, 3])
+@pytest.mark.parametrize("end", [True, False])
+def test_a_target_of_words_begins_and_ends(small, length, end):
+    """The shifted target is one step behind it, and masks come from the numbers of words."""
+    options = f"{{as: words, max_tokens: {7 + end}{f', length: {length}' if length else ''}{'' if end else ', end: false'}}}"
+    fit = (
+        "{inputs: [en, en_mask, de_shifted], targets: de, weights: [w, de_mask], encode: {en: words, de: %s}}"
+    )
+    some = [{"en": en, "de": de, "w": 0.5} for en, de in TRANSLATIONS]
+    made = small(fit % options, "{en: text, de: text, w: float32}", some)
+    encoder = made.encoders()["de"]
+    words = encoder.vocabulary
+    assert made.class_names() == ("", "[UNK]", *words, "[START]", "[END]")[: 7 + end]
+    assert len(words) == 4
+    start, of = len(words) + 2, {word: 2 + index for index, word in enumerate(words)}
+    split = {
+        "Geh jetzt!": ["geh", "jetzt"],
+        "eine Katze": ["eine", "katze"],
+        "[END] geh geh x": ["end", *["geh"] * 2, "x"],
+    }
+    for batches in (made.iterate("train"), made.dataset("train").as_numpy_iterator()):
+        number = 0
+        for inputs, targets, weights in batches:
+            for row in range(len(targets)):
+                en, de = TRANSLATIONS[number]
+                number += 1
+                ids = [of.get(word, 1) for word in split.get(de, de.split())]
+                wanted = ([*ids, start + 1] if end else ids)[:length]
+                before = [start, *ids][: len(wanted)]
+                rest = [0] * (targets.shape[1] - len(wanted))
+                assert targets[row].tolist() == wanted + rest
+                assert inputs["de_shifted"][row].tolist() == before + rest
+                assert weights[row].tolist() == [0.5] * len(wanted) + rest
+                assert int(inputs["en_mask"][row].sum()) == len(en.split())
+                assert bool(inputs["en_mask"][row].all()) == (len(en.split()) == inputs["en"].shape[1])
+        assert number == len(TRANSLATIONS)
+    assert check(made) == 2
+    assert check(made, targets=False) == 2
+    assert check(small((fit % options).replace(", en_mask", "").replace("weights: [w, de_mask]", "ragged: keep"),
+                       "{en: text, de: text, w: float32}", some)) == 2  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (
+            "inputs: [x, y_shifted], targets: y, encode: {y: index}",
+            "fit.inputs: expected `y` as a target, encoded as words, for `y_shifted`, got none",
+        ),
+        (
+            "inputs: x, targets: y, weights: y_shifted, encode: {y: words}",
+            "fit.weights: expected an input, for `y_shifted`, got none",
+        ),
+        (
+            "inputs: x, targets: y, encode: {x: {as: words, end: false}, y: words}",
+            "fit.encode.x.end: expected none for an input, got false",
+        ),
+        ("inputs: x, encode: {x: {as: index, end: false}}", "fit.encode.x.end: expected none with `as: index`, got false"),
+        (
+            "inputs: x_mask, targets: y, ragged: keep, encode: {x: words, y: words}",
+            "fit.encode.x: expected y, got `x`",
+        ),
+        (
+            "inputs: x, targets: y, encode: {y: {as: words, max_tokens: 4}}",
+            "fit.encode.y: expected `max_tokens` of at least 5, as 4 are no words, got 4",
+        ),
+    ],
+)  # fmt: skip
+def test_words_of_targets_that_cannot_be_are_refused(small, fit, message):
+    with pytest.raises(SpecError) as caught:
+        small(f"{{{fit}}}", "{x: text, y: text}", [{"x": "a", "y": "b"}]).iterate("train")
+    assert str(caught.value).endswith(message)
+
+
+def test_classes_of_an_encoded_target_are_weighed(small):
+    some = [{"x": n, "y": "abbb"[n % 4]} for n in range(8)]
+    made = small("{inputs: x, targets: y, encode: {y: index}}", "{x: float32, y: text}", some)
+    assert made.class_weights("train") == {0: 8 / (2 * 2), 1: 8 / (2 * 6)}  # scikit-learn's "balanced"
 
 
 def test_another_training_split_is_named(small):

@@ -237,7 +237,7 @@ def test_a_client_knows_only_names(small, tmp_path):
     highest = np.maximum(chances, np.float32(1) - chances)
     assert done.stdout.splitlines() == [
         f"{classes} {highest.tolist()}",
-        "plan: expected one of free, gold, got `silver`",
+        "plan: expected one of `free`, `gold`, got `silver`",
         "born: expected a date or a time as 2026-01-31 or 2026-01-31T12:00:00Z, got `17.5.1990`",
         "visits: expected as many rows as other inputs have",
     ]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordspec.arrays.random_access import Rows
+from recordspec.arrays.random_access import BlockWindows, Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
 from recordspec.locations import AnyPath
@@ -34,9 +34,9 @@ def iterate(
     schema: Schema | AnyPath | None = None,
     *,
     split: Split = ...,
-    batch: int,
+    batch: int | None = None,
     shuffle: bool = False,
-    seed: int | None = None,
+    seed: int = 0,
     epoch: int = 0,
     start: int = 0,
     worker: int = 0,
@@ -50,7 +50,7 @@ def iterate(
         files: a path, a folder of shards, a pattern, several of these, or the result of `recordspec.open`.
         schema: the schema of the rows, or its path; by default the schema beside the files.
         split: the split to read; None for all rows. A folder with several splits needs one of the two.
-        batch: the rows of a global batch, of all workers together.
+        batch: the rows of a global batch, of all workers together; by default elements are single rows.
         shuffle: whether all rows are permuted; if not, they keep the order of the files.
         seed: the seed of the permutation.
         epoch: the number of the epoch, from 0.
@@ -61,7 +61,8 @@ def iterate(
         drop_remainder: whether a smaller last batch is dropped.
 
     Returns:
-        Dicts by feature: arrays `[n, ...]`; a RaggedArray or a SparseArray if rows differ in size.
+        Dicts by feature: arrays `[n, ...]`; a RaggedArray or a SparseArray if rows differ in size. For single
+        rows, values without the first axis.
 
     Raises:
         SpecError: an argument is invalid, or the last batch has fewer rows than there are workers.
@@ -73,23 +74,37 @@ def iterate(
         [4, 4, 4, 3]
     """
     check_data_first(files, "files", "rs.iterate(files, schema)")
-    batch, epoch, start, workers = whole_numbers(
-        batch=(batch, 1), epoch=(epoch, 0), start=(start, 0), workers=(workers, 1)
+    size, epoch, start, workers = whole_numbers(
+        batch=(1 if batch is None else batch, 1), epoch=(epoch, 0), start=(start, 0), workers=(workers, 1)
     )
-    worker, *_ = whole_numbers(worker=(worker, 0))
-    if not shuffle:
-        seed = None
-    elif seed is None:
-        raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none"))
-    else:
-        (seed,) = whole_numbers(seed=(seed, -1 << 63))
+    worker, seed = whole_numbers(worker=(worker, 0), seed=(seed, -1 << 63))
     if isinstance(files, Rows) and isinstance(split, str):
         hint = "give its files to `open`"
         raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
     rows = files if isinstance(files, Rows) else Rows(files, schema, split=split)
-    share = _share(len(rows), Batch(size=batch, drop_remainder=drop_remainder), worker, workers)
-    reader = BatchReader(rows=rows, share=share, seed=seed)
-    return (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
+    share = _share(len(rows), Batch(size=size, drop_remainder=drop_remainder), worker, workers)
+    reader = BatchReader(rows=rows, share=share, seed=seed if shuffle else None)
+    batches = (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
+    return batches if batch is not None else ({name: one[0] for name, one in row.items()} for row in batches)
+
+
+class Group(NamedTuple):
+    """Batches that are decoded together.
+
+    Attributes:
+        numbers: the numbers of their rows, int64 `[n]`.
+        sizes: the number of rows of each, int64 `[b]`.
+        windows: the decoded blocks of the pass; None if they are not kept.
+    """
+
+    numbers: Ints
+    sizes: Ints
+    windows: BlockWindows | None
+
+    @classmethod
+    def of(cls, batches: list[Ints], windows: BlockWindows | None) -> Group:
+        """The group of batches of these rows."""
+        return cls(np.concatenate(batches), np.array([len(batch) for batch in batches]), windows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,38 +196,43 @@ class BatchReader:
 
     def groups(
         self, epoch: int, start: int = 0, apart: int = 1, stopped: Event | None = None
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """The row numbers of batches that are decoded together, and the size of each batch. Takes batch
-        `start`, and every batch at a multiple of `apart` after it.
+    ) -> Iterator[Group]:
+        """The batches that are decoded together. Takes batch `start`, and every batch at a multiple of
+        `apart` after it.
         """
-        share, most = self.share, self._wanted.decoded_chunk
+        share, order, rows = self.share, self._order(epoch), self._wanted
+        windows = rows._windows(rows.schema, order, start * share.batch)
+        most = rows._decoded_chunk(windows)
         if self.steps is not None and apart == 1:
-            together, order = max(1, most // -(-share.batch // share.workers)), self._order(epoch)
+            together = max(1, most // -(-share.batch // share.workers))
             for step in range(start, self.steps, together):
                 stop = min(step + together, self.steps)
-                yield order.rows_at(share.positions(step, stop)), share.sizes(step, stop)
+                yield Group(order.rows_at(share.positions(step, stop)), share.sizes(step, stop), windows)
             return
         some: list[Ints] = []
         for batch in islice(self.numbers(epoch, start, stopped), None, None, apart):
             if some and sum(map(len, some)) + len(batch) > most:
-                yield np.concatenate(some), np.array([len(one) for one in some])
+                yield Group.of(some, windows)
                 some = []
             some.append(batch)
         if some:
-            yield np.concatenate(some), np.array([len(one) for one in some])
+            yield Group.of(some, windows)
 
-    def decoded(self, numbers: Ints, sizes: Ints) -> Iterator[dict[str, Any]]:
-        """Decodes batches together, and yields the features of each."""
-        batches, names = self._wanted.batches(numbers, sizes), self.features
+    def decoded(
+        self, numbers: Ints, sizes: Ints, windows: BlockWindows | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Decodes the batches of a group, and yields the features of each."""
+        names = self.features
+        batches = self._wanted._batches(numbers, sizes, windows)
         return ({name: batch[name] for name in names or batch} for batch in batches)
 
     @property
     def has_media(self) -> bool:
         """Whether there are images or audio, which several threads decode faster than one."""
-        return self._wanted.schema is not None and self._wanted.schema.may_grow
+        return self._wanted.schema is not None and self._wanted.schema._may_grow
 
     def _order(self, epoch: int) -> Permutation:
-        return permutation(len(self.rows), self.seed, epoch, self.rows.block_sizes)
+        return permutation(len(self.rows), self.seed, epoch, self.rows._block_sizes)
 
     def _kept(self, numbers: Ints) -> Ints:
         assert self.predicate is not None
@@ -319,7 +339,7 @@ class Passes:
             return (self.finish(batch) for group in groups for batch in self.reader.decoded(*group))
         return taken_ahead("prefetch", self._made(groups), self.ahead, stopped.set)
 
-    def _made(self, groups: Iterator[tuple[Ints, Ints]]) -> Generator[Any]:
+    def _made(self, groups: Iterator[Group]) -> Generator[Any]:
         # without media to decode, several threads would wait for each other more than they decode
         threads = None if self.reader.has_media else 1
         # closed at once if an error ends it, since the error keeps the frame alive
@@ -328,9 +348,7 @@ class Passes:
                 for batch in some:
                     yield self.finish(batch)
 
-    def _groups(
-        self, position: Position, first: int, apart: int, stopped: Event
-    ) -> Iterator[tuple[Ints, Ints]]:
+    def _groups(self, position: Position, first: int, apart: int, stopped: Event) -> Iterator[Group]:
         start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))
         for epoch in count(position.epoch) if self.count is None else epochs:
             has_none = True
@@ -426,7 +444,7 @@ def rows_of_step(
         expected = f"a number below {share.steps}, the batches of an epoch"
         raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
     seed = None if read.shuffle is None else read.shuffle.seed
-    order = permutation(len(rows), seed, epoch, rows.block_sizes)
+    order = permutation(len(rows), seed, epoch, rows._block_sizes)
     return rows, order.rows_at(share.positions(step, step + 1))
 
 

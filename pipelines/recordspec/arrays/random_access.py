@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, SupportsIndex
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
+from recordspec import html
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, describe, show_text
 from recordspec.locations import AnyPath, Location
-from recordspec.order.global_order import WINDOW_ROWS
+from recordspec.order.global_order import WINDOW_ROWS, BlockOrder, Permutation
 from recordspec.remote import RemotePath
 from recordspec.schema import numpy_decoder
 from recordspec.schema.ragged_array import divided
-from recordspec.schema.row_blocks import Sections, blocks_of, records_with, rows_of_blocks
+from recordspec.schema.row_blocks import Sections, TakenRows, records_with, rows_of_blocks
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset, without_schema
@@ -24,11 +27,14 @@ from recordspec.store.expand import Files, Split
 from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
 from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
-from recordspec.store.shards import block_in, check_size, listed_shards
-from recordspec.wire.arrays import Ints, bytes_in, offsets, part, take
+from recordspec.store.shards import block_in, check_size, listed_files
+from recordspec.wire.arrays import Ints, bytes_in, offsets
 
-# The largest number of stored bytes decoded together.
-_CHUNK_BYTES = 32 << 20
+# The largest number of stored bytes decoded together. malloc does not use the memory of more rows again: each
+# page of it costs a fault. Without windows, each block is decoded whole for every chunk.
+_CHUNK_BYTES, _TAKEN_BYTES, _WHOLE_BYTES = 2 << 20, 4 << 20, 32 << 20
+# The largest decoded window of blocks that is kept. Two are, while rows of both are read.
+_WINDOW_BYTES = 120 << 20
 
 
 class Rows:
@@ -85,7 +91,9 @@ class Rows:
         if self.manifest is None or self.schema is None:
             got, hint = "has blocks of rows, which only a manifest counts", "write it with recordspec"
             raise StoreError(State(where=str(paths[0]), got=got, hint=hint))
-        self._first = offsets(np.array([shard.rows for shard in listed_shards(tuple(paths), self.manifest)]))
+        self._first = offsets(
+            np.array([file.rows_from(0) for file in listed_files(tuple(paths), self.manifest)])
+        )
         self._firsts = self._first.tolist()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,11 +110,22 @@ class Rows:
         dataset = "" if self.manifest is None else f", dataset {self.manifest.identity[:12]}"
         return show_text(f"Rows({len(self):,} in {files} of {self._paths[0].parent}{dataset})")
 
+    def _repr_html_(self) -> str:
+        return html.in_notebook(self._html)
+
+    def _html(self) -> Iterator[html.Markup]:
+        from recordspec.tables.table import scan  # a notebook alone needs it
+
+        yield html.heading(f"{counted(len(self), 'row')} of {self._paths[0].parent}")
+        schema = self.schema if self.manifest is None else None
+        columns = None if self.schema is None else list(self.schema.names)
+        yield html.Markup(scan(list(self._paths), schema, columns=columns)._repr_html_())
+
     def __len__(self) -> int:
         return int(self._first[-1])
 
     def __getitem__(self, rows: Any) -> dict[str, Any]:
-        if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
+        if hasattr(rows, "__index__") and not isinstance(rows, np.ndarray):
             batch = self._decoded(np.array([self._checked_one(rows)]))
             return {name: value[0] for name, value in batch.items()}
         if isinstance(rows, slice):
@@ -129,7 +148,7 @@ class Rows:
 
     def _each(self, numbers: Ints) -> Iterator[dict[str, Any]]:
         """Each row, not padded to the longest of the others."""
-        chunk = self.decoded_chunk
+        chunk = self._decoded_chunk()
         for start in range(0, len(numbers), chunk):
             some = numbers[start : start + chunk]
             batch = self._decoded(some, padded=False)
@@ -169,23 +188,8 @@ class Rows:
             view, ends = data.data, places.tolist()
             return [bytes(view[start:stop]) for start, stop in pairwise(ends)]
         assert self.schema is not None
-        return bytes_in(records_with(self.schema, self._sections(self.schema, numbers), len(numbers)))
-
-    def stored(self, schema: Schema, rows: Ints) -> list[bytes]:
-        """The records of rows as the layout stores them. Rows in blocks are returned as a single block.
-
-        Args:
-            schema: the schema of the features wanted from rows in blocks.
-            rows: the row numbers, int64 `[n]`.
-
-        Example:
-            >>> import numpy as np
-            >>> len(rs.open("data/points").stored(schema, np.array([3, 1])))
-            2
-        """
-        if self._block is None:
-            return self.records(rows)
-        return bytes_in(blocks_of(schema, self._sections(schema, rows), len(rows), 1))
+        sections = self._taken(self.schema, numbers).sections()
+        return bytes_in(records_with(self.schema, sections, len(numbers)))
 
     def by_key(self, key: Any) -> dict[str, Any]:
         """The row with a key, like `rows[i]`.
@@ -219,7 +223,7 @@ class Rows:
             got, hint = "does not have the key of each row", "`recordspec verify` tells what changed"
             raise StoreError(State(where=str(folder / manifest.name_of(KEYS_FILE)), got=got, hint=hint))
         hashed, places = key_hashes.in_range(path, wanted[0], wanted[0])
-        starts = manifest.starts()
+        starts = manifest._starts()
         for place in places[hashed[:, 1] == wanted[1]].tolist():
             for file, path in enumerate(self._paths):
                 row = place - starts[path.name]
@@ -243,11 +247,21 @@ class Rows:
         return [(self._paths[file], record, row) for file, record, row in placed]
 
     @property
-    def block_sizes(self) -> Ints | None:
+    def _has_blocks(self) -> bool:
+        """Whether rows are in blocks.
+
+        Example:
+            >>> rs.open("data/points")._has_blocks
+            False
+        """
+        return self._block is not None
+
+    @property
+    def _block_sizes(self) -> Ints | None:
         """The rows of each block, int64 `[b]`; None if rows are not in blocks.
 
         Example:
-            >>> rs.open("data/points").block_sizes is None
+            >>> rs.open("data/points")._block_sizes is None
             True
         """
         if self._block is None:
@@ -258,27 +272,46 @@ class Rows:
         sizes[last] = (rows - (records - 1) * self._block)[records > 0]
         return sizes
 
-    @property
-    def chunk(self) -> int:
-        """The number of rows to read together: a window of blocks, so that each block is decoded once in any
-        order; fewer if rows have many bytes.
+    def _chunk(self, windows: BlockWindows | None = None) -> int:
+        """The number of rows to read together. For blocks without windows, the rows of a window, so that each
+        block is decoded once in any order; fewer if rows have many bytes.
 
         Example:
-            >>> rs.open("data/points").chunk
+            >>> rs.open("data/points")._chunk()
             16384
         """
-        return max(1, min(WINDOW_ROWS, _CHUNK_BYTES * len(self) // max(1, self._files.bytes)))
+        if self._block is None:
+            return self._rows_in(_CHUNK_BYTES)
+        return self._rows_in(_WHOLE_BYTES if windows is None else _TAKEN_BYTES)
 
     @property
-    def decoded_chunk(self) -> int:
+    def _row_bytes(self) -> float:
+        """The mean bytes of a stored row.
+
+        Example:
+            >>> 10 < rs.open("data/points")._row_bytes < 1000
+            True
+        """
+        return self._files.bytes / max(1, len(self))
+
+    def _rows_in(self, size: int) -> int:
+        """The number of rows of so many stored bytes, at most those of a window.
+
+        Example:
+            >>> rs.open("data/points")._rows_in(1)
+            1
+        """
+        return max(1, min(WINDOW_ROWS, int(size / max(1, self._row_bytes))))
+
+    def _decoded_chunk(self, windows: BlockWindows | None = None) -> int:
         """The number of rows to decode together; 1 if decoding them together would take more memory, or give
         other values.
 
         Example:
-            >>> rs.open("data/points").decoded_chunk
+            >>> rs.open("data/points")._decoded_chunk()
             16384
         """
-        return self.chunk if self.schema is not None and self.schema.keeps_unpadded else 1
+        return self._chunk(windows) if self.schema is not None and self.schema._keeps_unpadded else 1
 
     def batches(self, rows: Any, sizes: Sequence[int] | Ints) -> Iterator[dict[str, Any]]:
         """The rows with the given numbers, in batches of the given sizes, decoded together if possible.
@@ -294,11 +327,28 @@ class Rows:
         if (sizes < 0).any() or sizes.sum() != len(numbers):
             expected, got = f"sizes of {counted(len(numbers), 'row')} in all", str(sizes.tolist())
             raise SpecError(Problem(path=("sizes",), expected=expected, got=got))
-        if self.schema is not None and not self.schema.keeps_unpadded:
-            return iter([self._decoded(some) for some in np.split(numbers, np.cumsum(sizes)[:-1])])
-        values = self._decoded(numbers, padded=False)
+        return self._batches(numbers, sizes)
+
+    def _batches(
+        self, numbers: Ints, sizes: Ints, windows: BlockWindows | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """`batches` of numbers that exist.
+
+        Args:
+            windows: keeps the decoded blocks of an order; None to decode the blocks of these rows.
+
+        Example:
+            >>> import numpy as np
+            >>> rows = rs.open("data/points")
+            >>> [len(batch["x"]) for batch in rows._batches(np.array([5, 3, 8]), np.array([2, 1]))]
+            [2, 1]
+        """
+        if self.schema is not None and not self.schema._keeps_unpadded:
+            divided_rows = np.split(numbers, np.cumsum(sizes)[:-1])
+            return iter([self._decoded(some, windows=windows) for some in divided_rows])
+        values = self._decoded(numbers, padded=False, windows=windows)
         parts = {name: divided(value, sizes) for name, value in values.items()}
-        pads = {} if self.schema is None else self.schema.padded_to_batch
+        pads = {} if self.schema is None else self.schema._padded_to_batch
 
         def batch(place: int) -> dict[str, Any]:
             made = {name: some[place] for name, some in parts.items()}
@@ -329,48 +379,64 @@ class Rows:
     def _no_row(self, number: Any) -> IndexError:
         return IndexError(f"row {number}: there are {len(self):,}")
 
-    def _decoded(self, numbers: Ints, *, padded: bool = True) -> dict[str, Any]:
+    def _decoded(
+        self,
+        numbers: Ints,
+        *,
+        padded: bool = True,
+        windows: BlockWindows | None = None,
+    ) -> dict[str, Any]:
         if self.schema is None:
             raise without_schema(self._paths[0].parent, "rs.open")
         try:
             if self._block is not None:
-                sections = self._sections(self.schema, numbers)
-                return numpy_decoder.decode_sections(self.schema, sections, len(numbers), padded=padded)
+                taken = self._taken(self.schema, numbers, windows)
+                return numpy_decoder.decode_taken(self.schema, taken, padded=padded)
             data, places = self._files.records(numbers)
-            return numpy_decoder.decode(self.schema, data, places[:-1], places[1:], padded=padded)
+            starts, stops = places[:-1], places[1:]
+            return numpy_decoder.decode(self.schema, data, starts, stops, padded=padded)
         except RecordError as error:
             if error.row is None:
                 raise
             raise RecordError(error.at(self._place(int(numbers[error.row]))).problems) from None
 
-    def _sections(self, schema: Schema, numbers: Ints) -> Sections:
-        """The columns of rows in blocks; each block is decoded once."""
-        assert self._block is not None
+    def _taken(self, schema: Schema, numbers: Ints, windows: BlockWindows | None = None) -> TakenRows:
+        """Rows of blocks. Without windows, each block is decoded once.
+
+        Args:
+            schema: the schema of the features to decode, which is also that of the windows.
+        """
+        blocks, within = self._in_blocks(numbers)
+        if windows is not None:
+            return windows.take(blocks, within)
+        decoded = DecodedBlocks.of(self, schema, np.unique(blocks))
+        return TakenRows(len(numbers), [(decoded.sections, decoded.rows_at(blocks, within), None)])
+
+    def _in_blocks(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """The block of each row, counted across all files, and the number of the row in the block."""
         files = np.searchsorted(self._first, numbers, "right") - 1
-        records, within = np.divmod(numbers - self._first[files], self._block)
-        blocks, of_rows = np.unique(records + self._files.first[files], return_inverse=True)
-        of_rows = of_rows.reshape(-1)  # NumPy 2.0.0 returned another shape
-        data, places = self._files.records(blocks)
+        records, within = np.divmod(numbers - self._first[files], self._block or 1)
+        return records + self._files.first[files], within
+
+    def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> BlockWindows | None:
+        """Windows for reading the rows of blocks in an order; None without blocks, or if windows would take
+        too much memory.
+
+        Args:
+            schema: the schema of the features to decode.
+            position: the position at which reading begins.
+        """
+        if self._block is None or schema is None or position >= len(self):
+            return None
+        blocks, _ = self._in_blocks(order.rows_at(np.array([position])))
+        windows = BlockWindows(self, schema, order)
         try:
-            sections, counts = rows_of_blocks(schema, data, places[:-1], places[1:])
-        except RecordError as error:
-            record = self._files.place(int(blocks[error.row or 0]))
-            raise RecordError(error.at(record).problems) from None
-        short = np.flatnonzero(within >= counts[of_rows])
-        if len(short):
-            block = of_rows[short[0]]
-            expected, got = f"{within[short[0]] + 1} rows, as the manifest says", str(counts[block])
-            where = self._files.place(int(blocks[block]))
-            raise RecordError(Problem(where=where, expected=expected, got=got))
-        rows = offsets(counts)[of_rows] + within
-        in_order = len(rows) and bool((np.diff(rows) == 1).all())  # slices are not copied
-        return {
-            section: {
-                key: part(array, int(rows[0]), int(rows[-1]) + 1) if in_order else take(array, rows)
-                for key, array in table.items()
-            }
-            for section, table in sections.items()
-        }
+            sample = DecodedBlocks.of(self, schema, blocks)
+        except RecordError:  # raised again when the block is read, unless its rows are those of other workers
+            return None
+        # a block may be the smallest of all
+        growth = sample.bytes / self._files.record_sizes[int(blocks[0])]
+        return windows if windows.stored_bytes * growth <= _WINDOW_BYTES else None
 
     def _place(self, number: int) -> str:
         """Names a row in messages."""
@@ -378,6 +444,111 @@ class Rows:
             return self._files.place(number)
         file = int(np.searchsorted(self._first, number, "right")) - 1
         return f"{self._paths[file]}: row {number - int(self._first[file])}"
+
+
+@dataclass(frozen=True)
+class DecodedBlocks:
+    """The rows of some blocks.
+
+    Attributes:
+        blocks: the numbers of the blocks across all files, in ascending order, int64 `[b]`.
+        sections: the columns of all rows.
+        counts: the number of rows of each block, int64 `[b]`.
+        owner: the rows, which name a block in messages.
+    """
+
+    blocks: Ints
+    sections: Sections
+    counts: Ints
+    owner: Rows
+
+    @classmethod
+    def of(cls, rows: Rows, schema: Schema, blocks: Ints) -> DecodedBlocks:
+        """Decodes blocks together. Raises RecordError."""
+        data, places = rows._files.records(blocks)
+        starts, stops = places[:-1], places[1:]
+        try:
+            sections, counts = rows_of_blocks(schema, data, starts, stops)
+        except RecordError as error:
+            record = rows._files.place(int(blocks[error.row or 0]))
+            raise RecordError(error.at(record).problems) from None
+        return cls(blocks, sections, counts, rows)
+
+    def rows_at(self, blocks: Ints, within: Ints) -> Ints:
+        """The numbers of rows of blocks among all rows. Raises RecordError for a row that its block lacks."""
+        of_rows = np.searchsorted(self.blocks, blocks)
+        short = np.flatnonzero(within >= self.counts[of_rows])
+        if len(short):
+            block = of_rows[short[0]]
+            expected, got = f"{within[short[0]] + 1} rows, as the manifest says", str(self.counts[block])
+            where = self.owner._files.place(int(self.blocks[block]))
+            raise RecordError(Problem(where=where, expected=expected, got=got))
+        places: Ints = offsets(self.counts)[of_rows] + within
+        return places
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the columns."""
+        return sum(array.nbytes for table in self.sections.values() for array in table.values())
+
+
+class BlockWindows:
+    """Decoded windows of blocks, in the order of an epoch: rows of a block are in many batches, and each
+    window is decoded once. The last two windows are kept. May be used from several threads.
+
+    Args:
+        rows: all rows, in blocks.
+        schema: the schema of the features to decode.
+        order: the order of the epoch.
+    """
+
+    _KEPT = 2
+
+    def __init__(self, rows: Rows, schema: Schema, order: Permutation) -> None:
+        self._rows, self._schema = rows, schema
+        if isinstance(order, BlockOrder):
+            self._window_of = order.windows
+        else:
+            together = max(1, rows._rows_in(_TAKEN_BYTES) // (rows._block or 1))
+            self._window_of = np.arange(len(rows._files)) // together
+        self._lock, self._decoded = Lock(), dict[int, DecodedBlocks]()
+        self._corrupt = set[int]()  # the windows that cannot be decoded as a whole
+
+    @property
+    def stored_bytes(self) -> int:
+        """The stored bytes of the largest window."""
+        return int(np.bincount(self._window_of, self._rows._files.record_sizes).max(initial=0))
+
+    def take(self, blocks: Ints, within: Ints) -> TakenRows:
+        """Rows of blocks, by the number of the block and that of the row in it. Raises RecordError."""
+        windows, parts = self._window_of[blocks], []
+        several = np.unique(windows)
+        for window in several.tolist():
+            places = np.flatnonzero(windows == window) if len(several) > 1 else None
+            own = slice(None) if places is None else places
+            decoded = self._window(window)
+            if decoded is None:
+                decoded = DecodedBlocks.of(self._rows, self._schema, np.unique(blocks[own]))
+            parts.append((decoded.sections, decoded.rows_at(blocks[own], within[own]), places))
+        return TakenRows(len(blocks), parts)
+
+    def _window(self, window: int) -> DecodedBlocks | None:
+        """A window; None if one of its blocks is corrupt, whose rows may not be wanted."""
+        with self._lock:
+            if window in self._corrupt:
+                return None
+            found = self._decoded.pop(window, None)
+            if found is None:
+                while len(self._decoded) >= self._KEPT:
+                    del self._decoded[next(iter(self._decoded))]
+                blocks = np.flatnonzero(self._window_of == window)
+                try:
+                    found = DecodedBlocks.of(self._rows, self._schema, blocks)
+                except RecordError:
+                    self._corrupt.add(window)
+                    return None
+            self._decoded[window] = found  # the last one used
+        return found
 
 
 def open(files: Files, schema: Schema | AnyPath | None = None, *, split: Split = None) -> Rows:

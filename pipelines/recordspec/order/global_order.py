@@ -69,8 +69,15 @@ class BlockOrder:
         self._order = permuted(np.arange(len(sizes)), len(sizes), mixed(key, 0))
         self._first_rows = offsets(sizes)[:-1][self._order]
         self._positions = offsets(sizes[self._order])
-        together = max(1, -(-WINDOW_ROWS // int(sizes.max(initial=1))))
-        self._windows = np.append(self._positions[:-1:together], self._positions[-1])
+        self._together = max(1, -(-WINDOW_ROWS // int(sizes.max(initial=1))))
+        self._windows = np.append(self._positions[: -1 : self._together], self._positions[-1])
+
+    @property
+    def windows(self) -> Ints:
+        """The number of the window of each block, int64 `[b]`."""
+        numbers = np.empty(len(self._order), np.int64)
+        numbers[self._order] = np.arange(len(self._order)) // self._together
+        return numbers
 
     def rows_at(self, positions: Ints) -> Ints:
         places = positions.copy()

@@ -48,7 +48,7 @@ class Batch:
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
     """A shuffle of files and, within a buffer, of rows; or of all rows, without a buffer. The order is a
-    function of the seed and the epoch.
+    function of the seed and the epoch. `shuffle: true` shuffles all rows with the seed 0.
 
     Attributes:
         buffer: the number of rows that are permuted together, or their stored bytes, such as `64MiB`. Up to
@@ -60,7 +60,9 @@ class Shuffle:
             the graph.
     """
 
-    seed: int
+    TRUE: ClassVar[Mapping[str, Any]] = {"global_": True}
+
+    seed: int = 0
     buffer: int | str = 10_000
     global_: bool = False
 
@@ -237,7 +239,7 @@ class Read:
         balance: the label whose classes are to be equally frequent.
         features: the features to read; by default all.
         augment: how images are changed at random for training.
-        cache: `memory`, or a folder, for the serialized rows of the first pass.
+        cache: `memory`, or a folder, for the serialized rows of the first pass; `none` keeps none.
         repeat: the number of passes, or `forever`. No batch has rows of two passes.
         prefetch: the number of batches to prefetch; `auto` is 2.
         deterministic: whether the order is independent of parallelism.
@@ -255,7 +257,7 @@ class Read:
     balance: Balance | None = None
     features: tuple[str, ...] | None = None
     augment: Augment | None = None
-    cache: PathText = "none"
+    cache: Literal["none", "memory"] | PathText = "none"
     repeat: Literal["forever"] | int = 1
     prefetch: Literal["auto"] | int | None = "auto"
     deterministic: bool = True
@@ -401,7 +403,7 @@ class DatasetOptions(ReadOptions, total=False):
     """All fields of `Read` as keyword arguments."""
 
     batch: int | Mapping[str, Any] | Batch | None
-    shuffle: Mapping[str, Any] | Shuffle | None
+    shuffle: bool | Mapping[str, Any] | Shuffle | None
 
 
 def address_of(service: str) -> tuple[str, int]:

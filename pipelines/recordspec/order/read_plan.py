@@ -188,7 +188,7 @@ def plan_files(
     else:
         pieces = tuple(intact(file, schema) for file in files)
     names = [path.name for path in dataset.paths]
-    counts = {} if manifest is None else manifest.class_counts(manifest.splits_of(names))
+    counts = {} if manifest is None else manifest.class_counts(manifest._splits_of(names))
     block, identity = files[0].block, dataset.identity
     whole = Plan(pieces=pieces, block=block, class_counts=counts, manifest_identity=identity)
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
@@ -231,10 +231,9 @@ def _piece(file: File, declared: Compression | None, *, is_believed: bool) -> Pi
 
     Makes no request for a file in a store that its manifest names.
     """
-    status = None if file.compression else disk_status(file.path)
-    if file.shard is not None and status is not None:
-        check_size(file.path, file.shard, status.st_size)
-    if declared is None or (status is not None and not is_believed):
+    if file.shard is not None and file.size is not None:
+        check_size(file.path, file.shard, file.size)
+    if declared is None or not (is_believed or isinstance(file.path, RemotePath)):
         declared = file.compression or compression_of(file.path)
     rows = None if file.shard is None else file.shard.rows
     return Piece(path=file.path, compression=declared, rows=rows, shard=file.shard)

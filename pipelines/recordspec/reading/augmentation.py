@@ -66,11 +66,11 @@ def _check_coordinates(image: str, schema: Schema) -> Iterator[Problem]:
     for name, feature in schema.names.items():
         if not isinstance(feature, Coordinates):
             continue
-        if name not in schema.images:
+        if name not in schema._images:
             expected = f"the image that `{name}` is in"
             hint = f"the option `image` of `{name}` names it"
             yield Problem(path=_PATH, expected=expected, got="none", hint=hint)
-        elif schema.images[name].name == image and type(feature).augmented is Coordinates.augmented:
+        elif schema._images[name].name == image and type(feature).augmented is Coordinates.augmented:
             expected = f"no flip and no crop of `{image}`"
             hint = f"`{name}`, a {feature.kind}, has no method `augmented`"
             yield Problem(path=_PATH, expected=expected, got="one", hint=hint)
@@ -137,7 +137,7 @@ class Augmentation:
     @property
     def masks(self) -> tuple[str, ...]:
         """The decoded masks: the masks of the options, and the masks of the image by the schema."""
-        own = [name for name, image in self.schema.images.items() if image.name == self.image.name]
+        own = [name for name, image in self.schema._images.items() if image.name == self.image.name]
         own = [name for name in own if self.schema.names[name].traits.mask_of is not None]
         return tuple(name for name in dict.fromkeys((*self.options.masks, *own)) if name in self.schema.names)
 
@@ -249,7 +249,7 @@ class Augmentation:
     def _followed(self, decoded: dict[str, Tensor], transform: ImageTransform) -> dict[str, Tensor]:
         """The features with the coordinates in the image moved, without the items that are dropped."""
         kept: dict[str, Tensor] = {}  # masks of the items to keep, by feature
-        for name, image in self.schema.images.items():
+        for name, image in self.schema._images.items():
             follow, value = self.schema.names[name], decoded[name]
             if not isinstance(follow, Coordinates) or image.name != self.image.name:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import logging
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +40,8 @@ _RECORDS_AT_ONCE = 256
 _BYTES_AT_ONCE = 4 << 20
 # The most corrupt records of a file that the log names one by one.
 _NAMED = 20
+# A problem of a value that `fit` refuses, in the message of TensorFlow.
+_REFUSED = re.compile(r"assertion failed: \[(fit\..*)\](?=\n|$)")
 # The files in place of which this process reads copies.
 _replaced: set[Location] = set()
 
@@ -242,7 +245,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     Raises:
         RecordError: a record is corrupt. The message names the shard, the record, the byte, the feature, the
             expected and the actual value. The original error is its cause; if no record is corrupt, the
-            original error is raised.
+            original error is raised. Or `fit` refuses a value, such as a missing target.
         StoreError: files are missing, or have another spec; the dataset has been replaced; a shard in an
             object store could not be read; or the local copy of a shard was changed while it was read: the
             copy is deleted, and the next pass copies the shard again.
@@ -263,6 +266,8 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise
         if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), paths)):
             raise StoreError(problem) from error
+        if refused := _REFUSED.search(str(error)):
+            raise RecordError(Problem(expected="", got=refused[1])) from error
         for file in StoredDataset.of(paths, schema).checked_files():
             # if a copy replaces a file, its corrupt records are known, and were not read
             if resolved(file.path) not in _replaced and (corrupt := check_file(file, schema).corrupt):

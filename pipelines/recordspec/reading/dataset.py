@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.random_access import Rows
-from recordspec.errors import Problem, SpecError, see
+from recordspec.errors import Problem, SpecError
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
-from recordspec.order.read_options import Augment, Batch, Interleave, Read
+from recordspec.order.read_options import Augment, Batch, Interleave, Read, Shuffle
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading import filtering, global_shuffle, memory, staged_shards, stages
 from recordspec.reading.augmentation import Augmentation
@@ -25,7 +27,7 @@ from recordspec.reading.seeds import Seeds, pass_seed, passes
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, at_least_one, flat_map, map_elements
 from recordspec.schema import decoder
-from recordspec.schema.options import from_python
+from recordspec.schema.options import INVALID, PythonValue, from_python
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.store.dataset import StoredDataset
@@ -49,8 +51,8 @@ def read(
     schema: Schema | AnyPath | None = None,
     *,
     split: Split = ...,
-    batch: Any = None,
-    shuffle: Any = None,
+    batch: int | Mapping[str, Any] | Batch | None = None,
+    shuffle: bool | int | str | Mapping[str, Any] | Shuffle | None = None,
     seed: int | None = None,
     map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
     filter: Callable[..., Any] | None = None,  # noqa: A002
@@ -64,9 +66,9 @@ def read(
         schema: the schema of the records, or its path; by default the schema beside the files.
         split: the split to read; None for all rows. A folder with several splits needs one of the two.
         batch: the number of rows per batch, or a `Batch`; by default elements are single rows.
-        shuffle: the size of the shuffle buffer in rows, or in bytes such as "64MiB", which needs a seed; or a
-            `Shuffle`.
-        seed: the seed of the shuffle.
+        shuffle: True to shuffle all rows; or the size of the shuffle buffer in rows, or in bytes such as
+            "64MiB"; or a `Shuffle`.
+        seed: the seed of the shuffle, by default 0.
         map: a function of each decoded element.
         filter: a function from a decoded batch to a bool for each row, true for rows to keep.
         start: the position at which to begin, or its epoch and step, both from 0; earlier batches are
@@ -90,14 +92,13 @@ def read(
         >>> next(iter(dataset))["x"].shape
         TensorShape([4])
     """
-    if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
-        if seed is None:
-            hint = f"so that the order is reproducible; {see('explanation/order')}"
-            raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none", hint=hint))
-        shuffle = {"buffer": shuffle, "seed": seed}
+    whole = PythonValue(shuffle).as_type(bool)  # also NumPy's
+    if whole is True or (whole is INVALID and isinstance(shuffle, (int, np.integer, str))):
+        size = {"global": True} if whole is True else {"buffer": shuffle}
+        shuffle = {**size, "seed": 0 if seed is None else seed}
     elif seed is not None:
-        hint = "give shuffle as a number of rows"
-        raise SpecError(Problem(path=("shuffle",), expected="a buffer for the seed", got="none", hint=hint))
+        hint = "`shuffle=True` shuffles all rows"
+        raise SpecError(Problem(path=("shuffle",), expected="a shuffle for the seed", got="none", hint=hint))
     chosen = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
     if chosen.augment is not None and chosen.augment.splits != Augment.splits:
         expected, got = "none, since all files are augmented", ", ".join(chosen.augment.splits)
@@ -292,7 +293,7 @@ class EpochOrder(abc.ABC):
             asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
             by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
-        early, batch = schema.keeps_in_any_batch, self.options.batch
+        early, batch = schema._keeps_in_any_batch, self.options.batch
         if self.block is not None:
             return BlockLayout(schema, self.plan.chunk, early, self.block)
         # Decoding before batching does not pay for ragged rows, which are rebatched one by one, nor for large
@@ -494,7 +495,7 @@ class GlobalOrder(EpochOrder):
     @property
     def block(self) -> int | None:
         # rows come in blocks of the rows that are read together
-        return None if self.plan.block is None else self._rows.chunk
+        return None if self.plan.block is None else self._rows._chunk()
 
     def passes(self) -> Dataset:
         return self.numbered_passes(self._one_pass)
@@ -529,7 +530,7 @@ class GlobalOrder(EpochOrder):
     def _shuffle(self) -> GlobalShuffle:
         shuffle = self.options.shuffle
         assert shuffle is not None
-        chunk = self.plan.chunk if self.plan.block is None else self._rows.chunk
+        chunk = self.plan.chunk if self.plan.block is None else None
         return GlobalShuffle(self._rows, self.layout.schema, shuffle.seed, self.share, chunk)
 
 

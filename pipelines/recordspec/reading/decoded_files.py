@@ -33,7 +33,7 @@ def decoded_files(schema: Schema, plan: Plan, folder: StagingFolder | None) -> I
     cannot be read; SpecError for a custom kind without `decode_numpy`.
     """
     in_blocks = plan.block is not None
-    media = any(feature.value_type.item == "media" for _, feature in schema.placed)
+    media = any(feature.value_type.item == "media" for _, feature in schema._placed)
     for piece, path in copies_of(plan.pieces, folder):
         try:
             for chunk in tfrecord.scan_chunks(path):

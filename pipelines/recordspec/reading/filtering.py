@@ -39,14 +39,17 @@ def filtered(rows: Dataset, layout: DatasetLayout, schema: Schema, predicate: Ca
 def balanced(
     rows: Dataset, layout: DatasetLayout, label: str, keep_rates: Sequence[float], seed: Tensor | None
 ) -> Dataset:
-    """Keeps rows of each class at its rate. The draw of a row depends only on the seed and its place."""
+    """Keeps rows of each class at its rate, and no row whose label is missing. The draw of a row depends only
+    on the seed and its place.
+    """
     classes = layout.only([label])
     kept_of = tf.constant(keep_rates, tf.float64)
 
     def some(number: Tensor, records: SerializedRows) -> SerializedRows:
         labels = classes.decode(records)[label]
         drawn = chances(tf.size(labels), seed, number)
-        return taken(records, tf.where(drawn < tf.gather(kept_of, labels))[:, 0])
+        kept = tf.where(labels < 0, tf.zeros([], tf.float64), tf.gather(kept_of, tf.maximum(labels, 0)))
+        return taken(records, tf.where(drawn < kept)[:, 0])
 
     return map_elements(rows.enumerate(), some, CALLS)
 

@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec._tf import Dataset, tf
-from recordspec.arrays.random_access import Rows
+from recordspec.arrays.random_access import BlockWindows, Rows
 from recordspec.errors import Problem, SpecError
-from recordspec.order.global_order import Permutation, Share, check_share, permutation
+from recordspec.order.global_order import FileOrder, Permutation, Share, check_share, permutation
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading.seeds import passes
 from recordspec.reading.stages import untuned
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
+from recordspec.schema import row_blocks
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
-from recordspec.wire.arrays import Ints, objects_in
+from recordspec.wire.arrays import Ints, bytes_in, objects_in
 
 PATH = ("read", "shuffle", "global")
 
@@ -60,19 +61,24 @@ class GlobalShuffle:
         schema: the schema of the features to read.
         seed: the seed of the order.
         share: the part of this worker.
-        chunk: the approximate number of rows to fetch together.
+        chunk: the approximate number of rows to fetch together; None for that of blocks.
     """
 
-    def __init__(self, rows: Rows, schema: Schema, seed: int, share: Share, chunk: int) -> None:
+    def __init__(self, rows: Rows, schema: Schema, seed: int, share: Share, chunk: int | None) -> None:
         check_share(share, PATH)
         drop_iterators_at_exit()
         self._rows, self._schema, self._seed, self._share = rows, schema, seed, share
+        self._handed = None if chunk is not None else row_blocks.handed(schema, rows._row_bytes)
+        if chunk is None:
+            chunk = rows._chunk(self._windows(FileOrder(), 0))
         self._together = max(1, chunk * share.workers // share.batch)
         self._epochs = _EpochNumbers()
-        self._last: tuple[int, Permutation] | None = None
+        self._lock = threading.Lock()
+        self._last: tuple[int, Permutation, BlockWindows | None] | None = None
 
     def records(self, of_pass: Tensor, skip: Tensor | int) -> Dataset:
-        """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them.
+        """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them; or tuples
+        of `row_blocks.arrays_of`.
 
         Args:
             of_pass: the seed of the pass, of `seeds.passes`, which identifies its number.
@@ -80,29 +86,54 @@ class GlobalShuffle:
         first = tf.cast(skip, tf.int64)
         count = -(-(self._share.steps - first) // self._together)
 
-        def fetched(number: Tensor) -> Tensor:
+        specs = [tf.TensorSpec([None], tf.string)]
+        if self._handed is not None:
+            specs = row_blocks.array_specs(self._handed)
+
+        def fetched(number: Tensor) -> Tensor | tuple[Tensor, ...]:
             step = first + number * self._together
             # not stateful, as equal arguments give equal records: so iterators can be in checkpoints
-            records = tf.numpy_function(self._fetch, [of_pass, step], tf.string, stateful=False)
-            return tf.ensure_shape(records, [None])
+            types = [spec.dtype for spec in specs]
+            parts = tf.numpy_function(self._fetch, [of_pass, step], types, stateful=False)
+            shaped = tuple(tf.ensure_shape(part, spec.shape) for part, spec in zip(parts, specs, strict=True))
+            return shaped[0] if self._handed is None else shaped
 
         return map_elements(tf.data.Dataset.range(count), fetched, CALLS)
 
-    def _fetch(self, of_pass: Any, step: Any) -> Any:
+    def _fetch(self, of_pass: Any, step: Any) -> list[Any]:
         epoch, first = self._epochs.of(of_pass), int(step)
         positions = self._share.positions(first, min(first + self._together, self._share.steps))
-        return objects_in(self._rows.stored(self._schema, self.rows_at(epoch, positions)))
+        order, windows = self._order(epoch, int(positions[0]))
+        numbers = order.rows_at(positions)
+        if not self._rows._has_blocks:
+            return [objects_in(self._rows.records(numbers))]
+        taken = self._rows._taken(self._schema, numbers, windows)
+        if self._handed is not None:
+            return row_blocks.arrays_of(self._handed, taken)
+        blocks = row_blocks.blocks_of(self._schema, taken.sections(), taken.count, 1)
+        return [objects_in(bytes_in(blocks))]
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:
         """The numbers of the rows at positions of an epoch, int64 `[n]`."""
-        return self._order(epoch).rows_at(positions)
-
-    def _order(self, epoch: int) -> Permutation:
         last = self._last
-        if last is None or last[0] != epoch:
-            order = permutation(len(self._rows), self._seed, epoch, self._rows.block_sizes)
-            last = self._last = epoch, order
-        return last[1]
+        order = last[1] if last is not None and last[0] == epoch else self._permutation(epoch)
+        return order.rows_at(positions)
+
+    def _windows(self, order: Permutation, first: int) -> BlockWindows | None:
+        # blocks that are encoded again take no less time with windows
+        return None if self._handed is None else self._rows._windows(self._schema, order, first)
+
+    def _permutation(self, epoch: int) -> Permutation:
+        return permutation(len(self._rows), self._seed, epoch, self._rows._block_sizes)
+
+    def _order(self, epoch: int, first: int = 0) -> tuple[Permutation, BlockWindows | None]:
+        """The order of an epoch, and its windows, with the first position that is read."""
+        with self._lock:
+            last = self._last
+            if last is None or last[0] != epoch:
+                order = self._permutation(epoch)
+                last = self._last = epoch, order, self._windows(order, first)
+        return last[1:]
 
 
 class _EpochNumbers:

@@ -7,6 +7,7 @@ before their features are decoded.
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +50,8 @@ class DatasetLayout(abc.ABC):
     ) -> Dataset:
         """Batches of rows from batch `skip` on, or without `batch`, single rows from row `skip` on.
 
-        The elements of `records` are strings, `[]`, or `[k]` for several records.
+        The elements of `records` are strings, `[]`, or `[k]` for several records; or of blocks, tuples of
+        `row_blocks.arrays_of`, which are neither shuffled nor skipped.
         """
 
     @abc.abstractmethod
@@ -113,6 +115,8 @@ class BlockLayout(DatasetLayout):
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
     ) -> Dataset:
+        if isinstance(records.element_spec, tuple):
+            return self.rebatched(map_elements(records, self._held_arrays, CALLS), batch)
         at_once = self.chunk if shuffle is None else shuffle.buffer
         pools = gathered(records, max(1, -(-at_once // self.size)))
         rows = rows_of_pools(
@@ -128,6 +132,11 @@ class BlockLayout(DatasetLayout):
     def _read_pool(self, pool: Tensor) -> tuple[SerializedRows, Tensor]:
         parsed = row_blocks.parse(self.schema, pool)
         return parsed, tf.shape(parsed[ROWS])[0]
+
+    def _held_arrays(self, *arrays: Tensor) -> SerializedRows:
+        handed = row_blocks.handed(self.schema, math.inf)
+        assert handed is not None
+        return self._held(row_blocks.of_arrays(handed, *arrays))
 
     def _held(self, parsed: dict[str, Any]) -> SerializedRows:
         return (

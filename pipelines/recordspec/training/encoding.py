@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, StoreError, one_of, show_text
+from recordspec.errors import Problem, SpecError, StoreError, one_of, one_of_classes, show_text
 from recordspec.locations import Location, output_file, read_text
 from recordspec.schema.decoder import batch_spec, types_of
 from recordspec.schema.features import Feature
@@ -31,11 +31,13 @@ from recordspec.training.encoding_statistics import (
 
 # The encodings by the index of a text or an integer in a vocabulary.
 LOOKUPS = ("index", "one_hot", "multi_hot", "count")
-# The encodings of a target to classes.
-_OF_TARGETS = ("index", "one_hot", "multi_hot")
+# The encodings of a target to classes, and to a sequence of them.
+_OF_TARGETS = ("index", "one_hot", "multi_hot", "words")
+# The tokens before the first and after the last word of a target. Their indices come after those of all
+# words, so that no text has them.
+START_TOKEN, END_TOKEN = "[START]", "[END]"
 # The padding of a list of classes, equal to that of labels. It is not a class: Keras' `ignore_class`.
 NO_CLASS = -1
-_MOST_CLASSES_SHOWN = 10
 _BINS = 10
 # The largest file of statistics, which contains vocabularies.
 _MOST_BYTES = 1 << 30
@@ -55,14 +57,18 @@ class Encode:
             `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an unknown value;
             a missing text has no words, and `discretize` returns the bin of the default. A target takes
             `index`, `one_hot` and `multi_hot`: its classes are the sorted values in the split, and another
-            value raises InvalidArgumentError; lists are padded with -1.
+            value raises InvalidArgumentError; lists are padded with -1. A target of `words`, such as a
+            translation, ends with an end token. The input `<name>_shifted` is the same sequence one step
+            later: it begins with a start token, which is a class, too.
         max_tokens: the size of the vocabulary: the most frequent texts or integers, and before them one index
-            for all other values; by default all values in the split. For `words`, padding has an index, too.
+            for all other values; by default all values in the split. For `words`, padding has an index, too,
+            and for a target of `words` the start and the end token.
         bins: the number of bins of `discretize`, with about equal counts; 10 by default.
         length: the number of words to which texts are cut or padded with 0; by default the number of words of
             the longest text of a batch.
         standardize: how a text is changed before it is split at spaces: by default, ASCII letters become
             lower case, and ASCII punctuation is removed.
+        end: whether a target of `words` ends with an end token; false if each word is the class of a step.
     """
 
     SHORT_FORM: ClassVar[str] = "as_"
@@ -72,6 +78,7 @@ class Encode:
     bins: int | None = None
     length: int | None = None
     standardize: Standardize = "lower_and_strip_punctuation"
+    end: bool = True
 
     def __post_init__(self) -> None:
         problems = []
@@ -89,8 +96,15 @@ class Encode:
         if self.standardize != Encode.standardize and self.as_ != "words":
             expected = f"none with `as: {self.as_}`"
             problems.append(Problem(path=("standardize",), expected=expected, got=self.standardize))
+        if not self.end and self.as_ != "words":
+            problems.append(Problem(path=("end",), expected=f"none with `as: {self.as_}`", got="false"))
         if problems:
             raise SpecError(problems)
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """The tokens of a target of words that are no words, in the order of their indices."""
+        return (START_TOKEN, END_TOKEN) if self.end else (START_TOKEN,)
 
     @property
     def has_unknown(self) -> bool:
@@ -121,6 +135,12 @@ class Encode:
             return None
         got = f"`{feature.name}`, {feature.kind} of {value_type.item}"
         return Problem(expected=f"{expected} {'for' if self.as_ == 'words' else 'to'} {self.as_}", got=got)
+
+    def problem_of_input(self, feature: Feature, *, in_steps: bool) -> Problem | None:
+        """The problem of an input that cannot be encoded this way."""
+        if not self.end:
+            return Problem(path=("end",), expected="none for an input", got="false")
+        return self.problem(feature, in_steps=in_steps)
 
     def problem_of_target(self, feature: Feature) -> Problem | None:
         """The problem of a target that cannot be encoded this way."""
@@ -174,6 +194,8 @@ class FitEncoder:
     @property
     def has_unknown(self) -> bool:
         """Whether values that are not in the vocabulary have an index."""
+        if self.encode.as_ == "words":
+            return True
         return not self.is_label and not (self.is_target and self.encode.max_tokens is None)
 
     @property
@@ -200,7 +222,14 @@ class FitEncoder:
     def class_names(self) -> tuple[str, ...]:
         """The classes of a target by index."""
         unknown = (UNKNOWN_TEXT if self.is_text else UNKNOWN_INTEGER,) if self.has_unknown else ()
+        if self.encode.as_ == "words":
+            return ("", *unknown, *self.vocabulary, *self.encode.special_tokens)
         return tuple(map(str, (*unknown, *self.vocabulary)))
+
+    @property
+    def start(self) -> int:
+        """The index of the start token of a target of words. That of the end token is the next one."""
+        return len(self.vocabulary) + 2
 
     @property
     def normalized_as(self) -> str:
@@ -219,7 +248,7 @@ def float_for(dtype: str) -> str:
 
 def unknown_class(name: str, classes: Sequence[str]) -> Problem:
     """The problem of a value that is not one of the classes of a target; `{}` stands for the value."""
-    expected = one_of(classes) if len(classes) <= _MOST_CLASSES_SHOWN else f"one of {len(classes):,} classes"
+    expected = one_of_classes(classes)
     hint = "`max_tokens` gives all others one class"
     path = ("fit", "encode", name)
     return Problem(path=path, expected=f"{expected}, as in the training split", got="`{}`", hint=hint)
@@ -248,9 +277,12 @@ def _learner(encoder: FitEncoder) -> Learner:
     if encode.as_ == "discretize":
         return Bins(encode.bins or _BINS)
     if encode.as_ == "words":
-        return WordVocabulary(
-            encode.standardize, None if encode.max_tokens is None else encode.max_tokens - 2
-        )
+        others = 2 + (len(encode.special_tokens) if encoder.is_target else 0)
+        if encode.max_tokens is not None and encode.max_tokens <= others:
+            expected = f"`max_tokens` of at least {others + 1}, as {others} are no words"
+            raise _problem(feature, expected, str(encode.max_tokens))
+        most = None if encode.max_tokens is None else encode.max_tokens - others
+        return WordVocabulary(encode.standardize, most)
     most = None if encode.max_tokens is None else encode.max_tokens - (2 if masked else 1)
     mask = "" if masked else None
     return Vocabulary(is_text=encoder.is_text, most=most, mask=mask, classes=encoder.is_target)
@@ -268,7 +300,15 @@ def fingerprint(
     known: dict[str, Any] = {
         "schema": schema.fingerprint,
         "shards": [shard.identity for shard in shards],
-        "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
+        "encode": {
+            # a default of a later release: statistics in a file stay valid
+            name: {
+                option: value
+                for option, value in to_builtins(encode).items()
+                if (option, value) != ("end", True)
+            }
+            for name, encode in encodes.items()
+        },
         # the fingerprint of the schema excludes options of reading, such as `default` and `resize`
         "features": {name: to_builtins(schema.names[name].shortest) for name in encodes},
     }

@@ -28,15 +28,61 @@ def encoded_target(value: Any, encoder: FitEncoder, length: int | None) -> Array
     """
     pad, codes = NO_CLASS if encoder.encode.as_ == "index" else None, None
     if not encoder.is_label and not encoder.has_unknown:
-        flat = _flat(value).reshape(-1)
-        codes = _codes(flat, encoder)
-        unknown = np.flatnonzero(codes < 0)
-        if len(unknown):
-            first = flat[unknown[0]]
-            shown = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
-            problem = unknown_class(encoder.feature.name, encoder.class_names)
-            raise RecordError(replace(problem, got=f"`{shown}`"))
+        codes = class_codes(value, encoder)
     return encoded(value, encoder, length, pad=pad, codes=codes)
+
+
+def class_codes(value: Any, encoder: FitEncoder) -> Ints:
+    """The classes of all values of a target, int64 `[m]`. Raises RecordError for a value that is no class."""
+    flat = _flat(value).reshape(-1)
+    codes = _codes(flat, encoder)
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        first = flat[unknown[0]]
+        shown = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
+        problem = unknown_class(encoder.feature.name, encoder.class_names)
+        raise RecordError(replace(problem, got=f"`{shown}`"))
+    return codes
+
+
+def target_words(texts: Array, encoder: FitEncoder, *, shifted: bool) -> RaggedArray:
+    """The indices of the words of a target and of its end token, or of its start token and its words.
+
+    Both have as many steps: step `i` of the target is the token after step `i` of the shifted one.
+
+    Args:
+        texts: bytes `[n]`.
+        shifted: whether the sequence begins with the start token, for the input of a decoder.
+    """
+    split, lengths = _words_of(texts, encoder.encode.standardize)
+    has_end, start = int(encoder.encode.end), encoder.start
+    steps = lengths + has_end
+    # the words of a row, the step after them, and for the shifted sequence the step before them
+    tokens = np.full(int((lengths + 1).sum()), start if shifted else start + 1, np.int64)
+    firsts = np.cumsum(lengths + 1) - (lengths + 1)
+    places = np.arange(len(split)) + np.repeat(np.arange(len(lengths)), lengths)
+    tokens[places + shifted] = _codes(split, encoder)
+    kept = np.arange(len(tokens)) - np.repeat(firsts, lengths + 1)
+    longest = encoder.encode.length
+    most = steps if longest is None else np.minimum(steps, longest)
+    return RaggedArray(tokens[kept < np.repeat(most, lengths + 1)], most)
+
+
+def word_mask(texts: Array, encoder: FitEncoder, missing: Mask | None = None) -> Array:
+    """The mask of a text that is encoded as words: bool `[n, length]`, from the number of words.
+
+    Args:
+        texts: bytes `[n]`.
+        missing: bool `[n]`, true for missing texts, which have no words; None if there are none.
+    """
+    lengths, length = count_words(texts, encoder.encode.standardize), encoder.encode.length
+    if missing is not None:
+        lengths = np.where(missing, 0, lengths)
+    if encoder.is_target:
+        lengths = lengths + int(encoder.encode.end)
+    width = int(lengths.max(initial=0)) if length is None else length
+    mask: Array = np.arange(width) < lengths[:, None]
+    return mask
 
 
 def encoded(
@@ -68,7 +114,7 @@ def encoded(
         made = np.searchsorted(bounds, flat.astype(np.float32), "right").astype(np.int32)
     else:
         codes = (_codes(flat.reshape(-1), encoder) if codes is None else codes).reshape(flat.shape)
-        if missing is not None:
+        if missing is not None and not encoder.is_label:  # a missing label is -1, in no place of a vector
             codes = np.where(missing.reshape(-1, *[1] * (codes.ndim - 1)), int(encoder.has_padding), codes)
         if as_ in ("multi_hot", "count"):
             counts = _counts(codes, _row_lengths(value), encoder.depth)

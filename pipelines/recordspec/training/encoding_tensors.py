@@ -37,8 +37,8 @@ def _layer(encoder: FitEncoder) -> Any:
         return keras.TextVectorization(
             max_tokens=encode.max_tokens,
             standardize=None if encode.standardize == "none" else encode.standardize,
-            output_sequence_length=encode.length,
-            ragged=encode.length is None,
+            output_sequence_length=None if encoder.is_target else encode.length,
+            ragged=encoder.is_target or encode.length is None,
             vocabulary=np.array(state["vocabulary"], object),
         )
     mode = "int" if encode.as_ == "index" else "one_hot"
@@ -124,9 +124,7 @@ def apply(
         each = tf.reshape(missing, [-1, *[1] * (flat.shape.rank - 1)])
         flat = tf.where(each, tf.cast(unknown, flat.dtype), flat)
     if encode.as_ in LOOKUPS:  # flat, as Keras treats a last dimension of 1 in another way
-        codes = layer(tf.reshape(flat, [-1]))
-        if encode.as_ != "index":  # a vector; versions of Keras differ in its dtype
-            codes = tf.cast(codes, tf.float32)
+        codes = _codes(tf.reshape(flat, [-1]), encode, layer, may_lack=missing is not None)
         made = tf.reshape(codes, tf.concat([tf.shape(flat), tf.shape(codes)[1:]], 0))
         made = tf.ensure_shape(made, [*flat.shape, *codes.shape[1:]])
     elif encode.as_ == "normalize":
@@ -142,6 +140,16 @@ def apply(
     return dense(made, pad, length)
 
 
+def _codes(values: Tensor, encode: Encode, layer: Any, *, may_lack: bool) -> Tensor:
+    """The indices of values `[n]` in the vocabulary of a layer, or their vectors, float32 `[n, depth]`."""
+    if encode.as_ == "index":
+        return layer(values)
+    if hasattr(layer, "lookup_table") or not may_lack:
+        return tf.cast(layer(values), tf.float32)  # versions of Keras differ in the dtype
+    is_class = tf.cast(values >= 0, tf.float32)[:, tf.newaxis]  # a missing label is -1
+    return tf.cast(layer(tf.maximum(values, 0)), tf.float32) * is_class
+
+
 def words(texts: Tensor, layer: Any, missing: Tensor | None = None) -> Tensor:
     """The indices of the words of texts: int64 `[n, length]`, or ragged `[n, (k)]`.
 
@@ -153,6 +161,44 @@ def words(texts: Tensor, layer: Any, missing: Tensor | None = None) -> Tensor:
     if missing is not None:
         texts = tf.where(missing, "", texts)
     return layer(texts)
+
+
+def target_words(texts: Tensor, encode: Encode, layer: Any, *, shifted: bool) -> Tensor:
+    """The indices of the words of a target and of its end token, or of its start token and its words.
+
+    Both have as many steps: step `i` of the target is the token after step `i` of the shifted one.
+
+    Args:
+        texts: string `[n]`.
+        layer: the layer of the target, from `layers`.
+        shifted: whether the sequence begins with the start token, for the input of a decoder.
+
+    Returns int64, ragged `[n, (k)]`.
+    """
+    with tf.init_scope():  # the vocabulary is not part of a graph
+        start = layer.vocabulary_size()
+    each = tf.ones([tf.shape(texts)[0], 1], tf.int64)
+    if shifted:
+        made = tf.concat([tf.RaggedTensor.from_tensor(each * start), layer(texts)], 1)
+        made = made if encode.end else made[:, :-1]
+    else:
+        made = layer(texts)
+        made = tf.concat([made, tf.RaggedTensor.from_tensor(each * (start + 1))], 1) if encode.end else made
+    return made if encode.length is None else made[:, : encode.length]
+
+
+def word_mask(texts: Tensor, encode: Encode, missing: Tensor | None, *, is_target: bool) -> Tensor:
+    """The mask of a text that is encoded as words: bool `[n, length]`, from the number of words.
+
+    Args:
+        texts: string `[n]`.
+        missing: bool `[n]`, true for missing texts, which have no words; None if there are none.
+        is_target: whether an end token may follow the words.
+    """
+    if missing is not None:
+        texts = tf.where(missing, "", texts)
+    lengths = count_words(texts, encode.standardize) + int(is_target and encode.end)
+    return tf.sequence_mask(lengths, encode.length)
 
 
 def measures(encodes: Mapping[str, Encode]) -> dict[str, Callable[[Tensor], Tensor]]:

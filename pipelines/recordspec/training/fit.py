@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
-from recordspec.training.encoding import Encode
+from recordspec.training.encoding import Encode, FitEncoder
 
 Names = str | tuple[str, ...]
 
 # The suffix of a mask of a padded feature: true for values that are not padding.
 MASK = "_mask"
+# The suffix of a target of words one step later, which begins with a start token: the input of a decoder.
+SHIFTED = "_shifted"
 # The suffix of the lengths of a feature that is padded in the batch: the numbers of values or steps of rows.
 LENGTH = "_length"
 
@@ -26,6 +28,7 @@ class Fit:
 
     Among inputs and weights, `<name>_mask` is a mask of the padded feature `<name>`: bool, true for
     values that are not padding, with one dimension per padded dimension. As weights, a mask is 1.0 and 0.0.
+    Among inputs, `<name>_shifted` is the target `<name>` that `encode` encodes as words, one step later.
 
     Attributes:
         inputs: one name selects a tensor; several names select a dict by name.
@@ -60,6 +63,18 @@ class Fit:
             raise SpecError(problems)
 
     @property
+    def without_targets(self) -> Fit:
+        """The selection of the inputs alone, for rows that lack targets."""
+        owners = {one for name in names_of(self.inputs) for one in (name, owner_of(name, ()))}
+        return replace(
+            self,
+            targets=None,
+            weights=None,
+            encode={name: encode for name, encode in self.encode.items() if name in owners},
+            pad_to={name: length for name, length in self.pad_to.items() if name in owners},
+        )
+
+    @property
     def parts(self) -> tuple[Any, ...]:
         """The names of inputs, targets and weights, except for parts that are None; a single name is text."""
         parts = (names for names in (self.inputs, self.targets, self.weights) if names is not None)
@@ -73,7 +88,7 @@ class Fit:
     def target_of_classes(self, schema: Schema) -> str | None:
         """The single target, if its values are classes: one for each row, or several as `multi_hot`.
 
-        None if there is no such target.
+        Words are classes of steps, not of the row. None if there is no such target.
         """
         names = names_of(self.targets)
         feature = schema.names.get(names[0]) if len(names) == 1 else None
@@ -82,8 +97,15 @@ class Fit:
         if feature.name not in self.encoded_targets and not feature.traits.class_names:
             return None
         encode = self.encode.get(feature.name) if feature.name in self.encoded_targets else None
+        if encode is not None and encode.as_ == "words":
+            return None
         several = encode is not None and encode.as_ == "multi_hot"
         return feature.name if several == bool(feature.value_type.shape) else None
+
+    @property
+    def _targets_of_words(self) -> list[str]:
+        """The targets that are encoded as words."""
+        return sorted(name for name in self.encoded_targets if self.encode[name].as_ == "words")
 
     @property
     def _weights_by_target(self) -> Mapping[str, Names]:
@@ -146,12 +168,13 @@ class Fit:
         for name, encode in self.encode.items():
             problem = None
             if name in inputs:
-                problem = encode.problem(schema.names[name], in_steps=name in steps)
+                problem = encode.problem_of_input(schema.names[name], in_steps=name in steps)
             elif name in known:
                 problem = encode.problem_of_target(schema.names[name])
             else:
                 hint = "encode it in `map`" if name in self.derived else nearest(name, known)
-                problem = Problem(expected=one_of(dict.fromkeys(known)), got=f"`{name}`", hint=hint)
+                expected = one_of(dict.fromkeys(known)) if known else "an input or a target of `fit`"
+                problem = Problem(expected=expected, got=f"`{name}`", hint=hint)
             if problem is not None:
                 yield problem.under("fit", "encode", name)
 
@@ -167,9 +190,13 @@ class Fit:
     def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
         known = self.known(schema)
         owner = name if part == "targets" else owner_of(name, known)
-        if owner not in known:
+        words = [f"{one}{SHIFTED}" for one in self._targets_of_words] if part == "inputs" else []
+        if name.endswith(SHIFTED) and owner in known and owner != name and name not in words:
+            expected = f"`{owner}` as a target, encoded as words" if part == "inputs" else "an input"
+            yield Problem(path=("fit", part), expected=f"{expected}, for `{name}`", got="none")
+        elif owner not in known:
             masks = () if part == "targets" else tuple(f"{one}{MASK}" for one in known)
-            hint = nearest(name, (*known, *masks))
+            hint = nearest(name, (*known, *masks, *words))
             yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
         elif owner != name:
             feature = schema.names.get(owner)
@@ -216,18 +243,20 @@ class Fit:
         }
         return _without_indicators(schema.only(inputs), {*names_of(self.inputs), *encoded})
 
-    def check_encoders(self, encoders: Mapping[str, Any], option: str) -> None:
-        """Raises SpecError if an encoded input or target has no encoder or layer: it would not be encoded.
-
-        Args:
-            option: the argument with the encoders: `encoders`, or `layers`.
+    def check_encoders(self, encoders: Mapping[str, Any]) -> None:
+        """Raises SpecError if an encoded input or target has no encoder: it would not be encoded; or if a
+        value is something else, such as a layer.
         """
+        for name, encoder in encoders.items():
+            if not isinstance(encoder, FitEncoder):
+                expected, got = "a FitEncoder, as `encoders` returns it", f"a {type(encoder).__name__}"
+                raise SpecError(Problem(path=("encoders", name), expected=expected, got=got))
         missing = [name for name in self.encode if name not in encoders]
         if missing:
-            expected = f"{'a layer' if option == 'layers' else 'an encoder'} for each name of `fit.encode`"
-            hint = f"`Pipeline.{option}` returns all; {see('training')}"
+            expected = "an encoder for each name of `fit.encode`"
+            hint = f"`Pipeline.encoders` returns all; {see('encoding')}"
             got = f"none for {', '.join(f'`{name}`' for name in missing)}"
-            raise SpecError(Problem(path=(option,), expected=expected, got=got, hint=hint))
+            raise SpecError(Problem(path=("encoders",), expected=expected, got=got, hint=hint))
 
 
 def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
@@ -244,8 +273,8 @@ def names_of(names: Names | None) -> tuple[str, ...]:
 
 
 def owner_of(name: str, known: Any) -> str:
-    """The feature of a mask, by the name of the mask; the name itself if a feature has it."""
-    return name if name in known else name.removesuffix(MASK)
+    """The feature of a mask, or of a shifted target, by its name; the name itself if a feature has it."""
+    return name if name in known else name.removesuffix(SHIFTED if name.endswith(SHIFTED) else MASK)
 
 
 def check_parts(parts: Any) -> Any:

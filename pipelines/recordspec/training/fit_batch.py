@@ -20,7 +20,7 @@ from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.schema.values import DTYPES, Array, BadValue
 from recordspec.training import encoding_arrays
 from recordspec.training import encoding_tensors as tensors
-from recordspec.training.fit import LENGTH, Fit, Names, check_parts, names_of, owner_of
+from recordspec.training.fit import LENGTH, SHIFTED, Fit, Names, check_parts, names_of, owner_of
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class FitBatch(abc.ABC):
 
     def _value(self, part: str, name: str) -> Any:
         if name not in self.features and owner_of(name, self.features) in self.features:
-            return self._mask(part, owner_of(name, self.features))
+            owner = owner_of(name, self.features)
+            return self._shifted(owner) if name.endswith(SHIFTED) else self._mask(part, owner)
         if name not in self.features:
             derived = name in self.fit.derived
             hint = "`map` must add it" if derived else nearest(name, self.features)
@@ -83,7 +84,11 @@ class FitBatch(abc.ABC):
         value = self._short_enough(name)
         if part == "inputs" and name in self.encoders:
             return self._encoded(value, name, self._missing(name))
+        if part == "targets":
+            value = self._present(value, name)
         if part == "targets" and name in self.fit.encoded_targets:
+            if self.fit.encode[name].as_ == "words":
+                return self._padded_words(self._target_words(value, name, shifted=False), name)
             return self._encoded_target(value, name)
         if self._is_kept(name):
             return value
@@ -100,8 +105,39 @@ class FitBatch(abc.ABC):
             raise SpecError(Problem(path=("read", "features"), expected=expected, got="none"))
         return self.decoded[indicator]
 
+    def _present(self, value: Any, name: str) -> Any:
+        """The values of a target, after a check that no label is missing: its index -1 is no class.
+
+        Neither a target that `map` has replaced nor one with weights, which may leave rows out, is checked.
+        A default of another kind is a value like any other.
+        """
+        feature = self.schema.names.get(name)
+        indicator = feature.traits.indicator if feature is not None and feature.traits.class_names else None
+        replaced = self.features[name] is not self.decoded.get(name)
+        if indicator is None or indicator not in self.decoded or replaced or self.fit.weights:
+            return value
+        hint = "`targets=False` leaves the targets out; `filter`, or weights, the rows"
+        expected = f"a class of `{name}` in every row"
+        problem = Problem(path=("fit", "targets"), expected=expected, got="a row without one", hint=hint)
+        return self._without_missing(value, self.decoded[indicator], problem)
+
+    def _shifted(self, name: str) -> Any:
+        """A target of words one step later, which begins with the start token."""
+        return self._padded_words(self._target_words(self.features[name], name, shifted=True), name)
+
+    def _padded_words(self, indices: Any, name: str) -> Any:
+        """Indices of words, with 0 as padding unless features are kept ragged."""
+        return indices if self.fit.ragged == "keep" else self._dense(indices, 0, self.fit.encode[name].length)
+
     def _mask(self, part: str, name: str) -> Any:
         """The mask of a padded feature: true for values that are not padding."""
+        encode = self.fit.encode.get(name)
+        if encode is not None and encode.as_ == "words":
+            if self.fit.ragged == "keep":
+                got = f"the words of `{name}`, which are kept ragged"
+                raise SpecError(Problem(path=("fit", part), expected="a padded feature to mask", got=got))
+            is_input = name in names_of(self.fit.inputs)
+            return self._word_mask(self.features[name], name, self._missing(name) if is_input else None)
         value, kept = self._short_enough(name), self._is_kept(name)
         feature, counts = self.schema.names.get(name), f"{name}{LENGTH}"
         lengths = self.features.get(counts) if feature is not None and counts in feature.outputs else None
@@ -120,7 +156,8 @@ class FitBatch(abc.ABC):
             raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
         rank = max(map(self._rank, weights))
         for target in targets:
-            most = self._rank(self.features[target])
+            encode = self.fit.encode.get(target)
+            most = self._rank(self.features[target]) + (encode is not None and encode.as_ == "words")
             if rank > most:  # Keras may multiply each weight with all values of another dimension
                 expected, got = f"weights of no more dimensions than `{target}` has ({most})", str(rank)
                 raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
@@ -185,6 +222,10 @@ class FitBatch(abc.ABC):
         """A ragged value, after a check of its rows; `{}` in the problem stands for the longest length."""
 
     @abc.abstractmethod
+    def _without_missing(self, value: Any, missing: Any, problem: Problem) -> Any:
+        """A value, after a check that none is missing."""
+
+    @abc.abstractmethod
     def _product(self, weights: list[Any], rank: int) -> Any: ...
 
     @abc.abstractmethod
@@ -196,6 +237,14 @@ class FitBatch(abc.ABC):
 
     @abc.abstractmethod
     def _encoded_target(self, value: Any, name: str) -> Any: ...
+
+    @abc.abstractmethod
+    def _target_words(self, texts: Any, name: str, *, shifted: bool) -> Any:
+        """The indices of the words of a target, ragged, or of one row."""
+
+    @abc.abstractmethod
+    def _word_mask(self, texts: Any, name: str, missing: Any) -> Any:
+        """The mask of texts that are encoded as words."""
 
 
 @dataclass(frozen=True)
@@ -237,6 +286,11 @@ class FitTensors(FitBatch):
         with tf.control_dependencies([tf.debugging.Assert(longest <= length, [message])]):
             return value.with_flat_values(tf.identity(value.flat_values))
 
+    def _without_missing(self, value: Any, missing: Any, problem: Problem) -> Tensor:
+        check = tf.debugging.Assert(tf.logical_not(tf.reduce_any(missing)), [str(problem)])
+        with tf.control_dependencies([check]):
+            return tf.nest.map_structure(tf.identity, value, expand_composites=True)
+
     def _product(self, weights: list[Any], rank: int) -> Tensor:
         product = tf.ones([], tf.float32)
         for weight in weights:
@@ -258,6 +312,20 @@ class FitTensors(FitBatch):
     def _encoded_target(self, value: Any, name: str) -> Tensor:
         encode, layer, length = self.fit.encode[name], self.encoders[name], self.fit.pad_to.get(name)
         return tensors.apply_to_target(value, name, encode, layer, length, batched=self.batched)
+
+    def _target_words(self, texts: Any, name: str, *, shifted: bool) -> Tensor:
+        encode, layer = self.fit.encode[name], self.encoders[name]
+        if self.batched:
+            return tensors.target_words(texts, encode, layer, shifted=shifted)
+        words = tensors.target_words(tf.expand_dims(texts, 0), encode, layer, shifted=shifted)
+        return words[0] if self.fit.ragged == "keep" else dense(words, 0, encode.length)[0]
+
+    def _word_mask(self, texts: Any, name: str, missing: Any) -> Tensor:
+        encode, is_target = self.fit.encode[name], name not in names_of(self.fit.inputs)
+        if self.batched:
+            return tensors.word_mask(texts, encode, missing, is_target=is_target)
+        missing = None if missing is None else tf.expand_dims(missing, 0)
+        return tensors.word_mask(tf.expand_dims(texts, 0), encode, missing, is_target=is_target)[0]
 
 
 @dataclass(frozen=True)
@@ -317,6 +385,11 @@ class FitArrays(FitBatch):
         checked: RaggedArray = value
         return checked
 
+    def _without_missing(self, value: Any, missing: Any, problem: Problem) -> Any:
+        if np.any(missing):
+            raise RecordError(problem)
+        return value
+
     def _product(self, weights: list[Any], rank: int) -> Array:
         product = np.ones((), np.float32)
         for weight in weights:
@@ -335,6 +408,12 @@ class FitArrays(FitBatch):
 
     def _encoded_target(self, value: Any, name: str) -> Array:
         return encoding_arrays.encoded_target(value, self.encoders[name], self.fit.pad_to.get(name))
+
+    def _target_words(self, texts: Any, name: str, *, shifted: bool) -> RaggedArray:
+        return encoding_arrays.target_words(texts, self.encoders[name], shifted=shifted)
+
+    def _word_mask(self, texts: Any, name: str, missing: Any) -> Array:
+        return encoding_arrays.word_mask(texts, self.encoders[name], missing)
 
 
 def _items(value: Any) -> Array:

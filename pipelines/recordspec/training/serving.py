@@ -17,11 +17,20 @@ from typing import Any
 
 from recordspec._keras import keras
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError, exists, nearest, one_of, system_errors
+from recordspec.errors import (
+    ExistsError,
+    Problem,
+    SpecError,
+    exists,
+    nearest,
+    one_of,
+    one_of_classes,
+    system_errors,
+)
 from recordspec.schema import decoder
 from recordspec.schema.dates import since_epoch_in_graph
 from recordspec.schema.features import Feature
-from recordspec.schema.features.label import Label, indices_of
+from recordspec.schema.features.label import MISSING, Label, indices_of
 from recordspec.schema.features.option_checks import WithDefault
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
@@ -40,7 +49,6 @@ PREDICT = "predict"
 _RESERVED = ("self",)
 # The suffix of the input with the lengths of the rows of a ragged feature.
 _LENGTHS = "_row_lengths"
-_MOST_NAMES_SHOWN = 10
 # The place of an unknown name in its message.
 _PLACE = "{}"
 
@@ -89,7 +97,7 @@ def export_model(
     setattr(module, PREDICT, function)
     signatures[EXAMPLES].get_concrete_function()  # raises before anything is written
     if folder.exists():
-        raise StoreError(exists(folder, "give a folder that does not"))
+        raise ExistsError(exists(folder, "give a folder that does not"))
     with system_errors("write", folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
@@ -198,7 +206,11 @@ class _ClientInput:
     @property
     def _default(self) -> Any:
         """The value that replaces a missing value; None if a value is required."""
-        return self.feature.default if self._is_value and isinstance(self.feature, WithDefault) else None
+        if not self._is_value:
+            return None
+        if isinstance(self.feature, Label):
+            return None if self.feature.traits.indicator is None else MISSING
+        return self.feature.default if isinstance(self.feature, WithDefault) else None
 
     @property
     def _dtype(self) -> Any:
@@ -250,7 +262,7 @@ class _ClientInput:
                 value = _completed(value, rows, tf.zeros([], value.dtype), self.name)
             value = tf.RaggedTensor.from_tensor(value, lengths, ragged_rank=self.spec.ragged_rank)
         if isinstance(self.feature, Label) and self._is_value:
-            return {self.output: self._indices(value)}
+            return {self.output: self._indices(value)} if self._default is None else self._labels(value, rows)
         if self._default is None:
             return {self.output: self._of_text(value)}
         return self._with_default(value, rows)
@@ -272,6 +284,20 @@ class _ClientInput:
         indicator = self.feature.traits.indicator
         return {self.output: value} if indicator is None else {self.output: value, indicator: missing}
 
+    def _labels(self, names: Tensor, rows: Tensor) -> dict[str, Tensor]:
+        """The indices of class names, and the indicator of missing labels.
+
+        The empty text is missing unless it is a class.
+        """
+        known, count = self.feature.traits.known_names, tf.shape(names)[0]
+        names = _completed(names, rows, tf.constant(""), self.name)
+        missing = tf.range(rows) >= count
+        if "" not in known:
+            missing |= names == ""
+        indices = self._indices(tf.where(missing, known[0], names))
+        indices = tf.where(missing, tf.constant(MISSING, indices.dtype), indices)
+        return {self.output: indices, f"{self.output}_missing": missing}
+
     def _of_text(self, value: Tensor) -> Tensor:
         """The decoded value: a date is text in a request."""
         return value if self._date is None else since_epoch_in_graph(value, self._date, (self.name,))
@@ -282,11 +308,8 @@ class _ClientInput:
         An unknown name raises InvalidArgumentError, unless unknown names have an index.
         """
         known = self.feature.traits.known_names
-        few = len(known) <= _MOST_NAMES_SHOWN
-        expected = one_of(known) if few else f"one of {len(known):,} names"
-        before, _, after = str(Problem(path=(self.name,), expected=expected, got=f"`{_PLACE}`")).rpartition(
-            _PLACE
-        )
+        problem = Problem(path=(self.name,), expected=one_of_classes(known), got=f"`{_PLACE}`")
+        before, _, after = str(problem).rpartition(_PLACE)
         has_index = len(known) < len(self.feature.traits.class_names)
         return indices_of(names, known, None if has_index else (before, after))
 
@@ -315,7 +338,7 @@ def _client_inputs(schema: Schema) -> list[_ClientInput]:
     Indicators of missing values are left out, as clients do not send them.
     """
     types, made = decoder.batch_spec(schema), []
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         lists = all(isinstance(column.layout, Ragged | VarLen) for column in feature.columns())
         for output in feature.outputs:
             if output == feature.traits.indicator:
