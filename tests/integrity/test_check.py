@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import fields
 
 import click
 import pytest
 
 import recordspec as rs
 from examples import example, file_of
-from recordspec.integrity.check import check_files
+from recordspec.integrity.check import CheckReport, UnknownKey, ViolationGroup, check_files
 from recordspec.store.shards import File
+from recordspec.wire.columns import Place
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
 from shell import on_a_terminal
@@ -41,16 +44,18 @@ def spoil(home, index: int, number: int) -> int:
     return records[number].offset
 
 
-@pytest.mark.parametrize("files", [[], ["data"], ["data/train-00000*", "data/train-00001-of-00002.tfrecord"]])
+@pytest.mark.parametrize(
+    "files", [["c.yaml"], ["data"], ["data/train-00000*", "data/train-00001-of-00002.tfrecord"]]
+)
 def test_what_is_fine_is_said_to_be(home, files):
-    done = run("check", "c.yaml", *files, cwd=home)
+    done = run("check", *files, cwd=home)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {"files": 2, "rows": 20, "invalid": 0, "lost": 0}
 
 
 def test_every_fault_is_a_line(home):
     byte = spoil(home, 1, 7)
-    done = run("check", "s.yaml", "data", "--report", "r.json", cwd=home)
+    done = run("check", "data", "--schema", "s.yaml", "--report", "r.json", cwd=home)
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["1 of 20 rows are invalid"]
     common = {"file": "data/train-00001-of-00002.tfrecord", "record": 7, "byte": byte}
@@ -65,7 +70,7 @@ def test_every_fault_is_a_line(home):
 def test_of_each_sort_some_are_told_and_all_are_counted(home):
     for index, number in ((0, 1), (0, 2), (1, 0), (1, 5)):
         spoil(home, index, number)
-    done = run("check", "s.yaml", "data", "--examples", 3, cwd=home)
+    done = run("check", "data", "--schema", "s.yaml", "--examples", 3, cwd=home)
     assert done.stderr.splitlines()[:2] == ["4 of 20 rows are invalid", "6 of 8 violations are shown"]
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(line["file"][:17], line["record"]) for line in lines if line["feature"] == "features.n"] == [
@@ -77,7 +82,7 @@ def test_of_each_sort_some_are_told_and_all_are_counted(home):
 
 def test_a_dataset_is_compared_with_another_spec_than_its_own(home):
     (home / "other.yaml").write_text("schema: s\nfeatures: {n: int64, m: float32}\n")
-    done = run("check", "other.yaml", "data", "--examples", 1, cwd=home)
+    done = run("check", "data", "--schema", "other.yaml", "--examples", 1, cwd=home)
     assert done.returncode == 1
     (line,) = map(json.loads, done.stdout.splitlines())
     assert (line["feature"], line["expected"], line["got"]) == ("features.m", "1 float32", "1 int64")
@@ -91,7 +96,7 @@ def test_a_dataset_is_compared_with_another_spec_than_its_own(home):
 def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
     label = "schema: s\nfeatures: {n: int64, m: {kind: label, names: [a, b]}}\n"
     (home / "other.yaml").write_text(label)
-    done = run("check", "other.yaml", "data", cwd=home)
+    done = run("check", "data", "--schema", "other.yaml", cwd=home)
     assert json.loads(done.stdout) == {"files": 2, "rows": 20, "invalid": 0, "lost": 0}
     assert done.returncode == 1
     assert done.stderr == (
@@ -102,7 +107,7 @@ def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
 
 def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
     byte = spoil(home, 1, 7)
-    code, shown = on_a_terminal("check", "s.yaml", "data", cwd=home, other=subprocess.DEVNULL)
+    code, shown = on_a_terminal("check", "data", "--schema", "s.yaml", cwd=home, other=subprocess.DEVNULL)
     assert code == 1
     place = f"data/train-00001-of-00002.tfrecord: record 7 at byte {byte}"
     assert click.unstyle(shown).splitlines() == [
@@ -116,7 +121,7 @@ def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
 def test_what_is_no_fault_is_said_too(home):
     (home / "s.yaml").write_text("schema: s\nfeatures: {n: int64}\n")
     (home / "data/manifest.json").unlink()
-    done = run("check", "s.yaml", "data", cwd=home)
+    done = run("check", "data", "--schema", "s.yaml", cwd=home)
     assert done.returncode == 0
     assert done.stderr == "features.m: not in the spec, in 20 of 20 rows (int64)\n"
 
@@ -145,7 +150,7 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):
 def test_a_feature_that_no_record_has_is_a_line(home):
     (home / "s.yaml").write_text("schema: s\nfeatures: {nn: {kind: var_len, dtype: int64}, m: int64}\n")
     (home / "data/manifest.json").unlink()
-    done = run("check", "s.yaml", "data", cwd=home)
+    done = run("check", "data", "--schema", "s.yaml", cwd=home)
     assert done.returncode == 1
     assert json.loads(done.stdout) == {
         "file": None,
@@ -157,9 +162,9 @@ def test_a_feature_that_no_record_has_is_a_line(home):
         "hint": "did you mean `n`? otherwise: --allow-absent nn",
     }
     assert done.stderr.splitlines()[0] == "0 of 20 rows are invalid, and 1 feature is in no record"
-    done = run("check", "s.yaml", "data", "--allow-absent", "nn", "--allow-absent", "m", cwd=home)
+    done = run("check", "data", "--schema", "s.yaml", "--allow-absent", "nn", "--allow-absent", "m", cwd=home)
     assert (done.returncode, json.loads(done.stdout)["invalid"]) == (0, 0)
-    done = run("check", "s.yaml", "data", "--allow-absent", "n", cwd=home)
+    done = run("check", "data", "--schema", "s.yaml", "--allow-absent", "n", cwd=home)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "allow_absent: expected one of nn, m, got `n` (did you mean `nn`?)\n"
 
@@ -167,10 +172,11 @@ def test_a_feature_that_no_record_has_is_a_line(home):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["s.yaml"], 2, "Error: s.yaml is a schema: name FILES to check"),
-        (["s.yaml", "data/test-*"], 3, "`data/test-*` matches no file: data has index.bin, manifest.json, schema.yaml, ..."),
-        (["s.yaml", "other-*/test-*"], 3, "`other-*/test-*` matches no file: no folder matches other-*"),
-        (["none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
+        (["s.yaml", "data"], 2, "s.yaml: expected TFRecord files or a config, got a schema (the schema is an argument of its own, `schema` or --schema)"),
+        (["data/test-*"], 3, "`data/test-*` matches no file: data has index.bin, manifest.json, schema.yaml, ..."),
+        (["other-*/test-*"], 3, "`other-*/test-*` matches no file: no folder matches other-*"),
+        (["none.yaml"], 3, "`none.yaml` does not exist: . has c.yaml, data, s.yaml"),
+        (["data", "--schema", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_checked_is_said_in_a_line(home, arguments, status, message):
@@ -190,3 +196,28 @@ def test_the_places_of_steps_in_messages(tmp_path):
     report = check_files([File(path=file_of(tmp_path / "x", [right, right, right, wrong]))], schema)
     (found,) = report.examples
     assert found.problem.path == ("sequence", "s", 1)
+
+
+def test_reports_are_merged_field_by_field():
+    key = ("features", "a")
+    values = {
+        "files": 1,
+        "rows": 2,
+        "invalid": 3,
+        "lost": 4,
+        "readable": 5,
+        "groups": {(key, "kind"): ViolationGroup(code="kind", path=key, count=2)},
+        "empty": {Place("features", "a"): 6},
+        "unknown": {Place("features", "b"): UnknownKey(rows=7, kinds={"int64"})},
+        "more": True,
+        "repeated": Counter(c=8),
+        "present": {Place("features", "a")},
+        "absent": (rs.Problem(expected="a", got="b"),),
+        "mismatches": (rs.Problem(expected="c", got="d"),),
+    }
+    assert values.keys() == {field.name for field in fields(CheckReport)}
+    report, other = CheckReport(), CheckReport(**values)
+    report.merge(other, 3)
+    assert report == other
+    report.merge(other, 3)
+    assert (report.rows, report.groups[key, "kind"].count, report.repeated["c"]) == (4, 4, 16)

@@ -350,7 +350,7 @@ def test_a_name_that_is_no_text_is_saved_under_it(tmp_path):
 
 
 def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
-    path = tmp_path / "rows.csv"
+    path = tmp_path / "rows.txt"
     path.write_text("a,b\n" + "1,2\n" * 100)
     with pytest.raises(RecordError) as caught:
         repair(path, tmp_path / "saved")
@@ -358,7 +358,7 @@ def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
         f"{path}: expected a TFRecord file, got text that begins 'a,b\\n1,2\\n1,2\\n1,2\\n1,2\\n1,2\\n' "
         "(nothing can be saved)"
     )
-    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.txt"]
 
 
 def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):

@@ -8,8 +8,11 @@ import recordspec as rs
 from examples import example, file_of
 from fragments import Fragment
 from labelled_rows import labelled, only
+from recordspec.statistics import formatting
 from recordspec.statistics.formatting import of_values, sparkline
 from recordspec.statistics.stats import stats
+from recordspec.store.shard_names import training_first
+from recordspec.tables.show import RecordViewer
 
 
 def test_figures_in_words(tmp_path):
@@ -55,4 +58,63 @@ def test_splits_and_features_are_indexed_by_name(tmp_path):
     ]
     with pytest.raises(rs.SpecError) as error:
         report["trian"]
-    assert str(error.value) == "expected one of test, train, got `trian` (did you mean `train`?)"
+    assert str(error.value) == "expected one of train, test, got `trian` (did you mean `train`?)"
+
+
+DATES = """
+schema: s
+features:
+  z: {dtype: int64, date: days}
+  a: {dtype: int64, date: seconds}
+"""
+
+
+def test_dates_are_dates(tmp_path):
+    schema = rs.Schema.loads(DATES)
+    for name, year in (("old", 2023), ("new", 2024)):
+        days = [f"{year}-{month:02}-01" for month in range(1, 13)]
+        rows = [{"z": day, "a": f"{day}T12:00:00"} for day in days]
+        rs.write(rows, schema, tmp_path / name, shuffle=None, split="all")
+    (split,) = rs.stats(tmp_path / "old").splits
+    assert [feature.feature for feature in split.features] == ["z", "a"]  # in the order of the schema
+    z, a = (formatting.row(feature)["values"] for feature in split.features)
+    ends = "2023-01-01 to 2023-12-01, median 2023-06-16, mean 2023-06-16, deviation 105 days"
+    assert z == f"{ends}; 12 different"
+    assert a.startswith("2023-01-01 12:00:00 to 2023-12-01 12:00:00, median 2023-06-16 ")
+    assert "2023-01-04" in dict(formatting.facts(split["z"], split))["quantiles"]
+    assert split["z"].numbers.min == 19358
+    assert {line.get("date") for line in rs.stats(tmp_path / "old").lines()} == {None, "days", "seconds"}
+    (shown,) = RecordViewer(tmp_path / "old").head(1)
+    assert shown["features"] == {"a": "2023-01-01 12:00:00", "z": "2023-01-01"}
+    (raw,) = RecordViewer(tmp_path / "old", style="raw").head(1)
+    assert raw["features"] == {"a": 19358 * 86400 + 43200, "z": 19358}
+    measures = rs.diff(tmp_path / "old", tmp_path / "new").measures
+    assert {m.feature: m.at for m in measures if m.measure == "values"} == {
+        "a": "2023-01-01 12:00:00",
+        "z": "2023-01-01",
+    }
+
+
+def test_boxes_are_counted_and_measured(tmp_path):
+    schema = rs.Schema.loads("{schema: s, features: {b: {kind: box, format: xywh}}}")
+    rows = [{"b": [[0, 0, 10, 20]] * count} for count in (0, 1, 3)]
+    rs.write(rows, schema, tmp_path / "d", shuffle=None, split="all")
+    (split,) = rs.stats(tmp_path / "d").splits
+    row = formatting.row(split["b"])
+    assert row["no value"] == "1 without boxes"
+    assert row["length"] == "0 to 3, median 1, mean 1.333"
+    assert row["values"] == "width 10; height 20; area 200"
+    assert dict(formatting.facts(split["b"], split))["boxes"] == row["length"]
+
+
+def test_the_class_at_which_labels_differ_most_is_named(tmp_path):
+    schema = rs.Schema.loads("{schema: s, features: {side: {kind: label, names: [left, right]}}}")
+    for name, sides in (("old", ["left", "right"]), ("new", ["left", "left"])):
+        rs.write({"side": sides * 20}, schema, tmp_path / name, split="all")
+    (measure,) = [m for m in rs.diff(tmp_path / "old", tmp_path / "new").measures if m.measure == "values"]
+    assert (measure.at, measure.distance) == ("left", 0.5)
+
+
+def test_training_comes_first():
+    splits = ["extra", "test", "dev", "Train"]
+    assert training_first(splits) == ["Train", "dev", "test", "extra"]

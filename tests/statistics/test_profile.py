@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from recordspec.statistics import value_counts as values_of
 from recordspec.statistics.distinct import SmallestHashes, ValueCounts
 from recordspec.statistics.profile import profile_all
 from recordspec.statistics.stats import stats
-from recordspec.statistics.value_counts import SHARES, NumberValues, counted_numbers
+from recordspec.statistics.value_counts import SHARES, NumberCounter, NumberValues
 from recordspec.store import scan
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.scan import Scanner
@@ -156,14 +157,14 @@ def test_estimates_of_many_values_have_the_error_that_they_tell(tmp_path, monkey
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [2**60, -(2**62), 2**63 - 3, 3.4028234663852886e38])
-def test_the_deviation_of_many_large_numbers_is_exact(tmp_path, monkeypatch, value):
+def test_the_moments_of_many_large_numbers_are_exact(tmp_path, monkeypatch, value):
     monkeypatch.setattr(profile, "MOST_DISTINCT", 1)
     monkeypatch.setattr(values_of, "SAMPLE", 10)
     numbers = [value if isinstance(value, float) else value + index % 3 for index in range(50)]
     kind = "float32" if isinstance(value, float) else "int64"
     found = profiled(file_of(tmp_path / "x", [example({"x": (kind, numbers)})])).features[False, "x"].of[kind]
     assert not found.is_counted
-    assert found.mean == sum(numbers) / len(numbers)
+    assert found.mean == math.ceil(Fraction(sum(numbers)) / len(numbers))
     assert found.deviation == pytest.approx(statistics.pstdev(numbers), rel=1e-12)
 
 
@@ -241,8 +242,23 @@ LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, -(2**5
 INTS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 3), max_size=40)
 
 
+def test_values_below_many_bounds_are_counted():
+    """Percentiles are more bounds than are compared one by one; values equal to a bound are not below it."""
+    values = np.random.default_rng(0).integers(0, 1000, 5000)
+    for kind in ("int64", "float32"):
+        counter, numbers = NumberCounter(kind, 0), values.astype(kind)
+        counter.add(numbers)
+        counter.find_bounds([percent / 100 for percent in range(1, 100)])
+        counter.count_below(numbers)
+        assert len(counter._bounds) > 100
+        assert counter._below.tolist() == [int((numbers < bound).sum()) for bound in counter._bounds]
+
+
 def summary_of(values: list[int]) -> NumberValues:
-    return counted_numbers(*np.unique(np.array(values, np.int64), return_counts=True))
+    array = np.array(values, np.int64)
+    counter = NumberCounter("int64", 0)
+    counter.add(array)
+    return counter.summary_of(*np.unique(array, return_counts=True))
 
 
 @given(st.lists(st.sampled_from(LARGE), min_size=1, max_size=50), st.integers(0, 4))
@@ -266,7 +282,8 @@ def check_integers(values: list[int]) -> None:
     for share, one in found.quantiles.items():
         expected = percentiles[round(share * 100) - 1]
         assert one == expected if abs(expected) < 1 << 52 else 0 <= one - expected < 1 << 11
-    assert found.mean == pytest.approx(sum(values) / len(values))
+    mean = Fraction(sum(values), len(values))
+    assert found.mean == (float(mean) if abs(mean) < 1 << 52 else math.ceil(mean))
     assert found.deviation == pytest.approx(statistics.pstdev(values), rel=1e-9, abs=1e-9)
     edges = found.histogram.edges
     counts = [sum(math.ceil(low) <= one < high for one in values) for low, high in pairwise(edges)]

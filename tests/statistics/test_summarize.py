@@ -113,7 +113,7 @@ def test_blocks_need_their_schema(tmp_path):
     with pytest.raises(StoreError) as error:
         stats(tmp_path / "data")
     assert str(error.value) == (
-        f"`{tmp_path}/data/schema.yaml` does not exist: blocks are unpacked by it, give it with --spec; "
+        f"`{tmp_path}/data/schema.yaml` does not exist: blocks are unpacked by it, give it with --schema; "
         "see `recordspec docs explanation/blocks`"
     )
     assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
@@ -176,8 +176,8 @@ def test_what_a_spec_has_and_records_have_not(tmp_path):
     _, features = only(stats(path, spec))
     assert {name: feature.warnings for name, feature in features.items()} == {
         "id": (),
-        "x": ("is not in the spec",),
-        "y": ("is in the spec, and in no record",),
+        "x": ("is not in the schema",),
+        "y": ("is in the schema, and in no record",),
     }
 
 

@@ -141,7 +141,7 @@ def test_blocks_are_exported_as_rows(tmp_path):
     with pytest.raises(StoreError) as error:
         export(tmp_path / "alone", tmp_path / "no.jsonl")
     assert str(error.value) == (
-        f"`{tmp_path}/schema.yaml` does not exist: blocks are unpacked by it, give it with --spec; "
+        f"`{tmp_path}/schema.yaml` does not exist: blocks are unpacked by it, give it with --schema; "
         "see `recordspec docs explanation/blocks`"
     )
 
@@ -309,7 +309,7 @@ def test_the_gallery_is_built_from_exports(tmp_path, suffix, root):
                 feature.name: [feature.sample(rng) for _ in range(n % 3)]
                 if place.in_steps and not feature.traits.spans_steps
                 else feature.sample(rng)
-                for place, feature in schema.placed
+                for place, feature in schema._placed
             }
             for n in range(9)
         ]

@@ -17,9 +17,9 @@ def test_indices_of_labels_that_have_no_name_are_digits(tmp_path):
     path = write(
         tmp_path / "f", example(l=[7, 0]), example(l=[0, 7]), example(l=[7]), example(l=[7] + [0] * 17)
     )
-    assert found(path, "'cash' IN l", spec=schema) == [0, 1, 3]
-    assert found(path, "'7' IN l", spec=schema) == [0, 1, 2, 3]
-    shown = [record["features"]["l"] for record in RecordViewer(path, Query(spec=schema)).head(9)]
+    assert found(path, "'cash' IN l", schema=schema) == [0, 1, 3]
+    assert found(path, "'7' IN l", schema=schema) == [0, 1, 2, 3]
+    shown = [record["features"]["l"] for record in RecordViewer(path, Query(schema=schema)).head(9)]
     assert shown == [[7, "cash"], ["cash", 7], 7, "<18 integers, the first 7>"]
 
 
@@ -37,7 +37,7 @@ def test_no_two_keys_have_one_name(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: {dtype: int64, key: b}}")
     keys = ("a", "a (stored)", "a (stored) (stored)", "b", "c (stored)")
     path = write(tmp_path / "f", example(**{key: [number] for number, key in enumerate(keys)}))
-    (shown,) = RecordViewer(path, Query(spec=schema)).head(1)
+    (shown,) = RecordViewer(path, Query(schema=schema)).head(1)
     assert sorted(shown["features"].values()) == list(range(len(keys)))
     assert (shown["features"]["a"], shown["features"]["a (stored)"]) == (3, 0)
 

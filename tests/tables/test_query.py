@@ -57,6 +57,10 @@ def test_the_key_of_a_dataset_and_dates_are_columns(tmp_path):
         ("numbers = 3", "expected a feature, or a key of the first records, got `numbers` (did you mean `number`?)"),
         ('side == "left"', "expected a feature, or a key of the first records, got `left` (a text takes single quotes: 'left')"),
         ('side == "test"', "expected a feature, or a key of the first records, got `test` (did you mean `text`?; a text takes single quotes: 'test')"),
+        ("side = order", "expected a condition in SQL, got `side = order` (a text takes single quotes: 'order')"),
+        ("side = left", "expected a condition in SQL, got `side = left` (a text takes single quotes: 'left')"),
+        ("side = default", "WHERE clause cannot contain DEFAULT clause (a text takes single quotes: 'default')"),
+        ("(id = id", "expected a condition in SQL, got `(id = id` (syntax error at its end)"),
         ("missing(text)", "expected a function of DuckDB, got `missing` (`x IS NULL` is true of what is missing)"),
         ('feature("text") = \'a\'', 'expected a function of DuckDB, got `feature` (a name such as "image/encoded" takes double quotes)'),
         ("leng(many) > 3", "expected a function of DuckDB, got `leng` (did you mean `len`?)"),
@@ -77,9 +81,9 @@ def test_the_key_of_a_dataset_and_dates_are_columns(tmp_path):
         ("'left'", "expected a condition in SQL, got `'left'`, which is VARCHAR (a comparison is true or false)"),
         ("many > 3", f"expected a comparison with a list, got Cannot compare values of type FLOAT[] and type INTEGER_LITERAL - an explicit cast is required {OF_LIST}"),
         ("many = 3", f"expected a comparison with a list, got Unimplemented type for cast (INTEGER -> FLOAT[]) {OF_LIST}"),
-        ("side = 'lef'", "side: expected one of left, right, got `lef` (did you mean `left`?)"),
-        ("side <> 'up'", "side: expected one of left, right, got `up`"),
-        ("id = 1 OR side IN ('left', 'rihgt')", "side: expected one of left, right, got `rihgt` (did you mean `right`?)"),
+        ("side = 'lef'", "side: expected one of `left`, `right`, got `lef` (did you mean `left`?)"),
+        ("side <> 'up'", "side: expected one of `left`, `right`, got `up`"),
+        ("id = 1 OR side IN ('left', 'rihgt')", "side: expected one of `left`, `right`, got `rihgt` (did you mean `right`?)"),
         ("key = 3", "expected a feature, or a key of the first records, got `key` (it is a column of datasets that have a key)"),
         ("read_text('x') = 'y'", 'Function "read_text" is a table function but it was used as a scalar function. This function has to be called in a FROM clause (similar to a table).'),
     ],
@@ -126,7 +130,7 @@ def test_other_keys_and_those_of_later_records(tmp_path):
     with pytest.raises(SpecError) as refused:
         found(path, "late IS NULL")
     assert str(refused.value) == (
-        "where: expected a key of the first records, got `late` (the nearest: `a`, `other`, `content`, `file`)"
+        "where: expected a key of the first records, got `late` (a text takes single quotes: 'late')"
     )
 
 
@@ -222,7 +226,7 @@ def test_blocks_and_rows_may_be_in_files_beside_each_other(tmp_path, first):
     rs.write(rows, BLOCKED, tmp_path / "b", layout={"blocks": 4})
     rs.write(rows, BLOCKED, tmp_path / "r")
     files = [tmp_path / first, tmp_path / ("r" if first == "b" else "b")]
-    look = RecordViewer(files, Query(spec=BLOCKED))
+    look = RecordViewer(files, Query(schema=BLOCKED))
     shown = list(look.head(99))
     assert [one["features"]["n"] for one in shown] == [*range(9), *range(9)]
     assert [look.show(number) for number in range(18)] == shown

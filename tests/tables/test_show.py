@@ -50,10 +50,10 @@ def test_the_schema_beside_the_files_names_keys_and_labels(data, tmp_path):
 
 
 def test_a_spec_names_keys_and_labels(data):
-    (first,) = RecordViewer(data, Query(spec=SCHEMA)).head(1)
+    (first,) = RecordViewer(data, Query(schema=SCHEMA)).head(1)
     assert first["features"] == {"id": 0, "many": [], "side": "left"}
     (chosen,) = RecordViewer(
-        data, Query(spec=SCHEMA, columns=("side", "id"), where="side = 'right' AND id > 3")
+        data, Query(schema=SCHEMA, columns=("side", "id"), where="side = 'right' AND id > 3")
     ).head(1)
     assert list(chosen["features"].items()) == [("side", "right"), ("id", 5)]
 
@@ -214,9 +214,9 @@ def test_blocks_without_a_schema_are_shown_as_they_are_stored(tmp_path):
     assert block["features"]["/rows"] == 2
     assert block["features"]["context/n"] == [1, 3]
     assert look.notes == (
-        "each record is a block of rows; a schema beside the shards, or --spec, unpacks them",
+        "each record is a block of rows; a schema beside the shards, or --schema, unpacks them",
     )
-    assert [row["features"]["n"] for row in RecordViewer(alone, Query(spec=BLOCKED)).head(9)] == [1, 3]
+    assert [row["features"]["n"] for row in RecordViewer(alone, Query(schema=BLOCKED)).head(9)] == [1, 3]
 
 
 @pytest.mark.parametrize("rows", [-1, 1 << 60, 3])
@@ -224,7 +224,7 @@ def test_blocks_that_lie_are_refused(tmp_path, rows):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
     path = write(tmp_path / "f", example(**{"/rows": [rows], "a": [1, 2]}))
     with pytest.raises(RecordError) as error:
-        list(RecordViewer(path, Query(spec=schema)).head(9))
+        list(RecordViewer(path, Query(schema=schema)).head(9))
     assert str(error.value).startswith(f"{path}: record 0 at byte 0: ")
 
 
@@ -262,7 +262,7 @@ def test_an_example_list_with_context_is_named_and_is_no_row(tmp_path):
     for choice in (
         Query(columns=("price",)),
         Query(where="price > 0"),
-        Query(where="price IS NULL", spec=SCHEMA),
+        Query(where="price IS NULL", schema=SCHEMA),
     ):
         with pytest.raises(RecordError) as error:
             list(RecordViewer(path, choice).head(2))

@@ -33,7 +33,7 @@ def test_the_columns_with_their_types_and_the_first_rows(tmp_path):
     rs.write([{"a": 1000, "b": 0.1}, {"a": 2}], schema, tmp_path / "d", shuffle=None)
     assert rs.scan(tmp_path / "d")._repr_html_().replace(' style="text-align: left"', "") == (
         '<div><p><strong>2 columns of 1 file</strong></p><table><tr><th scope="col"></th>'
-        '<th scope="col">a<br><small>int64</small></th><th scope="col">b<br><small>float</small></th></tr>'
+        '<th scope="col">a<br><small>int64</small></th><th scope="col">b<br><small>float32</small></th></tr>'
         '<tr><th scope="row">0</th><td>1000</td><td>0.1</td></tr>'
         '<tr><th scope="row">1</th><td>2</td><td><em>null</em></td></tr></table></div>'
     )
@@ -72,13 +72,13 @@ def test_values_of_all_types(layout, tmp_path):
     head, first = shown(rs.scan(tmp_path / "d")).rows
     assert dict(zip(head, first, strict=True)) == {
         "": "0",
-        "sidedictionary": "<b>",
+        "sidelabel, 2 classes": "<b>",
         "wordsstring [null]": "[x, x, x, x, x, x, x, x, ... 9 in all]",
-        "daydate32[day]": "2026-03-01",
-        "timetimestamp[ns]": "2026-03-01 01:02:03.000000001",
+        "daydate": "2026-03-01",
+        "timetime in UTC": "2026-03-01 01:02:03.000000001",
         "pairstruct": "indices: [1, 2], values: [0.5, 0.25]",
-        "matrixfloat [2, 2]": "[[1.0, 2.0], [3.0, 0.1]]",
-        "largefloat [9, 9]": "float [9, 9]",
+        "matrixfloat32 [2, 2]": "[[1.0, 2.0], [3.0, 0.1]]",
+        "largefloat32 [9, 9]": "float32 [9, 9]",
         "listsint64 [null, null]": "int64 [2, null]",
         "databinary": "<2 bytes>",
     }
@@ -107,6 +107,7 @@ def test_images_and_sounds_are_parts_of_the_notebook(tmp_path):
     )
     text = of_media(tmp_path, **pictures)._repr_html_()
     assert f'alt="PNG 8x6, {len(pictures["png"])} B"' in text
+    assert text.count("width: 48px; height: 36px; image-rendering: pixelated") == len(pictures)
 
 
 def test_other_media_are_described(tmp_path):
@@ -152,7 +153,7 @@ def test_decoded_and_raw_pixels_are_png(tmp_path, monkeypatch):
     first, second = map(pixels_in, fragment.media)
     np.testing.assert_array_equal(first, pixels)
     np.testing.assert_array_equal(second, np.full((6, 8), 0x12))
-    assert fragment.rows[1][1:] == ["", "", "float [2000, 1]"]
+    assert fragment.rows[1][1:] == ["", "", "float32 [2000, 1]"]
     assert 'alt="uint8 [6, 8, 3]"' in decoded._repr_html_()
     images.pillow.cache_clear()
     monkeypatch.setitem(sys.modules, "PIL", None)

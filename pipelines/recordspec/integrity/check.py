@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any
 
@@ -157,20 +157,30 @@ class CheckReport:
 
     def merge(self, other: CheckReport, most: int) -> None:
         """Adds the report of the next records, with at most `most` examples a group."""
-        self.files += other.files
-        self.rows += other.rows
-        self.invalid += other.invalid
-        self.lost += other.lost
-        self.readable += other.readable
-        self.present |= other.present
-        for group in other.groups.values():
-            self.add(group.code, group.path, group.count, group.examples, most)
-        for path, rows in other.empty.items():
-            self.add_empty(path, rows)
-        for path, key in other.unknown.items():
-            self.add_unknown(path, key.rows, key.kinds)
-        self.more |= other.more
-        self.add_repeated(other.repeated)
+        for name in (one.name for one in fields(self)):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(ours, (bool, set)):
+                setattr(self, name, ours | theirs)
+            elif isinstance(ours, (int, tuple)):
+                setattr(self, name, ours + theirs)
+            else:
+                self._merge_by_key(name, theirs, most)
+
+    def _merge_by_key(self, name: str, theirs: Any, most: int) -> None:
+        """Adds the field `name` of another report, a mapping."""
+        if name == "groups":
+            for group in theirs.values():
+                self.add(group.code, group.path, group.count, group.examples, most)
+        elif name == "empty":
+            for place, rows in theirs.items():
+                self.add_empty(place, rows)
+        elif name == "unknown":
+            for place, key in theirs.items():
+                self.add_unknown(place, key.rows, key.kinds)
+        elif name == "repeated":
+            self.add_repeated(theirs)
+        else:
+            raise TypeError(f"{name} has no rule for merging")
 
     def add_empty(self, place: Place, rows: int) -> None:
         """Counts rows that have a feature without any values."""
@@ -304,7 +314,7 @@ def check_files(
 
 def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> Iterator[Problem]:
     """Features with a key that is in no row."""
-    for place, feature in schema.placed if report.readable else ():
+    for place, feature in schema._placed if report.readable else ():
         keys = [
             column.key
             for column in columns_in(place, feature)
@@ -399,10 +409,10 @@ class _RangeCheck:
         self._report.readable += records.rows - len(records.broken)
         self._report.invalid += int(invalid.sum())
         self._report.add_repeated(Counter(key for _, key in set(records.repeated)))
-        self._keys(self._schema.sections[0], records.features)
+        self._keys(self._schema._sections[0], records.features)
         self._keys("sequence", records.sequence)
         if rows.block_rows is not None:  # a block that can be unpacked has all features of the schema
-            for section in self._schema.sections:
+            for section in self._schema._sections:
                 keys = (column.key for column in self._schema.columns(section))
                 self._report.present.update(Place(section, key) for key in keys)
 
@@ -491,7 +501,7 @@ def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
         return
     features: dict[Path, str] = {
         Place(place.section, column.key): feature.name
-        for place, feature in schema.placed
+        for place, feature in schema._placed
         for column in columns_in(place, feature)
     }
     for row, conflicts in sorted(records.conflicts.items()):

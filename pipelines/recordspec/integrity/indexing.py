@@ -66,7 +66,7 @@ def index(
     for folder in dict.fromkeys(path.parent for path in paths) if form == "recordspec" else ():
         manifest = manifests.get(folder) or manifest_in(folder)
         if manifest is not None and isinstance(folder, Path):  # local: its manifest can be changed
-            shards = manifest.by_file()
+            shards = manifest._by_file()
             listed = [path for path in paths if path.parent == folder and path.name in shards]
             if listed:
                 _index_dataset(folder, manifest, jobs, progress)

@@ -158,7 +158,7 @@ def repair(
         return (transaction.work / f"{shard.file}{INDEX}").read_bytes()
 
     with system_errors("write", directory, _UNPUBLISHED), Transaction(directory, force=force) as transaction:
-        shards = {} if old is None else old.by_file()
+        shards = {} if old is None else old._by_file()
         integrities = (FileIntegrity.of(path, old, shards.get(path.name)) for path in paths)
         saved = tuple(_save(one, transaction, progress) for one in integrities)
         _check_any(saved)
@@ -253,7 +253,7 @@ def _of_saved(folder: Location, old: Manifest, saved: Sequence[SavedFile], left_
     }
     kept = {split for split, many in old.splits.items() if unchanged.issuperset(part.file for part in many)}
     has_keys = old.name_of(KEYS_FILE) not in left_out and key_hashes.whole(folder, old) is not None
-    # the files that `describe` wrote describe all rows
+    # the files that `export --as` wrote describe all rows
     whole = kept == old.splits.keys()
     new = replace(
         old,
@@ -292,7 +292,7 @@ def _keys(
 
     Raises StoreError if a file has changed since it was written, and the keys of its rows are unknown.
     """
-    starts, keys = old.starts(), folder / old.name_of(KEYS_FILE)
+    starts, keys = old._starts(), folder / old.name_of(KEYS_FILE)
     schema = None if manifest.fingerprint is None else stored_schema(folder, manifest)
     files = {file.shard.file: file.integrity for file in done.files}
     for shard in chain.from_iterable(manifest.splits.values()):
@@ -308,7 +308,7 @@ def _decoded_keys(path: Path, schema: Schema | None, manifest: Manifest, before:
 
     Raises StoreError unless all hashes are distinct, and each is in `before`, the stored hashes of the file.
     """
-    placed = () if schema is None else schema.placed
+    placed = () if schema is None else schema._placed
     columns = [
         TableColumn(place=place, feature=feature, text=False)
         for place, feature in placed

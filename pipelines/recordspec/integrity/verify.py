@@ -121,7 +121,7 @@ def _verified(files: Files, jobs: int | None, progress: Progress) -> Iterator[Ve
     others: dict[Location, tuple[Problem, ...]] = {}
     for path, problem in problems:
         others[path] = (*others.get(path, ()), problem)
-    shards = {folder: manifest.by_file() for folder, manifest in manifests.items()}
+    shards = {folder: manifest._by_file() for folder, manifest in manifests.items()}
     integrities = [
         FileIntegrity.of(path, manifests.get(path.parent), shards.get(path.parent, {}).get(path.name))
         for path in paths

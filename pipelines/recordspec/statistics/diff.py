@@ -22,6 +22,7 @@ from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import ALL, Files
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.store.scan import FileRange, Scanner, UnreadableRecord, scan
+from recordspec.tables.feature_names import FeatureNames
 from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
 
@@ -182,7 +183,8 @@ def diff(
     if progress is not None:
         progress.begin("reading", None)
     profiles = [_whole(scanner, have_splits, jobs, progress) for scanner in scanners]
-    return Difference(schema=changed, measures=tuple(_measures(profiles[0], profiles[1], threshold)))
+    names = FeatureNames.of(known[0])
+    return Difference(schema=changed, measures=tuple(_measures(profiles[0], profiles[1], threshold, names)))
 
 
 def _whole(
@@ -202,10 +204,15 @@ def _whole(
     return profiles
 
 
-def _measures(old: Mapping[str, Profile], new: Mapping[str, Profile], threshold: float) -> Iterator[Measure]:
+def _measures(
+    old: Mapping[str, Profile],
+    new: Mapping[str, Profile],
+    threshold: float,
+    names: FeatureNames,
+) -> Iterator[Measure]:
     for split in dict.fromkeys((*old, *new)):
         if split in old and split in new:
-            yield from compare(split, old[split], new[split], threshold)
+            yield from compare(split, old[split], new[split], threshold, names)
         else:
             yield lacking(split, f"no such split in the {'new' if split in old else 'old'} one")
 

@@ -17,7 +17,7 @@ from recordspec.statistics.profile import FeatureCounts, Profile
 from recordspec.statistics.sizes import SizeCounts
 from recordspec.statistics.summarize import shown
 from recordspec.statistics.value_counts import BytesValues, Frequencies, NumberValues
-from recordspec.tables.feature_names import FeatureKey
+from recordspec.tables.feature_names import FeatureKey, FeatureNames
 
 # The shares of the quantiles between which numbers are counted. If there are many distinct numbers, a
 # distance is too small by at most the share between two adjacent quantiles.
@@ -116,13 +116,22 @@ class Cumulative:
         return np.insert(self.below, 0, 0.0)[np.searchsorted(self.points, points, "right")], high
 
 
-def compare(split: str, split_tally: Profile, other: Profile, threshold: float) -> Iterator[Measure]:
-    """Compares every feature of two splits. If only one of them has rows, only this difference is
-    returned."""
+def compare(
+    split: str,
+    split_tally: Profile,
+    other: Profile,
+    threshold: float,
+    names: FeatureNames,
+) -> Iterator[Measure]:
+    """Compares every feature of two splits. If only one of them has rows, only this difference is returned.
+
+    Args:
+        names: the names of classes, and the units of dates.
+    """
     if bool(split_tally.rows) != bool(other.rows):
         yield lacking(split, f"no rows in the {'new' if split_tally.rows else 'old'} one")
         return
-    for key, name, distance, at in distances(split_tally, other):
+    for key, name, distance, at in distances(split_tally, other, names):
         yield Measure(
             split=split,
             feature=f"{key[1]}[]" if key[0] else key[1],
@@ -133,7 +142,9 @@ def compare(split: str, split_tally: Profile, other: Profile, threshold: float) 
         )
 
 
-def distances(split_tally: Profile, other: Profile) -> Iterator[tuple[FeatureKey, str, float, str]]:
+def distances(
+    split_tally: Profile, other: Profile, names: FeatureNames
+) -> Iterator[tuple[FeatureKey, str, float, str]]:
     """The distances of every feature of two splits: the key, the measure, the distance, and the value at
     which the distributions differ most."""
     for key in sorted({*split_tally.features, *other.features}):
@@ -148,12 +159,21 @@ def distances(split_tally: Profile, other: Profile) -> Iterator[tuple[FeatureKey
             if name == "special" and not (before.counts or after.counts):
                 continue
             distance, at = before.distance(after)
-            yield key, name, distance, _text(at)
+            is_value = name in ("numbers", "values")
+            yield key, name, distance, _value_text(at, key, names) if is_value else _text(at)
 
 
 def lacking(split: str, at: str) -> Measure:
     """The measure of a split that only one dataset has, or that has rows in only one dataset."""
     return Measure(split=split, feature="", measure="rows", distance=1.0, at=at, different=True)
+
+
+def _value_text(at: Any, key: FeatureKey, names: FeatureNames) -> str:
+    """A value as text: a class by its name, and a date as one."""
+    date, classes = names.dates.get(key), names.classes.get(key, ())
+    if at is not None and date is not None:
+        return formatting.number_text(at, date)
+    return classes[at] if isinstance(at, int) and 0 <= at < len(classes) else _text(at)
 
 
 def _text(at: Any) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from recordspec.errors import counted
 from recordspec.html import MOST_ROWS, Markup, heading, items, listing, others
+from recordspec.schema.dates import date_text, span_text
 from recordspec.statistics.summary import (
     BytesSummary,
     ClassCounts,
@@ -18,6 +20,9 @@ from recordspec.statistics.summary import (
     TopValues,
 )
 from recordspec.statistics.value_counts import EstimatedCount, Histogram
+
+if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
 
 # Splits that a notebook shows: folds may be many.
 _MOST_SPLITS = 4
@@ -34,15 +39,15 @@ def title(split: SplitSummary) -> str:
 
 def row(feature: FeatureSummary) -> dict[str, str]:
     """A feature as a row of a table, by column."""
-    numbers = feature.numbers
-    lengths = feature.steps or feature.lengths
+    plotted = feature.numbers if feature.boxes is None else feature.boxes.counts
+    lengths = feature.steps or (feature.lengths if feature.boxes is None else feature.boxes.counts)
     return {
         "feature": feature.feature,
         "kind": feature.kind,
         "no value": of_presence(feature),
         "length": "" if lengths is None else of_spread(lengths),
         "values": of_values(feature),
-        "plot": sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",
+        "plot": sparkline(plotted.histogram) if plotted is not None and plotted.histogram else "",
     }
 
 
@@ -51,6 +56,20 @@ def figure(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.1f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def value_text(value: Scalar, date: DateUnit | None) -> str:
+    """A value as it is stored, but for a date or a time, which is one.
+
+    Args:
+        date: the unit, if integers are dates or times.
+    """
+    return str(value) if date is None or isinstance(value, str) else date_text(value, date)
+
+
+def number_text(value: float, date: DateUnit | None) -> str:
+    """A number with few significant digits; a date or a time as one."""
+    return figure(value) if date is None else date_text(value, date)
 
 
 def share(part: float) -> str:
@@ -79,6 +98,8 @@ def of_spread(sizes: SizeSummary) -> str:
 def of_presence(feature: FeatureSummary) -> str:
     """The reasons why records have no value."""
     counts = {"without": feature.missing, "with no kind set": feature.no_kind, "empty": feature.empty}
+    if feature.boxes is not None:
+        counts = {"without boxes": sum(counts.values())}
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
@@ -89,22 +110,31 @@ def of_values(feature: FeatureSummary) -> str:
 
 def _of_values(feature: FeatureSummary) -> Iterator[str]:
     if feature.classes is not None:
-        yield of_classes(feature.classes)
+        yield of_classes(feature.classes, feature.date)
+        return
+    if feature.boxes is not None:
+        for name, measure in feature.boxes.measures.items():
+            if measure.min is not None and measure.max is not None:
+                low, high = figure(measure.min), figure(measure.max)
+                yield f"{name} {low}" if low == high else f"{name} {low} to {high}"
         return
     if feature.numbers is not None:
-        yield of_numbers(feature.numbers)
+        yield of_numbers(feature.numbers, feature.date)
     if feature.strings is not None:
         yield of_strings(feature.strings)
     if feature.common is not None:
-        yield of_common(feature.common, 3)
+        yield of_common(feature.common, 3, feature.date)
 
 
-def of_numbers(numbers: NumberSummary) -> str:
+def of_numbers(numbers: NumberSummary, date: DateUnit | None = None) -> str:
     if numbers.min is None or numbers.max is None or numbers.mean is None or numbers.deviation is None:
         return "no finite number"
     if numbers.min == numbers.max:
-        return figure(numbers.min)
-    text = f"{figure(numbers.min)} to {figure(numbers.max)}, median {figure(numbers.quantiles[0.5])}"
+        return number_text(numbers.min, date)
+    ends = f"{number_text(numbers.min, date)} to {number_text(numbers.max, date)}"
+    text = f"{ends}, median {number_text(numbers.quantiles[0.5], date)}"
+    if date is not None:
+        return f"{text}, mean {date_text(numbers.mean, date)}, deviation {span_text(numbers.deviation, date)}"
     text += f", mean {figure(numbers.mean)}, deviation {figure(numbers.deviation)}"
     return text + (f", {share(numbers.zeros / numbers.count)} zeros" if numbers.zeros else "")
 
@@ -121,24 +151,25 @@ def of_strings(strings: BytesSummary) -> str:
     return ", ".join([text, *measures])
 
 
-def of_common(top: TopValues, most: int) -> str:
+def of_common(top: TopValues, most: int, date: DateUnit | None = None) -> str:
     """The number of distinct values, and the first of them."""
     count = top.others + sum(times for _, times in top.top)
     text = f"{estimate(top.distinct)} different"
     if top.distinct.value >= count or not top.top or top.top[0][1] * 1000 < count:
         return text  # none is frequent
-    return f"{text}: {_top(top.top, count, most)}"
+    return f"{text}: {_top(top.top, count, most, date)}"
 
 
-def of_classes(classes: ClassCounts) -> str:
+def of_classes(classes: ClassCounts, date: DateUnit | None = None) -> str:
     count = classes.unnamed + sum(times for _, times in classes.counts)
     ordered = tuple(sorted(classes.counts, key=lambda pair: -pair[1]))
     what = "classes" if classes.named else "different"
-    return f"{len(classes.counts):,} {what}: {_top(ordered, count, 3)}"
+    return f"{len(classes.counts):,} {what}: {_top(ordered, count, 3, date)}"
 
 
-def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int) -> str:
-    listed = ", ".join(f"{value} {share(times / max(count, 1))}" for value, times in counts[:most])
+def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int, date: DateUnit | None) -> str:
+    pairs = ((value_text(value, date), times) for value, times in counts[:most])
+    listed = ", ".join(f"{text} {share(times / max(count, 1))}" for text, times in pairs)
     return listed + ", ..." * (len(counts) > most)
 
 
@@ -147,12 +178,19 @@ def facts(feature: FeatureSummary, split: SplitSummary) -> Iterator[tuple[str, s
     yield "records", f"{feature.records:,} ({share(feature.records / max(split.rows, 1))})"
     if why := of_presence(feature):
         yield "no value", why
+    if feature.boxes is not None:
+        yield "boxes", of_spread(feature.boxes.counts)
+        for name, measure in feature.boxes.measures.items():
+            yield name, of_numbers(measure)
+        return
     for what, spread in (("steps", feature.steps), ("lengths", feature.lengths)):
         if spread is not None:
             yield what, of_spread(spread)
-    if feature.numbers is not None:
-        yield "values", of_numbers(feature.numbers)
-        shares = (f"{share:.0%}: {figure(value)}" for share, value in feature.numbers.quantiles.items())
+    is_label = feature.classes is not None and feature.classes.named  # whose indices say nothing
+    if feature.numbers is not None and not is_label:
+        yield "values", of_numbers(feature.numbers, feature.date)
+        quantiles = feature.numbers.quantiles.items()
+        shares = (f"{share:.0%}: {number_text(value, feature.date)}" for share, value in quantiles)
         yield "quantiles", ", ".join(shares)
     if feature.strings is not None:
         yield "values", of_strings(feature.strings)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem
 from recordspec.progress import Progress
+from recordspec.schema.features.box import corners_of
 from recordspec.statistics.content import ContentTypes
 from recordspec.statistics.distinct import SmallestHashes, ValueCounts, counted_pairs
 from recordspec.statistics.sizes import SizeCounts
@@ -31,7 +32,6 @@ from recordspec.statistics.value_counts import (
     NumberCounter,
     NumberValues,
     Sample,
-    counted_numbers,
 )
 from recordspec.store.scan import (
     FileRange,
@@ -81,6 +81,8 @@ MOST_ROWS = 1 << 22
 SHOWN = 64
 # The number of most frequent values that are listed if not every value is counted.
 TOP = 20
+# The measures of a box.
+BOX_MEASURES = ("width", "height", "area")
 # With at least this share of distinct values, no value can be frequent enough to be listed.
 _DIFFERENT = 0.9
 
@@ -98,6 +100,7 @@ class FeatureCounts:
         lengths: the number of values of each list.
         steps: the number of steps of each feature list.
         of: the values, by kind.
+        boxes: the widths, heights and areas of boxes; empty for another feature.
         order: pairs of adjacent values, counted for labels only; None for another feature.
     """
 
@@ -106,6 +109,7 @@ class FeatureCounts:
         self.kinds: Counter[Kind] = Counter()
         self.lengths, self.steps = SizeCounts(), SizeCounts()
         self.of: dict[Kind, KindValues] = {}
+        self.boxes: dict[str, NumberValues] = {}
         self.order: AdjacentValues | None = None
 
     @property
@@ -348,17 +352,11 @@ class _Counted:
     def summary(self) -> KindValues:
         if self.numbers is None:
             return BytesValues(sizes=self.sizes, forms=self.forms, frequent=self._frequent)
-        numbers = self.numbers
-        if not numbers.count:
-            none = np.zeros(0, self.kind)
-            made = NumberValues(count=0, quantiles={}, points=none, below=none.astype(np.int64))
-        elif self.is_counted:
-            order = np.argsort(to_numpy(self.values))
-            made = counted_numbers(to_numpy(self.values)[order], self.times[order])
-        else:
-            made = numbers.summary(self._frequent if self.counts else None)
-        count = made.count + numbers.nans + numbers.infinite
-        return replace(made, count=count, nans=numbers.nans, infinite=numbers.infinite, lowest=numbers.lowest)
+        frequent = self._frequent if self.counts else None
+        if not (self.count and self.is_counted):
+            return self.numbers.summary(frequent)
+        order = np.argsort(to_numpy(self.values))
+        return self.numbers.summary_of(to_numpy(self.values)[order], self.times[order], frequent)
 
     @property
     def _frequent(self) -> Frequencies:
@@ -379,7 +377,7 @@ def profile(
     read: Reading,
     *,
     as_records: bool = False,
-    classes: Mapping[FeatureKey, int] | None = None,
+    names: FeatureNames | None = None,
     shares: Sequence[float] = SHARES,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -389,14 +387,15 @@ def profile(
     Args:
         read: reads the records.
         as_records: whether the rows of blocks are hashed as records, since other files hold no blocks.
-        classes: the number of classes of each label with class names; each class is counted.
+        names: the class names of labels, of which each class is counted, and the formats of boxes.
         shares: the shares of quantiles.
         threads: the number of threads; None for one per processor.
         progress: receives the number of records and bytes.
 
     Raises StoreError if a file cannot be opened. Unreadable records are counted.
     """
-    profiler = _Profiler(read, as_records, classes or {}, threads or len(os.sched_getaffinity(0)))
+    threads = threads or len(os.sched_getaffinity(0))
+    profiler = _Profiler(read, as_records, names or FeatureNames(), threads)
     return profiler.run(shares, progress or Progress(show=False))
 
 
@@ -439,11 +438,10 @@ def _profile(
     shares: Sequence[float],
     most: int | None = None,
 ) -> Profile:
-    names = FeatureNames.of(scanner.dataset.schema)
     return profile(
         partial(_read if most is None else partial(_read_first, most), files),
         as_records=len({scanner.dataset.has_blocks(path) for path in scanner.dataset.paths}) > 1,
-        classes={key: len(classes) for key, classes in names.classes.items()},
+        names=FeatureNames.of(scanner.dataset.schema),
         shares=shares,
         threads=threads,
         progress=progress,
@@ -472,11 +470,10 @@ def _read_first(
 class _Profiler:
     """Reads records once, or twice if a column needs it; see `profile`."""
 
-    def __init__(
-        self, read: Reading, as_records: bool, classes: Mapping[FeatureKey, int], threads: int
-    ) -> None:
-        self._read, self._as_records, self._classes, self._threads = read, as_records, classes, threads
-        self._columns: dict[ColumnKey, _Counted] = {}
+    def __init__(self, read: Reading, as_records: bool, names: FeatureNames, threads: int) -> None:
+        self._read, self._as_records, self._names, self._threads = read, as_records, names, threads
+        # of boxes also their measures, by `width`, `height` and `area` instead of the kind
+        self._columns: dict[tuple[FeatureKey, str], _Counted] = {}
         self._profile = Profile()
 
     def run(self, shares: Sequence[float], progress: Progress) -> Profile:
@@ -490,11 +487,15 @@ class _Profiler:
         some = {place: column for place, column in columns.items() if column.is_read_again}
         for chunk in self._chunks({key for (_, key), _ in some}) if some else ():
             progress.advance(0)  # may cancel the work
-            for place, flat in flat_values(chunk.records):
+            for place, flat in self._values(chunk.records):
                 if place in some:
                     some[place].count_again(flat)
         for (key, kind), column in columns.items():
-            features[key].of[kind] = column.summary
+            summary = column.summary
+            if kind == column.kind:
+                features[key].of[column.kind] = summary
+            elif isinstance(summary, NumberValues):
+                features[key].boxes[kind] = summary
             if column.order is not None and features[key].is_single:
                 features[key].order = column.order
         return self._profile
@@ -504,13 +505,25 @@ class _Profiler:
         self._profile.add(chunk.batches, chunk.records)
         if chunk.hashes is not None:
             self._profile.hashes.add(chunk.hashes)
-        for place, flat in flat_values(chunk.records):
+        for place, flat in self._values(chunk.records):
             if place[0] not in self._profile.features:
                 continue
             if place not in self._columns:
-                most = max(MOST_DISTINCT, self._classes.get(place[0], 0))
-                self._columns[place] = _Counted(len(self._columns), place[1], most)
+                most = max(MOST_DISTINCT, len(self._names.classes.get(place[0], ())))
+                kind = cast("Kind", "float32" if place[1] in BOX_MEASURES else place[1])
+                self._columns[place] = _Counted(len(self._columns), kind, most)
             self._columns[place].add(flat)
+
+    def _values(self, records: RecordBatch) -> Iterator[tuple[tuple[FeatureKey, str], Any]]:
+        """The values of each kind under each key, and the measures of boxes."""
+        for (key, kind), flat in flat_values(records):
+            yield (key, kind), flat
+            if key in self._names.boxes and kind == "float32" and len(flat) % 4 == 0:
+                low, high = corners_of(flat.reshape(-1, 4), self._names.boxes[key])
+                sides = high - low
+                measures = (sides[:, 0], sides[:, 1], sides[:, 0] * sides[:, 1])
+                for name, values in zip(BOX_MEASURES, measures, strict=True):
+                    yield (key, name), np.ascontiguousarray(values)
 
     def _chunks(self, keys: Collection[str] | None) -> Iterator[_Chunk]:
         """Decodes the readable rows. If `keys` is None, all keys are decoded, and unreadable records are

@@ -54,8 +54,8 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
         return
     unread = {problem.path for problem in differences(old, new)}
     needed = {problem.path for problem in differences(new, old)}
-    before = {(place.section, feature.name): feature for place, feature in old.placed}
-    after = {(place.section, feature.name): feature for place, feature in new.placed}
+    before = {(place.section, feature.name): feature for place, feature in old._placed}
+    after = {(place.section, feature.name): feature for place, feature in new._placed}
     for place in dict.fromkeys((*after, *before)):
         if place not in before:
             breaks: tuple[str, ...] = (OLD_RECORDS,) if place in unread else ()

@@ -49,6 +49,15 @@ class SizeCounts:
             self._join(other.count, other.total, other._low, other.high)
             self.times.update(other.times)
 
+    def divided(self, by: int) -> SizeCounts:
+        """The counts of the sizes, each divided by `by` and rounded down."""
+        made = SizeCounts()
+        if self.count:
+            made._join(self.count, self.total // by, self.low // by, self.high // by)
+        for size, times in self.times.items():
+            made.times[size // by] += times
+        return made
+
     def quantile(self, share: float) -> int:
         """The smallest size that is not exceeded by at least this share of the sizes."""
         seen = 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recordspec.errors import counted
+from recordspec.schema.dates import date_text
 from recordspec.statistics.content import EMPTY, TEXT
 from recordspec.statistics.profile import (
     MOST_FEATURES,
@@ -22,6 +23,7 @@ from recordspec.statistics.profile import (
 )
 from recordspec.statistics.sizes import SizeCounts
 from recordspec.statistics.summary import (
+    BoxSummary,
     BytesSummary,
     ClassCounts,
     ClassOrder,
@@ -45,10 +47,12 @@ from recordspec.statistics.value_counts import (
     inner_edges,
 )
 from recordspec.store.scan import Scanner
+from recordspec.store.shard_names import training_first
 from recordspec.tables.feature_names import FeatureKey, FeatureNames
 from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
     from recordspec.schema.schema import Schema
 
 # Features with at most this many distinct values, which occur ten times on average, are labels.
@@ -60,7 +64,9 @@ def stats_report(scanner: Scanner, counted: Mapping[str, Profile]) -> StatsRepor
     """The report of the profiles of splits."""
     dataset = scanner.dataset
     files = list(dataset.splits.values())
-    splits = tuple(_split(name, files.count(name), tally, dataset.schema) for name, tally in counted.items())
+    splits = tuple(
+        _split(name, files.count(name), counted[name], dataset.schema) for name in training_first(counted)
+    )
     return StatsReport(splits=splits, shared=tuple(_shared(counted)))
 
 
@@ -73,9 +79,8 @@ def _shared(counted: Mapping[str, Profile]) -> Iterator[SharedRows]:
 
 def _split(name: str, files: int, tally: Profile, schema: Schema | None) -> SplitSummary:
     known = _known(schema)
-    keys = [*tally.features, *(key for key in known if key not in tally.features)]
-    features = tuple(_feature(key, tally, known) for key in sorted(keys))
-
+    others = sorted(key for key in tally.features if key not in known)
+    features = tuple(_feature(key, tally, known) for key in (*known, *others))
     return SplitSummary(
         split=name,
         files=files,
@@ -90,22 +95,22 @@ def _split(name: str, files: int, tally: Profile, schema: Schema | None) -> Spli
     )
 
 
-Known = Mapping[FeatureKey, tuple[str, tuple[str, ...]]]
+Known = Mapping[FeatureKey, tuple[str, "tuple[str, ...]", "DateUnit | None"]]
 
 
 def _known(schema: Schema | None) -> Known:
-    """The name and the class names of each feature of a schema, by key."""
+    """The name, the class names and the unit of dates of each feature of a schema, by key, in its order."""
     if schema is None:
         return {}
     names = FeatureNames.of(schema)
-    keys = ((place.in_steps, column.key) for place, feature in schema.placed for column in feature.columns())
-    return {key: (names.name(key), names.classes.get(key, ())) for key in keys}
+    keys = ((place.in_steps, column.key) for place, feature in schema._placed for column in feature.columns())
+    return {key: (names.name(key), names.classes.get(key, ()), names.dates.get(key)) for key in keys}
 
 
 def _feature(key: FeatureKey, tally: Profile, known: Known) -> FeatureSummary:
     counted = tally.features.get(key) or FeatureCounts()
     sequence, stored = key
-    name, names = known.get(key, (stored, ()))
+    name, names, date = known.get(key, (stored, (), None))
     in_sections = any(of_sequence for of_sequence, _ in (*tally.features, *known))
     without = 0 if sequence else counted.kinds["none"] + counted.empty
     feature = FeatureSummary(
@@ -119,6 +124,7 @@ def _feature(key: FeatureKey, tally: Profile, known: Known) -> FeatureSummary:
         kinds={kind: count for kind, count in sorted(counted.kinds.items()) if kind != "none"},
         lengths=size_summary(counted.lengths),
         steps=size_summary(counted.steps),
+        date=date,
     )
     feature = _with_values(feature, counted, names)
     return replace(feature, warnings=tuple(_feature_warnings(feature, in_spec=not known or key in known)))
@@ -132,7 +138,7 @@ def _with_values(feature: FeatureSummary, counted: FeatureCounts, names: tuple[s
     if isinstance(values, BytesValues):
         feature = replace(feature, strings=bytes_summary(values))
     else:
-        feature = replace(feature, numbers=number_summary(values))
+        feature = replace(feature, numbers=number_summary(values), boxes=box_summary(counted))
     common = top_values(values)
     if values.frequent is None or common is None:
         return replace(feature, common=common)
@@ -191,6 +197,15 @@ def number_summary(counted: NumberValues) -> NumberSummary:
         rank_error=counted.rank_error,
         histogram=counted.histogram,
     )
+
+
+def box_summary(counted: FeatureCounts) -> BoxSummary | None:
+    """The summary of boxes; None for another feature."""
+    counts = size_summary(counted.lengths.divided(4))
+    if counts is None or not counted.boxes:
+        return None
+    measures = {name: number_summary(values) for name, values in counted.boxes.items()}
+    return BoxSummary(counts=counts, measures=measures)
 
 
 def bytes_summary(counted: BytesValues) -> BytesSummary:
@@ -295,7 +310,7 @@ def _split_warnings(tally: Profile) -> Iterator[str]:
 
 def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str]:
     if not in_spec:
-        yield "is not in the spec"
+        yield "is not in the schema"
     yield from _of_presence(feature)
     if len(feature.kinds) > 1:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in feature.kinds.items())
@@ -306,8 +321,9 @@ def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str
             yield f"has {counted(numbers.nans, 'NaN')} among {numbers.count:,} numbers"
         if numbers.infinite:
             yield f"has {counted(numbers.infinite, 'infinite number')} among {numbers.count:,}"
-        if numbers.count > 1 and numbers.min == numbers.max and not numbers.nans + numbers.infinite:
-            yield f"is always {numbers.min}"
+        is_same = numbers.min == numbers.max and not numbers.nans + numbers.infinite
+        if numbers.count > 1 and numbers.min is not None and is_same:
+            yield f"is always {numbers.min if feature.date is None else date_text(numbers.min, feature.date)}"
     if feature.strings is not None and feature.common is not None:
         yield from _of_strings(feature)
     if feature.classes is not None:
@@ -323,7 +339,7 @@ def _of_presence(feature: FeatureSummary) -> Iterator[str]:
     if not rows or feature.records:
         return
     if feature.missing == rows:
-        yield "is in the spec, and in no record"
+        yield "is in the schema, and in no record"
     elif feature.kinds:
         yield f"is empty in all of {rows:,} records"
     else:

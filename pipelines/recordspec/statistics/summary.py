@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recordspec import html
 from recordspec.errors import Problem, SpecError, counted, nearest, one_of, show_text
 from recordspec.statistics.value_counts import EstimatedCount, Histogram
 from recordspec.wire.columns import Kind, Place, Section
+
+if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
 
 Scalar = int | float | str
 
@@ -67,6 +70,20 @@ class BytesSummary:
     looked_at: int
     modes: dict[str, int]
     measures: dict[str, tuple[float, float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxSummary:
+    """Bounding boxes.
+
+    Attributes:
+        counts: the number of boxes of a record.
+        measures: `width`, `height` and `area` of boxes, in the unit of their format: pixels, or fractions of
+            the image.
+    """
+
+    counts: SizeSummary
+    measures: dict[str, NumberSummary]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +158,10 @@ class FeatureSummary:
         lengths: the lengths of lists, in values; None if there is no list.
         steps: the numbers of steps of feature lists; None for another feature.
         numbers, strings: the summary of values of the most frequent kind of list.
+        boxes: the summary of boxes; None for another feature.
         common: the frequent values; None for floats.
         classes, order: the classes of a label, as guessed or defined by the spec.
+        date: the unit, if its integers are dates or times; all numbers are in this unit.
         warnings: warnings about the feature, as text.
     """
 
@@ -158,9 +177,11 @@ class FeatureSummary:
     steps: SizeSummary | None = None
     numbers: NumberSummary | None = None
     strings: BytesSummary | None = None
+    boxes: BoxSummary | None = None
     common: TopValues | None = None
     classes: ClassCounts | None = None
     order: ClassOrder | None = None
+    date: DateUnit | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -235,7 +256,7 @@ class StatsReport:
     Example:
         >>> report = rs.stats("data/points")
         >>> report
-        StatsReport(test: 5 records, train: 15 records)
+        StatsReport(train: 15 records, test: 5 records)
         >>> report["train"]["inside"].classes.counts
         (('no', 7), ('yes', 8))
     """

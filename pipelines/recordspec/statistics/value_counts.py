@@ -76,7 +76,7 @@ class NumberValues:
     """Int64 or float32 values.
 
     Attributes:
-        count: the number of values.
+        count: the number of values, finite or not.
         nans, infinite, lowest, zeros: the number of values that are NaN, infinite, minus infinity, or zero;
             `infinite` includes `lowest`.
         low, high, mean, deviation: statistics of the finite values; None without a finite value.
@@ -89,21 +89,21 @@ class NumberValues:
     """
 
     count: int
-    nans: int = 0
-    infinite: int = 0
-    lowest: int = 0
-    zeros: int = 0
-    low: float | None = None
-    high: float | None = None
-    mean: float | None = None
-    deviation: float | None = None
+    nans: int
+    infinite: int
+    lowest: int
+    zeros: int
+    low: float | None
+    high: float | None
+    mean: float | None
+    deviation: float | None
     quantiles: dict[float, float]
-    rank_error: float = 0.0
-    histogram: Histogram | None = None
+    rank_error: float
+    histogram: Histogram | None
     points: NumberArray
     below: Ints
-    is_counted: bool = True
-    frequent: Frequencies | None = None
+    is_counted: bool
+    frequent: Frequencies | None
 
     @property
     def finite(self) -> int:
@@ -132,8 +132,9 @@ class BytesValues:
 KindValues = NumberValues | BytesValues
 
 
-def moments_of(values: NumberArray, times: Ints) -> dict[str, Any]:
-    """The exact moments of finite values in ascending order, `times` being the count of each."""
+def _moments(values: NumberArray, times: Ints) -> tuple[float, float]:
+    """The exact mean and standard deviation of finite values, `times` being the count of each; the mean of
+    integers as in `_quotient`."""
     count, is_float = int(times.sum()), values.dtype.kind == "f"
     if is_float:
         exact = values.astype(np.float64)
@@ -141,17 +142,11 @@ def moments_of(values: NumberArray, times: Ints) -> dict[str, Any]:
         apart = exact - mean
     else:  # float64 rounds large adjacent integers to one value
         total = sum(value * many for value, many in zip(values.tolist(), times.tolist(), strict=True))
-        mean = total / count
+        mean = _quotient(total, count)
         middle = total // count
         apart = np.array([float(value - middle) for value in values.tolist()])
         apart -= float(apart @ times) / count
-    return {
-        "zeros": int(times[values == 0].sum()),
-        "low": values[0].item(),
-        "high": values[-1].item(),
-        "mean": mean,
-        "deviation": math.sqrt(float((apart * apart) @ times) / count),
-    }
+    return mean, math.sqrt(float((apart * apart) @ times) / count)
 
 
 def exact_quantiles(values: NumberArray, times: Ints) -> dict[float, float]:
@@ -173,14 +168,13 @@ def exact_quantiles(values: NumberArray, times: Ints) -> dict[float, float]:
         if values.dtype.kind == "f":
             quantiles[share] = first + (then - first) * (part / 100)
         else:
-            quantiles[share] = _to_number(100 * first + (then - first) * part)
+            quantiles[share] = _quotient(100 * first + (then - first) * part, 100)
     return quantiles
 
 
-def _to_number(hundredths: int) -> float:
-    """Converts an exact number of hundredths to a float; to an integer, rounded up, if float64 is too coarse
-    for it."""
-    return hundredths / 100 if abs(hundredths) < 100 * _EXACT else -(-hundredths // 100)
+def _quotient(total: int, count: int) -> float:
+    """Divides two integers. Returns an integer, rounded up, if float64 is too coarse for the quotient."""
+    return total / count if abs(total) < count * _EXACT else -(-total // count)
 
 
 def bin_edges(low: float, high: float, *, integers: bool) -> tuple[float, ...]:
@@ -191,7 +185,7 @@ def bin_edges(low: float, high: float, *, integers: bool) -> tuple[float, ...]:
     first, last = int(low), int(high)
     width = -(-(last - first + 1) // _BINS)
     bins = -(-(last - first + 1) // width)
-    return tuple(_to_number(100 * (first + index * width) - 50) for index in range(bins + 1))
+    return tuple(_quotient(100 * (first + index * width) - 50, 100) for index in range(bins + 1))
 
 
 def inner_edges(edges: Sequence[float], *, integers: bool) -> list[float]:
@@ -202,31 +196,6 @@ def inner_edges(edges: Sequence[float], *, integers: bool) -> list[float]:
 def histogram_of(edges: tuple[float, ...], below: Sequence[int], count: int) -> Histogram:
     """The histogram of `count` values, `below` being the number of values below each inner edge."""
     return Histogram(edges=edges, counts=tuple(np.diff([0, *below, count]).tolist()))
-
-
-def counted_numbers(values: NumberArray, times: Ints) -> NumberValues:
-    """The summary of finite numbers in ascending order, `times` being the count of each."""
-    integers, count = values.dtype.kind != "f", int(times.sum())
-    below = np.cumsum(times) - times
-    edges = bin_edges(values[0].item(), values[-1].item(), integers=integers)
-    inner = np.searchsorted(values, inner_edges(edges, integers=integers), "left")
-    order = np.lexsort((values, -times))
-    return NumberValues(
-        count=count,
-        **moments_of(values, times),
-        quantiles=exact_quantiles(values, times),
-        histogram=histogram_of(edges, np.append(below, count)[inner].tolist(), count),
-        points=values,
-        below=below,
-        frequent=Frequencies(
-            distinct=EstimatedCount(value=len(values)),
-            values=values[order].tolist(),
-            times=times[order].tolist(),
-            whole=True,
-        )
-        if integers
-        else None,
-    )
 
 
 class Sample:
@@ -357,19 +326,54 @@ class NumberCounter:
         for start in range(0, len(finite), _AT_ONCE):
             some = finite[start : start + _AT_ONCE]
             if len(self._bounds) > _FEW_BOUNDS:
-                bins = np.bincount(
-                    np.searchsorted(self._bounds, some, "right"), minlength=len(self._bounds) + 1
-                )
-                self._below += np.cumsum(bins)[:-1]
-            else:  # 0.2 ns each, and a search 25 ns
+                self._below += np.searchsorted(np.sort(some), self._bounds)
+            else:  # 0.1 to 0.2 ns each, and sorting takes 18 to 36 ns
                 self._below += [np.count_nonzero(some < bound) for bound in self._bounds]
             # integers are subtracted before they are rounded: float64 rounds large adjacent ones to one value
             exact = not self._is_float and self.high - self.low < 1 << 63
             apart = np.subtract(some, middle, dtype=np.int64 if exact else np.float64)
             self._squares += float(np.square(apart, dtype=np.float64).sum())
 
-    def summary(self, frequent: Frequencies | None) -> NumberValues:
-        """The summary of numbers that are not counted one by one."""
+    def summary_of(
+        self, values: NumberArray, times: Ints, frequent: Frequencies | None = None
+    ) -> NumberValues:
+        """The summary if every finite value is counted.
+
+        Args:
+            values: the distinct finite values, in ascending order; at least one.
+            times: the count of each value.
+            frequent: the counts of integers.
+        """
+        below = np.cumsum(times) - times
+        edges = bin_edges(values[0].item(), values[-1].item(), integers=not self._is_float)
+        inner = np.searchsorted(values, inner_edges(edges, integers=not self._is_float), "left")
+        mean, deviation = _moments(values, times)
+        return self._summary(
+            mean=mean,
+            deviation=deviation,
+            quantiles=exact_quantiles(values, times),
+            rank_error=0.0,
+            histogram=histogram_of(edges, np.append(below, self.count)[inner].tolist(), self.count),
+            points=values,
+            below=below,
+            is_counted=True,
+            frequent=frequent,
+        )
+
+    def summary(self, frequent: Frequencies | None = None) -> NumberValues:
+        """The summary after the second pass, if not every value is counted; or of no finite value."""
+        if not self.count:
+            return self._summary(
+                mean=None,
+                deviation=None,
+                quantiles={},
+                rank_error=0.0,
+                histogram=None,
+                points=self._bounds,
+                below=self._below,
+                is_counted=True,
+                frequent=None,
+            )
         edges, below = bin_edges(self.low, self.high, integers=not self._is_float), self._below
         inner = below[np.searchsorted(self._bounds, self._edges)]
         at = np.array(list(self._quantiles.values()), self._bounds.dtype)
@@ -379,14 +383,9 @@ class NumberCounter:
         ]
         shares = np.array(list(self._quantiles))
         off = np.maximum(ranks[0] - shares, shares - ranks[1]).max()
-        mean = self.sum / self.count
         rest = 0.0 if self._is_float else self.sum % self.count / self.count  # exact
-        return NumberValues(
-            count=self.count,
-            zeros=self.zeros,
-            low=self.low,
-            high=self.high,
-            mean=mean,
+        return self._summary(
+            mean=self.sum / self.count if self._is_float else _quotient(self.sum, self.count),
             deviation=math.sqrt(max(self._squares / self.count - rest * rest, 0.0)),
             quantiles=self._quantiles,
             rank_error=max(float(off), 0.0),
@@ -395,6 +394,19 @@ class NumberCounter:
             below=below,
             is_counted=False,
             frequent=frequent,
+        )
+
+    def _summary(self, **second: Any) -> NumberValues:
+        """The summary of the counts of the first pass, with `second`, the other fields."""
+        return NumberValues(
+            count=self.count + self.nans + self.infinite,
+            nans=self.nans,
+            infinite=self.infinite,
+            lowest=self.lowest,
+            zeros=self.zeros,
+            low=self.low,
+            high=self.high,
+            **second,
         )
 
 

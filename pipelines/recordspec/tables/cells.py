@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import counted, show_shape
-from recordspec.tables.column_types import is_image_shape, is_list_type, leaves_of, shortest
+from recordspec.tables.column_types import is_image_shape, is_list_type, leaves_of, shortest, type_text
 from recordspec.tables.media_headers import MediaInfo, describe, media_info
 from recordspec.wire.arrays import to_numpy
 from recordspec.wire.file_types import printable, type_name
 from recordspec.wire.proto import Listed
+
+if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
 
 CellKind = Literal[
     "missing", "number", "label", "text", "bytes", "image", "audio", "numbers", "list", "fields"
@@ -29,6 +32,12 @@ CellKind = Literal[
 MOST_CHARACTERS, MOST_ITEMS = 200, 8
 # Bytes of texts, and of other byte strings, of which only the beginning is read.
 _LONG_TEXT, _LONG_BYTES = 1 << 20, 1 << 26
+_DATE_UNITS: dict[str, DateUnit] = {
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
 _START = 1 << 12
 
 
@@ -99,8 +108,8 @@ def cell_of(value: Any, *, is_picture: bool = False) -> Cell:
     if types.is_integer(type_) or types.is_floating(type_):
         number = value.as_py()
         return Cell(kind="number", value=_shortest(number) if types.is_float32(type_) else number)
-    if types.is_temporal(type_):  # Python has no nanoseconds, and no year 10000
-        return cell_of_text(value.cast("string").as_py())
+    if types.is_temporal(type_):
+        return _cell_of_temporal(value)
     return cell_of_text(str(value.as_py()))
 
 
@@ -117,6 +126,13 @@ def cell_of_bytes(data: bytes) -> Cell:
 
 def cell_of_text(text: str) -> Cell:
     return Cell(kind="text", value=text, length=len(text))
+
+
+def cell_of_date(number: int, unit: DateUnit) -> Cell:
+    """The cell of a date or a time, a number of units since 1970-01-01."""
+    from recordspec.schema.dates import date_text
+
+    return cell_of_text(date_text(number, unit))
 
 
 def cell_of_numbers(numbers: Any, *, form: str = "", is_picture: bool = False) -> Cell:
@@ -139,29 +155,35 @@ def cell_of_labels(indices: Any, names: Sequence[str]) -> Cell:
     return Cell(kind="number", value=indices)
 
 
-def cell_of_listed(listed: Listed, names: Sequence[str] = ()) -> Cell:
+def cell_of_listed(listed: Listed, names: Sequence[str] = (), date: DateUnit | None = None) -> Cell:
     """The cell of the list of a stored Feature: of its value if it has one, missing if there is no list.
 
     Args:
         names: the names of the classes, if integers are their indices.
+        date: the unit, if integers are dates or times.
     """
     kind, values = listed
     if kind == "none":
         return Cell(kind="missing")
     if len(values) != 1:
-        return cell_of_values(listed, names)
+        return cell_of_values(listed, names, date)
     if kind == "bytes":
         return cell_of_bytes(values[0])
+    if kind == "int64" and date is not None:
+        return cell_of_date(values[0], date)
     if kind == "int64":
         return cell_of_labels(values[0], names)
     return Cell(kind="number", value=_shortest(values[0]))
 
 
-def cell_of_values(listed: Listed, names: Sequence[str] = ()) -> Cell:
+def cell_of_values(listed: Listed, names: Sequence[str] = (), date: DateUnit | None = None) -> Cell:
     """The cell of the values of a stored Feature, as a list, however many there are; see `cell_of_listed`."""
     kind, values = listed
     if kind == "bytes":
         return Cell(kind="list", form=kind, length=len(values), items=map(cell_of_bytes, values))
+    if kind == "int64" and date is not None:
+        items = (cell_of_date(value, date) for value in values)
+        return Cell(kind="list", form="date", length=len(values), items=items)
     if kind == "int64" and any(0 <= value < len(names) for value in values):
         return cell_of_labels(values, names)
     return cell_of_numbers(np.array(values, kind))
@@ -215,9 +237,17 @@ def _cell_of_long_text(data: Any) -> Cell:
     return Cell(kind="text", value=start[:MOST_CHARACTERS], size=data.size)
 
 
+def _cell_of_temporal(value: Any) -> Cell:
+    if arrow().types.is_date32(value.type):
+        return cell_of_date(value.value, "days")
+    if arrow().types.is_timestamp(value.type):
+        return cell_of_date(value.value, _DATE_UNITS[value.type.unit])
+    return cell_of_text(value.cast("string").as_py())
+
+
 def _cell_of_list(values: Any, *, is_picture: bool) -> Cell:
     leaves, shape = leaves_of(values)
-    types, form = arrow().types, str(leaves.type)
+    types, form = arrow().types, type_text(leaves.type)
     is_numeric = types.is_integer(leaves.type) or types.is_floating(leaves.type)
     if is_numeric and not leaves.null_count and None not in shape and (len(shape) > 1 or len(leaves) > 1):
         return cell_of_numbers(to_numpy(leaves).reshape(shape), form=form, is_picture=is_picture)

@@ -30,6 +30,9 @@ from recordspec.wire.arrays import (
 )
 from recordspec.wire.record_batch import RecordBatch
 
+# Arrow's names of types, where a schema has others.
+_DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64", "date32[day]": "date"}
+
 
 def keys_of(decoded: RecordBatch) -> list[FeatureKey]:
     """The keys of records, in order: first the keys of features (or of the context), then those of
@@ -171,11 +174,11 @@ def is_image_shape(shape: Sequence[int | None]) -> bool:
 
 
 def type_text(type_: Any) -> str:
-    """The name of a type: `string`, `uint8 [null, 4]` for lists."""
+    """The name of a type: `string`, `float32 [null, 4]` for lists."""
     types, sizes = arrow().types, list[int | None]()
     while is_list_type(type_):
         sizes.append(type_.list_size if types.is_fixed_size_list(type_) else None)
         type_ = type_.value_type
     named = types.is_struct(type_) or types.is_dictionary(type_)
     name = ("struct" if types.is_struct(type_) else "dictionary") if named else str(type_)
-    return f"{name.removeprefix('large_')}{f' {show_shape(sizes)}' if sizes else ''}"
+    return f"{_DTYPES.get(name, name).removeprefix('large_')}{f' {show_shape(sizes)}' if sizes else ''}"

@@ -61,40 +61,15 @@ def export(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
-    """Writes records to a file in the format of its suffix.
-
-    With a schema, given or beside the files, the columns are its features, as in `scan`. Without a
-    schema, and for keys that are not in it, a column has single values if every record with the key has one
-    value, else lists; missing values are null. Bytes are text if all of them are valid UTF-8. Records are
-    written while they are read. They are written a second time only if a later record changes the type of a
-    column.
-
-    Args:
-        files: paths, folders or patterns. Blocks are unpacked.
-        out: FILE.jsonl, .csv or .parquet.
-        schema: the schema that names features and classes, or its path; by default the schema beside the
-            files.
-        columns: the names of features, in this order; empty for all.
-        where: a condition on records in SQL, such as `age > 30`; None for all records.
-        limit: the largest number of records.
-        force: replaces the file if it exists.
-        progress: receives the number of records and bytes.
-
-    Raises RecordError for records that are not Examples, have lists of two kinds in one column, or contradict
-    the schema; SpecError for values that the format cannot represent, or that no source reads back;
-    StoreError if there are no files, they change meanwhile, or `out` exists or cannot be written;
-    MissingExtra without pyarrow.
-
-    Example:
-        >>> rs.export("data/points", "points.csv", schema=schema).rows
-        20
+    """Writes records to a file in the format of its suffix; the arguments and errors are those of
+    `recordspec.export`.
     """
-    query = Query(columns=tuple(columns), where=where, spec=given_schema(schema))
+    query = Query(columns=tuple(columns), where=where, schema=given_schema(schema))
     progress = progress or Progress(show=False)
     out = location(out)
     arrow()  # raises before anything is read
     with saving(out, force=force) as save:
-        scanner = Scanner(StoredDataset.of(files, query.spec))
+        scanner = Scanner(StoredDataset.of(files, query.schema))
         scanner.dataset.require_schema()
         records = _Records(scanner, query, limit, out.suffix)
         with progress:
@@ -152,9 +127,9 @@ class _Records:
 
     def __init__(self, scanner: Scanner, query: Query, limit: int | None, suffix: str) -> None:
         self._scanner, self._limit, self._suffix = scanner, limit, suffix
-        # what lies beside the files names features and classes as a given spec does
-        self._query = query = replace(query, spec=query.spec or scanner.dataset.schema, stored=True)
-        keys = query.check(scanner, () if query.spec is None else query.spec.names)
+        # what lies beside the files names features and classes as a given schema does
+        self._query = query = replace(query, schema=query.schema or scanner.dataset.schema, stored=True)
+        keys = query.check(scanner, () if query.schema is None else query.schema.names)
         features = _feature_columns(query)
         self._parts = {
             (one.place.in_steps, key)
@@ -289,8 +264,8 @@ class _Records:
 def _feature_columns(query: Query) -> ExportColumns:
     """The columns of the schema's features, by name; a feature list may have its prefix."""
     columns: ExportColumns = {}
-    known = {} if query.spec is None else query.spec.names
-    for place, feature in () if query.spec is None else query.spec.placed:
+    known = {} if query.schema is None else query.schema.names
+    for place, feature in () if query.schema is None else query.schema._placed:
         name, prefixed = feature.name, SEQUENCE + feature.name
         if query.columns and name not in query.columns:
             if not place.in_steps or prefixed not in query.columns:

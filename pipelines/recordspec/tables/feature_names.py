@@ -8,8 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.schema.features.box import Box, BoxFormat
+from recordspec.schema.features.fixed_len import FixedLen
 
 if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
     from recordspec.schema.schema import Schema
 
 # Whether a key has a feature list, and the key.
@@ -27,11 +30,15 @@ class FeatureNames:
     Attributes:
         names: the name of a feature by its key, if they differ.
         classes: the class names, for keys that store class indices.
+        dates: the unit of the dates and times, for keys that store them.
+        boxes: the format of the boxes, for keys that store all four sides of boxes.
         stored: whether the key of a feature with another name may be used for the stored values.
     """
 
     names: Mapping[FeatureKey, str] = field(default_factory=dict)
     classes: Mapping[FeatureKey, tuple[str, ...]] = field(default_factory=dict)
+    dates: Mapping[FeatureKey, DateUnit] = field(default_factory=dict)
+    boxes: Mapping[FeatureKey, BoxFormat] = field(default_factory=dict)
     stored: bool = False
 
     @classmethod
@@ -41,7 +48,7 @@ class FeatureNames:
             return cls()
         placed = [
             ((place.in_steps, place.key), feature)
-            for place, feature in schema.placed
+            for place, feature in schema._placed
             if any(column.key == feature.stored for column in feature.columns())
         ]
         return cls(
@@ -49,8 +56,14 @@ class FeatureNames:
             classes={
                 key: feature.traits.class_names
                 for key, feature in placed
-                if feature.traits.class_names and feature.columns()[0].storage == "int64"
+                if feature.traits.class_names and feature.columns()[0].storage != "bytes"
             },
+            dates={
+                key: feature.date
+                for key, feature in placed
+                if isinstance(feature, FixedLen) and feature.date is not None
+            },
+            boxes={key: feature.format for key, feature in placed if isinstance(feature, Box)},
             stored=stored,
         )
 

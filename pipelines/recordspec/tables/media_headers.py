@@ -118,6 +118,21 @@ def _image(data: bytes, form: str) -> MediaInfo:
         )
 
 
+def image_info(data: bytes) -> MediaInfo | None:
+    """Reads the header of an image in any format that Pillow reads, with Pillow's name of the format.
+
+    Returns None for other bytes.
+    """
+    from recordspec.schema.media import images
+
+    try:
+        with images.pillow("the sizes of images").open(io.BytesIO(data)) as image:
+            form = f"{image.format} image"
+        return _image(data, form)
+    except Exception:  # Pillow raises many types for bad data
+        return None
+
+
 def _sound(data: bytes, form: str) -> MediaInfo | None:
     from recordspec.schema.media import sounds
 
@@ -138,5 +153,5 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
 # The reader of the header for each format.
 MEDIA: dict[str, Callable[[bytes, str], MediaInfo | None]] = {
     **{f"{name} image": _image for name in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP")},
-    **{f"{name} file": _sound for name in ("WAV", "FLAC", "Ogg", "MP3")},
+    **{f"{name} file": _sound for name in ("WAV", "AIFF", "FLAC", "Ogg", "MP3")},
 }

@@ -62,21 +62,22 @@ class Query:
     Attributes:
         columns: the names of features, in the order of the result; empty for all features.
         where: a condition on records in SQL; see `tables.sql.Condition`. None selects all records.
-        spec: the schema that names features and classes; None to use keys as names, and indices for classes.
+        schema: the schema that names features and classes; None to use keys as names, and indices for
+            classes.
         stored: whether keys are valid names, too, for the stored values.
     """
 
     columns: tuple[str, ...] = ()
     where: str | None = None
-    spec: Schema | None = None
+    schema: Schema | None = None
     stored: bool = False
 
     @cached_property
     def names(self) -> FeatureNames:
-        return FeatureNames.of(self.spec, stored=self.stored)
+        return FeatureNames.of(self.schema, stored=self.stored)
 
     def check(self, scanner: Scanner, features: Collection[str] = ()) -> dict[FeatureKey, None]:
-        """Returns the keys of the spec, and of the first records of files until all columns are found.
+        """Returns the keys of the schema, and of the first records of files until all columns are found.
 
         Args:
             scanner: the scanner of the files.

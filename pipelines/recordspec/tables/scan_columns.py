@@ -13,8 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, show_shape
+from recordspec.schema.features.audio import Audio
+from recordspec.schema.features.box import Box
 from recordspec.schema.features.geometry import Pictures
+from recordspec.schema.features.image import Image
+from recordspec.schema.features.video import Video
 from recordspec.schema.row_blocks import Sections, stored_columns
 from recordspec.schema.schema import Schema
 from recordspec.schema.table_columns import TableColumn
@@ -28,6 +32,7 @@ from recordspec.tables.column_types import (
     is_list_type,
     keys_of,
     type_of,
+    type_text,
     values_by_kind,
 )
 from recordspec.tables.feature_names import SEQUENCE, FeatureKey
@@ -341,6 +346,27 @@ def is_picture(column: ScanColumn) -> bool:
     return len(column.features) == 1 and isinstance(column.features[0].feature, Pictures)
 
 
+def type_words(column: ScanColumn) -> str:
+    """The type of values in the words of a schema: `int64`, `label, 3 classes`, `JPEG image`, `boxes`."""
+    stored = type_text(column.type)
+    if len(column.features) != 1 or column.features[0].decoded:
+        return stored
+    feature, in_steps = column.features[0].feature, column.features[0].place.in_steps
+    type_, classes = feature.value_type, feature.traits.class_names
+    if type_.date is not None:
+        words = "date" if type_.date == "days" else "time in UTC"
+    elif classes:
+        sizes = "" if not type_.shape else f" {show_shape(type_.shape)}"
+        words = f"label{sizes}, {len(classes):,} class{'es' * (len(classes) != 1)}"
+    elif isinstance(feature, (Image, Video, Audio)):
+        words = feature.kind if feature.encoding == "raw" else f"{feature.encoding.upper()} {feature.kind}"
+    elif isinstance(feature, Box):
+        words = "boxes"
+    else:
+        return stored
+    return f"{words}, in steps" if in_steps else words
+
+
 def schema_of(columns: Iterable[ScanColumn]) -> Any:
     """The names and types of columns, a `pyarrow.Schema`."""
     return arrow().schema([(column.name, column.type) for column in columns])
@@ -450,7 +476,7 @@ def columns_of(scanner: Scanner, *, is_decoded: bool, binary: frozenset[str]) ->
     forms = _forms(scanner, schema, binary)
     if schema is None:
         return _key_columns(forms)
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         form = forms.get((place.in_steps, feature.columns()[0].key))
         text = feature.name not in binary and (form is None or form.text)
         column = TableColumn(place=place, feature=feature, text=text, decoded=is_decoded)
@@ -504,7 +530,7 @@ def _forms(scanner: Scanner, schema: Schema | None, binary: frozenset[str]) -> d
     if schema is not None:
         wanted = {
             column.key
-            for _, feature in schema.placed
+            for _, feature in schema._placed
             for column in feature.columns()[:1]
             if column.storage == "bytes" and feature.value_type.item in ("text", "any", "pair")
         }

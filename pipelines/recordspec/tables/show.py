@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,12 +22,15 @@ from recordspec.tables.query import Query
 from recordspec.wire import proto
 from recordspec.wire.proto import Entries, Listed
 
+if TYPE_CHECKING:
+    from recordspec.schema.dates import DateUnit
+
 # `short` cuts what is long, `full` does not, and `raw` does not describe bytes either.
 Style = Literal["short", "full", "raw"]
 
 # Values of a list, which has a line of its own; of more, their number and range are shown.
 _MOST_VALUES = 16
-_WORDS = {"int64": "integer", "float32": "float", "bytes": "bytes value"}
+_WORDS = {"int64": "integer", "float32": "float", "bytes": "bytes value", "date": "date"}
 
 Shown = dict[str, Any]
 
@@ -47,9 +50,9 @@ class RecordViewer:
 
     def __init__(self, files: Files, query: Query | None = None, style: Style = "short") -> None:
         query = query or Query()
-        self._scanner = Scanner(StoredDataset.of(files, query.spec))
-        # what lies beside the files names features and classes as a given spec does
-        self._query = replace(query, spec=self._scanner.dataset.schema, stored=True)
+        self._scanner = Scanner(StoredDataset.of(files, query.schema))
+        # what lies beside the files names features and classes as a given schema does
+        self._query = replace(query, schema=self._scanner.dataset.schema, stored=True)
         self._style: Style = style
         if self._query.columns or self._query.where is not None:
             self._query.check(self._scanner)
@@ -60,7 +63,7 @@ class RecordViewer:
         first = self._scanner.dataset.paths[0]
         if not self._scanner.dataset.has_blocks(first) or self._scanner.blocks_of(first) is not None:
             return ()
-        return ("each record is a block of rows; a schema beside the shards, or --spec, unpacks them",)
+        return ("each record is a block of rows; a schema beside the shards, or --schema, unpacks them",)
 
     def head(self, count: int) -> Iterator[Shown]:
         """Yields the first records that match the query."""
@@ -119,20 +122,24 @@ class RecordViewer:
         context, lists = entries.features, entries.lists
         values = {(False, key): listed for key, listed in context}
         steps = {(True, key): many for key, many in lists}
-        classes, style = self._query.names.classes, self._style
+        style, of_key = self._style, self._words
         shown: Shown = {
             "features": {
-                name: shown_list(values[key], style, classes.get(key, ()))
-                for name, key in self._names(values)
+                name: shown_list(values[key], style, *of_key(key)) for name, key in self._names(values)
             }
         }
         if steps:
             shown["sequence"] = {
-                name: shown_steps(steps[key], style, classes.get(key, ())) for name, key in self._names(steps)
+                name: shown_steps(steps[key], style, *of_key(key)) for name, key in self._names(steps)
             }
         if len(context) + len(lists) > len(values) + len(steps):
             shown["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
         return shown
+
+    def _words(self, key: FeatureKey) -> tuple[tuple[str, ...], DateUnit | None]:
+        """The names of the classes, and the unit of dates, that the integers under a key stand for."""
+        names = self._query.names
+        return names.classes.get(key, ()), names.dates.get(key)
 
     def _names(self, keys: Iterable[FeatureKey]) -> list[tuple[str, FeatureKey]]:
         """The names to show and their keys, in the order of the query."""
@@ -152,18 +159,22 @@ def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
     return [key for key, count in counts.items() if count > 1]
 
 
-def shown_steps(steps: list[Listed], style: Style, classes: tuple[str, ...] = ()) -> Any:
+def shown_steps(
+    steps: list[Listed], style: Style, classes: tuple[str, ...] = (), date: DateUnit | None = None
+) -> Any:
     """The lists of a feature list."""
     if style == "short" and len(steps) > _MOST_VALUES:
-        return f"<{len(steps):,} steps: {_all_together(steps, classes)}>"
-    return [shown_list(step, style, classes) for step in steps]
+        return f"<{len(steps):,} steps: {_all_together(steps, classes, date)}>"
+    return [shown_list(step, style, classes, date) for step in steps]
 
 
-def shown_list(listed: Listed, style: Style, classes: tuple[str, ...] = ()) -> Any:
+def shown_list(
+    listed: Listed, style: Style, classes: tuple[str, ...] = (), date: DateUnit | None = None
+) -> Any:
     """A list of a Feature: the value where it is one, None if there is no list."""
     if style == "raw":
         return None if listed.kind == "none" else _raw(listed)
-    return shown(cell_of_listed(listed, classes), style)
+    return shown(cell_of_listed(listed, classes, date), style)
 
 
 def _raw(listed: Listed) -> Any:
@@ -210,13 +221,14 @@ _DRAWN: dict[CellKind, Callable[[Cell, Style], Any]] = {
 }
 
 
-def _all_together(steps: list[Listed], classes: tuple[str, ...]) -> str:
+def _all_together(steps: list[Listed], classes: tuple[str, ...], date: DateUnit | None) -> str:
     """The values of steps of one kind; of several, how many."""
     kinds = {kind for kind, values in steps if values}
     if len(kinds) != 1:
         return f"{sum(len(values) for _, values in steps):,} values"
     kind = kinds.pop()
-    return _summary(cell_of_values(Listed(kind, [value for _, values in steps for value in values]), classes))
+    values = Listed(kind, [value for _, values in steps for value in values])
+    return _summary(cell_of_values(values, classes, date))
 
 
 def _summary(cell: Cell) -> str:

@@ -27,6 +27,7 @@ from recordspec._duckdb import (
     reader_of,
     register,
     takes_quotes,
+    text_in_quotes,
 )
 from recordspec.errors import (
     Problem,
@@ -34,7 +35,7 @@ from recordspec.errors import (
     RecordspecError,
     SpecError,
     nearest,
-    one_of,
+    one_of_classes,
 )
 from recordspec.locations import Location
 from recordspec.progress import Progress
@@ -66,8 +67,6 @@ _ROWS_TOGETHER, _BYTES_TOGETHER = 1 << 12, 1 << 22
 # substring.
 _OF_LISTS = {"contains", "list_contains", "list_has", "array_contains", "array_has"}
 _COMPARISONS = {"COMPARISON", "COMPARE_IN", "COMPARE_NOT_IN", *_OF_LISTS}
-# Classes of a label that a message lists.
-_MOST_NAMES = 20
 # A condition as a query. The brackets and the last line enclose it, whatever its end is.
 _WHERE = "SELECT 1 FROM records WHERE ({}\n)"
 # A query without brackets: it exposes `1) OR (1`, which is no condition.
@@ -80,6 +79,8 @@ _NOT_IN_ARROW = re.compile(
 )
 _NAMES = re.compile(r'"((?:[^"]|"")+)"')
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
+# The sign or the word at which SQL cannot be parsed.
+_NEAR = re.compile(r'at or near "(.+?)"')
 
 
 def named_tables(
@@ -101,12 +102,15 @@ def named_tables(
     by_name = files if isinstance(files, Mapping) else {"": files}
     paths: dict[str, list[Location]] = {}
     manifests: dict[Location, Manifest] = {}
+    schemas: dict[str, Schema | None] = {}
     for name in sorted(by_name, key=not_):  # files without a name come last
-        found = StoredDataset.of(by_name[name])
+        found = StoredDataset.of(by_name[name], schema)
         manifests |= found.manifests
         for path, split in found.splits.items():
-            paths.setdefault(name or (RECORDS if split == ALL else split), []).append(path)
-    datasets = {name: StoredDataset(distinct(some), manifests, schema) for name, some in paths.items()}
+            table = name or (RECORDS if split == ALL else split)
+            paths.setdefault(table, []).append(path)
+            schemas.setdefault(table, found.given)
+    datasets = {name: StoredDataset(distinct(some), manifests, schemas[name]) for name, some in paths.items()}
     words = set(re.findall(r"\w+", _STRINGS.sub("", sql.lower())))
     places = [place for place in (*PLACES, KEY) if place in words]
     return {name: table_of(dataset, schema).with_places(places) for name, dataset in datasets.items()}
@@ -262,11 +266,8 @@ class Condition:
         except RecursionError:
             raise _no_condition("one that is nested too deeply") from None
         if tree["error"]:
-            hint, at = tree["error_message"], int(tree.get("position") or 0)
-            if name := takes_quotes(hint, where, self._columns(stored=True)):
-                raise _no_condition(f"`{where}`", f"the name {quoted(name)} takes its double quotes")
-            is_end = at >= len(_WHERE.format(where).encode()) - 2
-            raise _no_condition(f"`{where}`", "syntax error at its end" if is_end else hint)
+            hint = self._syntax_hint(where, tree["error_message"], int(tree.get("position") or 0))
+            raise _no_condition(f"`{where}`", hint)
         node, model_node = (parsed["statements"][0]["node"] for parsed in (tree, model))
         if {**node, "where_clause": None} != {**model_node, "where_clause": None}:
             raise _no_condition(f"`{where}`", "a query has more parts: `recordspec query`")
@@ -277,6 +278,16 @@ class Condition:
             if any(part.get("class") == kind for part in nodes):
                 raise _no_condition(got, "`recordspec query` takes whole queries")
         return nodes
+
+    def _syntax_hint(self, where: str, message: str, at: int) -> str:
+        """What a condition lacks that DuckDB cannot parse: quotes, or else what DuckDB tells."""
+        columns = self._columns(stored=True)
+        if name := takes_quotes(message, where, columns):
+            return f"the name {quoted(name)} takes its double quotes"
+        if (word := _bare_text(where, message)) and word not in columns:
+            return text_in_quotes(word)
+        is_end = at >= len(_WHERE.format(where).encode()) - 2
+        return "syntax error at its end" if is_end else message
 
     def _parsed(self, where: str, query: str = _WHERE) -> Any:
         """The syntax tree of a query with the condition."""
@@ -422,13 +433,21 @@ def _sides(part: Any) -> Iterator[Any]:
 def _check_class(texts: Sequence[str], column: ScanColumn) -> None:
     for feature in (each.feature for each in column.features):
         names = feature.traits.class_names
-        if not names or feature.columns()[0].storage != "int64":
+        if not names or feature.columns()[0].storage == "bytes":
             continue  # stored names are not limited to the classes
         for text in texts:
             if text not in names and not text.lstrip("-").isdigit():  # an index without a name is its digits
-                some = one_of(names) if len(names) <= _MOST_NAMES else f"one of {len(names)} classes"
+                some = one_of_classes(names)
                 path, hint = (feature.name,), nearest(text, names)
                 raise SpecError(Problem(where="where", path=path, expected=some, got=f"`{text}`", hint=hint))
+
+
+def _bare_text(where: str, message: str) -> str:
+    """The word of SQL, such as `order`, that a syntax error finds in place of a text; or an empty text."""
+    near = _NEAR.search(message)
+    word = near[1] if near and near[1].isidentifier() else ""
+    compared = re.search(rf"=\s*({word})\b" if word else r"=\s*([A-Za-z_]\w*)\s*$", where)
+    return compared[1] if compared else ""
 
 
 def _no_condition(got: str, hint: str = "") -> SpecError:

@@ -28,8 +28,7 @@ from recordspec.html import table as html_table
 from recordspec.schema.options import format_bytes
 from recordspec.store.scan import RowBatch, Scanner, scan
 from recordspec.tables.cells import MOST_ITEMS, Cell, CellKind, cell_of, image_of, plain_numbers
-from recordspec.tables.column_types import type_text
-from recordspec.tables.scan_columns import is_picture
+from recordspec.tables.scan_columns import is_picture, type_words
 
 if TYPE_CHECKING:
     from recordspec.tables.scan_columns import ColumnReader, ScanColumn
@@ -135,7 +134,7 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
     yield heading(f"{counted(len(columns), 'column')} of {files}")
     media, shown, read = _MediaBudget(_MOST_BYTES), [*columns.values()][:MOST_COLUMNS], rows.read()
     heads = [
-        Markup(f"{short_text(column.name)}<br><small>{type_text(column.type)}</small>") for column in shown
+        Markup(f"{short_text(column.name)}<br><small>{text(type_words(column))}</small>") for column in shown
     ]
     cells = [
         (
@@ -148,7 +147,7 @@ def parts(columns: Mapping[str, ScanColumn], rows: FirstRows) -> Iterator[Markup
     yield from map(paragraph, rows.notes)
     yield items(rows.problems)
     yield others(
-        [f"{column.name}: {type_text(column.type)}" for column in [*columns.values()][MOST_COLUMNS:]],
+        [f"{column.name}: {type_words(column)}" for column in [*columns.values()][MOST_COLUMNS:]],
         "column",
     )
 
@@ -193,7 +192,8 @@ def _image(cell: Cell, media: _MediaBudget) -> Markup:
         cell.size
     ):
         return short_text(alt)
-    return picture(cell.value, _IMAGES[cell.form], alt)
+    size = (int(cell.info.measures["height"]), int(cell.info.measures["width"]))
+    return picture(cell.value, _IMAGES[cell.form], alt, size)
 
 
 def _pixels(cell: Cell, media: _MediaBudget) -> Markup:
@@ -206,7 +206,8 @@ def _pixels(cell: Cell, media: _MediaBudget) -> Markup:
     except MissingExtra:
         return short_text(alt)
     data = buffer.getvalue()
-    return picture(data, "image/png", alt) if media.takes(len(data)) else short_text(alt)
+    size = cell.value.shape[:2]
+    return picture(data, "image/png", alt, size) if media.takes(len(data)) else short_text(alt)
 
 
 def _sound(cell: Cell, media: _MediaBudget) -> Markup:
