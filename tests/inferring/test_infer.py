@@ -4,16 +4,23 @@ What it returns (`schema.inferred`) says what it left out."""
 from __future__ import annotations
 
 import csv
+import datetime
+import importlib.util
 import json
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+import pandas
+import PIL.features
 import PIL.Image
 import pyarrow
 import pytest
+import soundfile
 import yaml
 from pyarrow import parquet
 
@@ -22,6 +29,7 @@ from examples import example, file_of
 from media import image_bytes, photo, sound_bytes
 from recordspec.inferring.inferred_config import guess_fit
 from recordspec.interop import tfds
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from shell import run_here as run
 
 ROWS = 40
@@ -249,11 +257,12 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     (tmp_path / "coco.json").write_text('{"images": [], "annotations": []}')
     for files, said in [
         (("a.csv", "b.tfrecord"), "a.csv: expected files of one format, got a.csv (csv) and b.tfrecord (tfrecord)"),
-        (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none"),
+        (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none (a test set without its target "
+             "is a split in the config: infer from the other files)"),
         (("coco.json",), "coco.json: categories: expected a list, got none"),
         (("other.json",), "other.json: expected a feature of TFDS, got dict {'a': 1} (rows are lines of a .jsonl file, "
          "and annotations of COCO have `images`)"),
-        (("empty",), "`empty` has no TFRecords, no tables, and no images or audio files by class: empty is empty"),
+        (("empty",), "`empty` has no TFRecords, no tables, and no images, audio files or arrays by class: empty is empty"),
     ]:  # fmt: skip
         done = run("infer", *files, cwd=tmp_path)
         assert (done.stdout, done.stderr.splitlines()[0]) == ("", said)
@@ -304,7 +313,7 @@ def test_a_folder_of_images_of_all_modes_is_built_as_inferred(tmp_path):
         "image: files with the suffix of another format, which `convert` accepts: pets/dog/8.jpg",
         f"image: JPEG and PNG images of modes CMYK, {deep}, L, P, RGB, RGBA, stored as JPEG, converted to 3 channels of "
         "8 bits, transparent ones drawn on white, which changes the others a little (`encoding: png` does not)",
-        "image: of different sizes, which `fit` pads to the largest of a batch (with `resize: [h, w]` all have one)",
+        "image: of different sizes, which `fit` pads to the largest of a batch (with `resize: [h, w]` in the schema, all have one)",
     ]
     image = rs.Schema.load(tmp_path / "s.yaml").names["image"]
     assert (image.shape, image.encoding, image.orientation) == ((None, None, 3), "jpeg", "upright")
@@ -356,7 +365,7 @@ def voc(folder: Path, count: int = 12) -> None:
 @pytest.mark.parametrize(
     ("make", "given", "names", "notes", "source"),
     [
-        (coco, "data/annotations/instances_train2017.json", ("person", "train", "boat"), ["boxes: none in 1 of 12 images"],
+        (coco, "data/annotations/instances_train2017.json", ("person", "train", "boat"), ["boxes: none in 1 of 12 images", "labels: no object is `boat`: remove names that are no classes from `names`"],
          {"coco": {"annotations": "data/annotations/instances_train2017.json", "images": "data/train2017"}}),
         (voc, "data", ("cat", "dog"), ["boxes: some exceed their image, which `clip: true` of the source clips"],
          {"voc": {"annotations": "data/Annotations", "images": "data/JPEGImages", "clip": True}}),
@@ -385,6 +394,12 @@ def test_annotations_without_their_images_are_refused(tmp_path):
         3,
         "`data/annotations/instances_train2017.json` names images such as `000000000000.jpg`, which are in no folder "
         "beside it: a config names their folder: `images:` of the source\n",
+    )
+    (tmp_path / "tasks.json").write_text('[{"id": 1, "data": {}, "annotations": []}]')
+    done = run("infer", "tasks.json", cwd=tmp_path)
+    assert done.stderr == (
+        "tasks.json: expected an object with `images`, `annotations` and `categories`, got a list (tasks of Label "
+        "Studio, which exports COCO, too, or `--format json` for rows)\n"
     )
 
 
@@ -417,6 +432,36 @@ def test_columns_of_paths_are_images_and_sounds(tmp_path, suffix):
     assert sum(map(pipeline.build().rows, pipeline.manifest.splits)) == 6
 
 
+def test_a_column_of_images_of_which_some_are_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    media(Path(), *(f"p/{number}.png" for number in range(18)))
+    Path("rows.csv").write_text("photo,n\n" + "".join(f"p/{number}.png,{number}\n" for number in range(20)))
+    done = run("infer", "rows.csv", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.stderr.splitlines() == [
+        "photo: 2 of the first 20 files do not exist, such as p/18.png: `write: {invalid: ...}` of the config leaves "
+        "their rows out; without it, they are an error",
+        "photo: paths of image files, judged by the first 18",
+    ]
+    assert (
+        "  invalid:  # files that do not exist: 2 of 20 of photo: their rows are left out, and listed in "
+        "rejects.jsonl\n    max_invalid: 20%\n"
+    ) in Path("c.yaml").read_text()
+    pipeline = rs.Pipeline.load("c.yaml")
+    pipeline.build(progress=False)
+    rows = [row["n"] for split in pipeline.manifest.splits for row in pipeline.open(split)]
+    assert sorted(rows) == [*range(18)]
+    assert (
+        rs.infer("rows.csv").with_options(write={"invalid": "error"}).pipeline("d").config.write.invalid
+        == "error"
+    )
+    shutil.rmtree("p")
+    media(Path(), "p/0.png")
+    (note,) = [note for note in rs.infer("rows.csv").notes if note.startswith("photo")]
+    assert (
+        note == "photo: text, not image files, since 19 of the first 20 files do not exist, such as p/1.png"
+    )
+
+
 def test_images_of_several_encodings_become_one(tmp_path):
     images(tmp_path / "pets", 4, lambda number: 4)
     (tmp_path / "pets/cat/x.jpg").write_bytes(image_bytes(np.zeros((4, 5, 1), np.uint8), "jpeg"))
@@ -431,6 +476,9 @@ def test_images_of_several_encodings_become_one(tmp_path):
     [
         ("a: int64, label: {kind: label, names: [x, y]}, z: int64", ["a", "z"], "label", "a label of 2 classes", ""),
         ("y: float32, sex: {kind: label, names: [f, m]}", ["sex"], "y", "by its name", ""),
+        ("x: float32, y: float32, inside: {kind: label, names: ['no', 'yes']}", ["x", "y"], "inside",
+         "a label of 2 classes", ""),
+        ("x: float32, y: float32, town: {kind: label, names: [a, b, c]}", ["x", "town"], "y", "by its name", ""),
         ("a: {kind: label, names: [f, m]}, b: {kind: label, names: [k]}, c: float32", ["a", "c"], "b",
          "a label of 1 classes, the last of 2", ""),
         ("a: float32, b: float32, note: text", ["a", "note"], "b", "the last with numbers", ""),
@@ -452,6 +500,18 @@ def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without
     count = len(schema.names)
     assert (list(guess.inputs), guess.target) == (inputs, target)
     assert (guess.reason, guess.without) == (f"{reason}, of {count} features" if target else "", without)
+
+
+def test_a_column_of_folders_is_no_target_beside_another_candidate(tmp_path):
+    for country in ("DE", "FR"):
+        (tmp_path / f"sales/country={country}").mkdir(parents=True)
+        lines = [f"{n},{'ab'[n % 2]},{n}.5" for n in range(30)]
+        (tmp_path / f"sales/country={country}/rows.csv").write_text("\n".join(["n,size,price", *lines]))
+    fit = rs.infer(tmp_path / "sales").pipeline(tmp_path / "data").config.fit
+    assert (fit.targets, "country" in fit.inputs) == ("size", True)
+    schema = rs.Schema.loads("{schema: s, features: {n: int64, label: {kind: label, names: [x, y]}}}")
+    assert guess_fit(schema, partitions=["label"]).target == "label"  # by its name
+    assert guess_fit(schema, partitions=["n", "label"]).target == "label"
 
 
 def test_a_comment_says_how_lists_of_texts_become_numbers(tmp_path):
@@ -507,7 +567,7 @@ def test_a_delimiter_is_seen_in_the_header(tmp_path, delimiter, suffix):
     done = run("infer", *given, "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     config = yaml.safe_load((tmp_path / "c.yaml").read_text())
-    options = {"path": f"test{suffix}", "delimiter": delimiter, "decimal": ","}
+    options = {"files": f"test{suffix}", "delimiter": delimiter, "decimal": ","}
     assert config["write"]["source"]["test"]["csv"] == options
     assert [*rs.Schema.load(tmp_path / "s.yaml").names] == ["size", "text", "label"]
     assert rs.Pipeline.load(tmp_path / "c.yaml").build(progress=False).rows("test") == 40
@@ -579,6 +639,14 @@ def test_what_is_no_class_beside_the_folders_of_splits_is_noted(tmp_path):
     assert rs.infer([tmp_path / "train", tmp_path / "val"]).notes == ()
 
 
+def test_the_classes_of_the_current_folder_are_not_beside_it(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.png").write_bytes(image_bytes(photo(), "png"))
+    monkeypatch.chdir(tmp_path)
+    assert rs.infer(".").notes == rs.infer(tmp_path).notes
+
+
 def test_a_folder_without_records_beside_those_of_splits_is_not_refused(tmp_path):
     for name in ("train", "test", "old/more"):
         (tmp_path / name).mkdir(parents=True)
@@ -614,13 +682,94 @@ def test_folders_in_those_of_the_classes_are_noted(tmp_path):
     assert found.schema.names["label"].names == ("train_old", "valid_new")
     assert found.notes == (
         "label: every class has folders of the same names, which are ignored: `cat`, `dog` "
-        "(if these are the classes, give the other folders names of splits, such as `train` and `test`)",
+        "(if these are the classes, give the other folders names of splits, such as `train` and `test`, or take them "
+        'with `--classes last`, or classes="last")',
     )
     media(tmp_path, "third/1.png")
     assert rs.infer(tmp_path).notes == (
-        "label: the folders at the top name the classes, these in them are ignored: "
-        "`train_old/cat`, `train_old/dog`, `valid_new/cat`, `valid_new/dog`",
+        "label: the folders at the top name the classes, not these in them: "
+        "`train_old/cat`, `train_old/dog`, `valid_new/cat`, `valid_new/dog` "
+        '(`--classes last`, or classes="last", takes their names, and `path` all)',
     )
+
+
+def test_classes_are_the_first_or_the_last_folder_or_their_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    places = ("cat/siamese/a.png", "cat/other/b.png", "dog/other/c.png")
+    media(Path("pets"), *places)
+    expected = {
+        "first": ["cat", "cat", "dog"],
+        "last": ["siamese", "other", "other"],
+        "path": ["cat/siamese", "cat/other", "dog/other"],
+    }
+    for classes, names in expected.items():
+        done = run(
+            "infer",
+            "pets",
+            "--classes",
+            classes,
+            "--out",
+            "s.yaml",
+            "--config",
+            "c.yaml",
+            "--force",
+            cwd=tmp_path,
+        )
+        found = rs.infer("pets", classes=classes)
+        notes = found.notes
+        assert (done.returncode, done.stderr.splitlines()) == (0, [*notes])
+        assert notes == ({
+            "last": ("label: one class of several folders: `other`, such as `cat/other` and `dog/other` "
+                     "(`--classes path` tells them apart)",),
+            "path": (),
+        }.get(classes, notes))  # fmt: skip
+        pipeline = rs.Pipeline.load("c.yaml")
+        source = pipeline.config.write.source.open(Path.cwd())
+        rs.write(source, pipeline.schema, "data", key="path", force=True, progress=False)
+        labels = pipeline.schema.names["label"].names
+        rows = [labels[row["label"]] for row in rs.open("data", pipeline.schema)]
+        assert sorted(rows) == sorted(names)
+    with pytest.raises(rs.SpecError, match="classes: expected one of first, last, path, got `all`"):
+        rs.infer("pets", classes="all")
+    Path("rows.csv").write_text("a\n1\n")
+    done = run("infer", "rows.csv", "--classes", "last", cwd=tmp_path)
+    assert done.stderr == (
+        "rows.csv: expected a folder of classes, got csv (`classes` is for folders of images or audio files)\n"
+    )
+
+
+def test_images_and_sounds_of_any_format_that_a_library_reads(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pixels = np.full((16, 24, 3), (10, 100, 200), np.uint8)
+    formats = ["jp2", "ppm", "tga"] + ["avif"] * PIL.features.check("avif")
+    for number, suffix in enumerate(formats):
+        path = Path("raw", "ab"[number % 2], f"{number}.{suffix.upper() if number else suffix}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        PIL.Image.fromarray(pixels).save(path)
+    Path("raw/a/photo.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(8))
+    Path("raw/a/notes.md").touch()
+    found = rs.infer("raw")
+    assert found.schema.names["image"].encoding == "png"
+    if importlib.util.find_spec("pillow_heif") is None:
+        assert any(
+            "a HEIC image" in note and "(pip install pillow-heif reads them; " in note for note in found.notes
+        )
+    assert found.notes[-1] == "files that are not images, left out: 1 of .md (a/notes.md)"
+    found = found.with_options(write={"invalid": {"max_invalid": 1}})
+    pipeline = found.pipeline("data")
+    pipeline.build(ImageFolder(folder="raw"), progress=False)
+    rows = [row for split in pipeline.manifest.splits for row in pipeline.open(split)]
+    assert len(rows) == len(formats)
+    assert all(np.abs(row["image"].astype(int) - pixels).max() <= 3 for row in rows)
+
+    samples = np.arange(-400, 400, dtype=np.int16)
+    Path("sounds").mkdir()
+    soundfile.write("sounds/a.aiff", samples, 8000, subtype="PCM_16")
+    found = rs.infer("sounds")
+    assert found.notes == ("audio: AIFF files, stored as WAV",)
+    pipeline = found.with_options(write={"splits": {"train": 1}}).pipeline("wav")
+    pipeline.build(AudioFolder(folder="sounds", label=None), progress=False)
+    np.testing.assert_array_equal(pipeline.open("train")[0]["audio"].ravel() * 32768, samples)
 
 
 def test_a_class_that_is_named_as_a_split_is_noted(tmp_path):
@@ -730,7 +879,7 @@ IN_MEMORY = {
         dict(zip(COLUMNS, values, strict=True)) for values in zip(*COLUMNS.values(), strict=True)
     ],
     "columns": lambda: COLUMNS,
-    "pandas": lambda: __import__("pandas").DataFrame(COLUMNS),
+    "pandas": lambda: pandas.DataFrame(COLUMNS),
     "Polars": lambda: __import__("polars").DataFrame(COLUMNS),
     "Arrow": lambda: pyarrow.table(COLUMNS),
     "a batch": lambda: pyarrow.RecordBatch.from_pydict(COLUMNS),
@@ -756,6 +905,63 @@ features:
     assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default, with gap_missing true",)
     assert found.rows == 40
     assert rs.write(IN_MEMORY[form](), found.schema, tmp_path / "d", progress=False).rows("train") == 40
+
+
+# Two rows of Python's and NumPy's scalars, with the stored values, in rows and in a pandas column.
+SECOND, DAY = datetime.timedelta(seconds=1), datetime.date(2026, 1, 1)
+SCALARS = {
+    "took": ([SECOND, None], [1_000_000, None]),
+    "at": ([datetime.time(1, 2, 3), datetime.time(0, 0, 0, 5)], [3_723_000_000, 5]),
+    "price": ([Decimal("1.5"), Decimal("2")], [1.5, 2.0]),
+    "key": ([UUID(int=511)] * 2, [bytes(14) + b"\1\xff"] * 2),
+    "day": ([np.datetime64("2026-01-01"), np.datetime64("NaT")], [DAY, None]),
+    "stamp": ([pandas.Timestamp("2026-01-01"), pandas.NaT], [DAY, None]),
+    "count": ([1, pandas.NA], [1, None]),
+    "times": ([[SECOND], []], [[1_000_000], []]),
+    "prices": ([[Decimal("1.5")], []], [[1.5], []]),
+    "in": ([{"price": Decimal("1.5"), "took": SECOND}] * 2, None),
+}
+ROWS_OF_SCALARS = [
+    dict(zip(SCALARS, row, strict=True))
+    for row in zip(*(given for given, _ in SCALARS.values()), strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ROWS_OF_SCALARS,
+        {name: given for name, (given, _) in SCALARS.items()},
+        pandas.DataFrame(ROWS_OF_SCALARS),
+    ],
+    ids=["rows", "columns", "pandas"],
+)
+def test_scalars_that_are_inferred_are_written(tmp_path, given):
+    found = rs.infer(given)
+    assert "took: microseconds of a duration" in found.notes
+    rs.write(given, found, tmp_path / "d", shuffle=None, key=None)
+    table = rs.scan(tmp_path / "d").to_table().to_pydict()
+    expected = {name: stored for name, (_, stored) in SCALARS.items() if name != "in"}
+    assert table == expected | {"in.price": [1.5, 1.5], "in.took": [1_000_000] * 2}
+
+
+def test_durations_of_arrays_are_counted_in_their_unit(tmp_path):
+    arrays = {"v": np.array([1, 2], "timedelta64[ms]"), "w": np.array([1, "NaT"], "timedelta64[s]")}
+    rs.write(arrays, found := rs.infer(arrays), tmp_path / "d", shuffle=None)
+    assert rs.scan(tmp_path / "d").to_table().to_pydict() == {"v": [1, 2], "w": [1, None]}
+    assert found.notes[0] == "v: milliseconds of a duration"
+    mixed = [{"v": np.timedelta64(1, "s")}, {"v": np.timedelta64(1, "ms")}]
+    rs.write(mixed, rs.infer(mixed), tmp_path / "e", shuffle=None)
+    assert rs.scan(tmp_path / "e").to_table().to_pydict() == {"v": [1_000_000, 1_000]}
+    for value, said in [
+        (np.array([1], "timedelta64[h]"), r"expected a duration in s, ms, us or ns, got timedelta64\[h\]"),
+        ([np.timedelta64(1, "ns")], "expected a duration of whole microseconds"),
+        ([pandas.Timedelta(1, "ns")], "expected int64, got Timedelta"),
+        ([Decimal("1.5")], "expected int64, got Decimal"),
+        (np.array([1], "datetime64[s]"), "expected int64, got datetime64"),
+    ]:
+        with pytest.raises(rs.RecordError, match=said):
+            rs.write({"v": value}, rs.Schema.loads("schema: s\nfeatures: {v: int64}"), tmp_path / "f")
 
 
 def test_a_sample_of_rows_in_memory():
@@ -793,8 +999,8 @@ features:
         ([1, "a"], "x: int and str, which no feature holds, so it is left out"),
         (
             [[1, None], [2]],
-            "x: list<item: int64> with items that are missing (a value of your own in their place makes it "
-            "`kind: var_len`), which no feature holds, so it is left out",
+            "x: list<item: int64> with 1 item that is missing (`{kind: var_len, dtype: int64, missing_item: -1}` "
+            "stores -1 in its place), which no feature holds, so it is left out",
         ),
         ([None, None], "x: always empty, in 2 rows: its type is unknown, so it is left out"),
         ([object(), object()], "x: object, which no feature holds, so it is left out"),
@@ -803,6 +1009,7 @@ features:
             "x: int beyond int64 and uint64 (in quotes it is text), which no feature holds, so it is left out",
         ),
         ([[1], ["a"]], "x: lists of int and str, which no feature holds, so it is left out"),
+        ([[[0, 4, "a"]]] * 2, "x: lists of lists of int and str, which no feature holds, so it is left out"),
         (
             ["\ud800"],
             "x: str with a lone surrogate, which UTF-8 cannot encode, which no feature holds, so it is left out",
@@ -825,6 +1032,67 @@ def test_rows_that_are_none_are_refused():
         with pytest.raises(rs.RecordspecError) as caught:
             rs.infer(given)
         assert str(caught.value) == said
+
+
+# Objects that differ from row to row: each case has its lines, the features, and the columns that are left out.
+NESTED: dict[str, tuple[list[Any], set[str], set[str]]] = {
+    "a member that no feature holds": (
+        [{"m": [{"a": "x", "t": {"i": 1}}, {"a": "y"}]}] * 3,
+        {"m.a"},
+        {"m.t.i"},
+    ),
+    "objects without features": ([{"n": 1, "tags": [{"a": 1}, {"a": None}]}] * 3, {"n"}, {"tags.a"}),
+    "null beside objects": ([{"n": 1, "m": [None, {"a": 1}]}] * 3, {"n"}, {"m.a"}),
+    "names with dots": ([{"geo.pos": {"lat.x": {"y": 1.5}}}] * 3, {"geo.pos.lat.x.y"}, set()),
+    "a float beside large integers": (
+        [{"m": {"v": 2**24 + 1, "w": 2**53 + 1, "x": 1}}, {"m": {"v": 0.5, "w": 0.5, "x": 2}}] * 3,
+        {"m.v", "m.x"},
+        {"m.w"},
+    ),
+    "lists that are empty at first": ([{"v": []}] * 3 + [{"v": [{"p": 7}]}], {"v.p"}, set()),
+    "empty lists and objects": ([{"n": 1, "v": []}] * 3 + [{"n": 1, "v": {"p": 7}}], {"n"}, {"v"}),
+    "a number that becomes an object": ([{"n": 1, "v": 1}] * 3 + [{"n": 2, "v": {"a": 1}}], {"n"}, {"v"}),
+    "a name that is left out twice": (
+        [{"n": 1, "m": {"b.c": {"d": 1}, "b": {"c": 2.5}}}] * 3,
+        {"n"},
+        {"m.b.c"},
+    ),
+    "bools under a missing parent": (
+        [{"m": [{"b": True}, {"b": False}]}, {"n": 1}, {"m": None}],
+        {"m.b", "n"},
+        set(),
+    ),
+    "bools among numbers": (
+        [{"n": 1, "v": [1.5], "w": [[1]]}, {"n": 1, "v": [True], "w": [[True]]}],
+        {"n"},
+        {"v", "w"},
+    ),
+    "integers of either range": ([{"v": 1, "w": -1}] * 2 + [{"v": 2**63, "w": 2**63}], {"v"}, {"w"}),
+    "lists of lists of one size": (
+        [{"v": [[1, 2]]}] * 2 + [{"v": [[3, 4], [5, 6]]}, {"v": None}],
+        {"v"},
+        set(),
+    ),
+    "bytes and text": ([{"v": "a"}] * 2 + [{"v": {"b64": "/w=="}}] * 2, {"v"}, set()),
+}
+
+
+@pytest.mark.parametrize("rows_at_once", [2, 100])
+def test_nested_rows_of_json_lines_are_built_as_inferred(tmp_path, monkeypatch, rows_at_once):
+    from recordspec.inferring import tables
+
+    monkeypatch.setattr(tables, "_BATCH_ROWS", rows_at_once)
+    monkeypatch.chdir(tmp_path)
+    for case, (lines, names, left_out) in NESTED.items():
+        Path("x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = rs.infer("x.jsonl").with_options(write={"splits": None, "shuffle": None})
+        assert ({*found.schema.names}, {*found.left_out}) == (names, left_out), case
+        assert all(any(note.startswith(f"{name}: ") for note in found.notes) for name in left_out), case
+        found.save("c.yaml", data="data", force=True)
+        rs.Pipeline.load("c.yaml").build(force=True)
+        assert rs.scan("data").count_rows() == len(lines), case
+        rs.write(lines if case != "bytes and text" else [{"v": b"a"}], found, "written", force=True)
+    assert rs.scan("data").to_table().to_pylist() == [{"v": b"a"}] * 2 + [{"v": b"\xff"}] * 2
 
 
 def test_types_of_json_lines_are_joined(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pandas
 import polars
@@ -158,7 +160,7 @@ def test_a_saved_config_is_the_same(here):
     assert not (here / "configs/houses-schema.yaml").exists()
     config.drop("city").save("configs/houses.yaml", force=True)
     assert list(rs.Pipeline.load("configs/houses.yaml").schema.names) == ["size", "price"]
-    assert rs.Pipeline.load("configs/houses.yaml").config.data == "houses-data"
+    assert rs.Pipeline.load("configs/houses.yaml").config.data == "../data/houses"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
@@ -167,11 +169,16 @@ def test_files_are_the_source_of_the_config(suffix, here):
     write = {"csv": frame.to_csv, "jsonl": frame.to_json, "parquet": frame.to_parquet}[suffix]
     options = {"csv": {}, "jsonl": {"orient": "records", "lines": True}, "parquet": {}}[suffix]
     write(f"houses.{suffix}", **options, **({} if suffix == "jsonl" else {"index": False}))
-    config = rs.infer(f"houses.{suffix}").drop("id")
-    built = config.pipeline("data/here").build()
-    assert sum(map(built.rows, built.splits)) == ROWS
-    config.save("configs/houses.yaml")
-    assert rs.Pipeline.load("configs/houses.yaml").build() == built
+    (here / "houses").mkdir()
+    for name in ("1", "2"):
+        shutil.copy(f"houses.{suffix}", f"houses/{name}.{suffix}")
+    for files, parts in ((f"houses.{suffix}", 1), ("houses", 2)):
+        config = rs.infer(files).drop("id")
+        assert config.schema.name == "houses"
+        built = config.pipeline("data/here").build(force=True)
+        assert sum(map(built.rows, built.splits)) == ROWS * parts
+        config.save("configs/houses.yaml", force=True)
+        assert rs.Pipeline.load("configs/houses.yaml").build(force=True) == built
 
 
 def test_splits_of_files_are_kept(here):

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import recordspec as rs
 from examples import example, file_of
+from media import image_bytes, photo
 from recordspec.inferring.infer import infer as inferred
 from recordspec.inferring.record_schemas import infer_records as infer
 from recordspec.integrity.check import check_files
@@ -205,6 +207,30 @@ def test_integers_may_be_classes_if_each_is_frequent(tmp_path, rows):
     assert found.notes == ((note,) if rows == 30 else ())
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "feature", "notes"),
+    [
+        ("landcover", [0.0, 1.0, 2.0], {"kind": "label", "names": ["0", "1", "2"], "encoding": "float"}, (
+            "landcover: floats, all whole, from 0 to 2, 3 different: classes, by the name; replace these numbers with the names of the classes",
+        )),
+        ("b1", [1.0, 2.0], "float32", (
+            "b1: floats, all whole, from 1 to 2, 2 different: if they are classes, `kind: label` with `encoding: float` takes their names, the first of which is that of 0",
+        )),
+        ("label", [0.0, 1.0, 1.5], "float32", ()),
+        ("label", [0.0, 1.0, float("nan")], "float32", (
+            "label: some numbers are NaN or infinite: a model cannot learn from them",
+        )),
+    ],
+)  # fmt: skip
+def test_floats_may_be_classes_if_all_are_whole_and_few(tmp_path, name, values, feature, notes):
+    """As in the TFRecords of Earth Engine."""
+    schema = rs.Schema.loads(yaml.safe_dump({"schema": "s", "features": {name: "float32"}}))
+    rows = [{name: value} for value in values * 20]
+    found = infer(str(written(tmp_path, schema, rows)), "s")
+    assert found.schema == rs.Schema.loads(yaml.safe_dump({"schema": "s", "features": {name: feature}}))
+    assert found.notes == notes
+
+
 def test_a_sample_looks_at_the_first_records(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
     path = tmp_path / "x.tfrecord"
@@ -258,7 +284,10 @@ def test_a_schema_and_a_config_that_build(tmp_path):
     assert set(inputs) == set(SCHEMA.names) - {"image/class", "said"}  # a word of its own in each row
     assert targets.dtype == "int64"
     done = run("infer", "data", "--out", "schemas/s.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (3, "`schemas/s.yaml` exists: nothing was written\n")
+    assert (done.returncode, done.stderr) == (
+        4,
+        "`schemas/s.yaml` exists: nothing was written; --force replaces it\n",
+    )
 
 
 @needs_data
@@ -340,15 +369,17 @@ def test_texts_of_words_that_differ_are_free_text(tmp_path):
     found = inferred(written(tmp_path, schema, rows), "s")
     assert found.free_text == ("late", "said")
     notes = "texts of several words, mostly different: `fit.encode` takes them as `words`"
-    assert found.notes == (f"late: {notes}", f"said: {notes}")
+    adopt = "source: `recordspec adopt` makes a dataset of the files in place, and a build a copy"
+    assert found.notes == (f"late: {notes}", f"said: {notes}", adopt)
     few = inferred(written(tmp_path / "few", schema, rows[:19]), "s")
-    assert (few.free_text, few.notes) == ((), ())
+    assert (few.free_text, few.notes) == ((), (adopt,))
     some = rs.Schema.loads("schema: s\nfeatures: {said: {dtype: string, default: ''}}\n")
     gaps = [{}, *({"said": row["said"]} for row in rows)]
     assert inferred(written(tmp_path / "gaps", some, gaps), "s").notes == (
         "said: missing in 1 of 41 rows and reads as its default",
         f"said: {notes}",
         "said: a missing text has no words, whose mean is NaN: `default: none` is a word",
+        adopt,
     )
 
 
@@ -361,3 +392,25 @@ def test_keys_beyond_the_first_thousand_are_told(tmp_path):
         some.schema.names,
         ("more than 1,000 keys: those after `k0999` are left out",),
     )
+
+
+def test_several_images_in_a_record_are_seen_as_such(tmp_path):
+    """And numbers stored raw, as pixels of six channels are, name the kind that reads them."""
+    stored = rs.Schema.loads(
+        "schema: s\nfeatures: {frames: {kind: var_len, dtype: string}, raw: {dtype: string}}"
+    )
+    frames, raw = [image_bytes(photo(), "jpeg") for _ in range(3)], bytes(range(256)) * 6
+    records = [stored.encode({"frames": frames[: 1 + n % 3], "raw": raw[n:] + raw[:n]}) for n in range(9)]
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(map(framed, records)))
+    found = rs.infer(tmp_path / "a.tfrecord")
+    assert found.notes[:2] == (
+        "frames: several JPEG images in a record, kept as bytes: `kind: video` with `encoding: jpeg` and "
+        "`shape: [null, null, null, 3]` decodes them, if those of a record have one size",
+        "raw: 1,536 bytes each: `kind: tensor` with `encoding: raw`, if these are numbers",
+    )
+    video = {"kind": "video", "encoding": "jpeg", "shape": [None, None, None, 3]}
+    tensor = {"kind": "tensor", "encoding": "raw", "dtype": "uint8", "shape": [16, 16, 6]}
+    followed = found.schema.with_features({"frames": video, "raw": tensor})
+    batch = next(rs.iterate(tmp_path / "a.tfrecord", followed, batch=3))
+    assert [len(frames) for frames in batch["frames"]] == [1, 2, 3]
+    assert batch["raw"][1].tobytes() == raw[1:] + raw[:1]

@@ -31,7 +31,7 @@ def inferred_of(folder, table: dict[str, list[str]], encoding: str = "utf-8") ->
     (folder / "rows.csv").write_bytes(text.getvalue().encode(encoding))
     inferred = rs.infer(folder / "rows.csv")
     options = {option.name: option.value for option in inferred.options}
-    rows = rows_of(Csv(path="rows.csv", **options).open(folder), inferred.schema)
+    rows = rows_of(Csv(files="rows.csv", **options).open(folder), inferred.schema)
     assert len(rows) == len(next(iter(table.values())))
     return inferred
 
@@ -103,6 +103,21 @@ def test_the_encoding_by_a_character_that_is_not_seen(tmp_path, cell, shown):
     assert proposed["encoding"] == ("windows-1252", f"the byte {shown}: check the texts")
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "note"),
+    [
+        ("# by x\na,b,c\n1,2,3\n3,4,5\n5,6,7\n", ["comment"], "a line begins with it"),  # no skip_lines
+        ("# by x\n#id, b\n1,2\n3,4\n5,6\n", ["comment"], "the comment `#id, b` has a cell for each column, and "
+         "may be the header (`header: [id, b]` of the source names the columns)"),
+    ],
+)  # fmt: skip
+def test_a_header_beside_comments(tmp_path, text, options, note):
+    (tmp_path / "rows.csv").write_text(text)
+    found = rs.infer(tmp_path / "rows.csv")
+    assert [option.name for option in found.options] == options
+    assert any(note in one for one in found.notes), found.notes
+
+
 def test_a_config_has_the_reasons_as_comments(tmp_path):
     (tmp_path / "train.csv").write_bytes(b"preis;tag\n1.234,5;-\n7,5 %;31.12.2026\n")
     (tmp_path / "test.csv").write_bytes(b"preis;tag\n1,5;1.12.2026\n")
@@ -118,8 +133,8 @@ def test_a_config_has_the_reasons_as_comments(tmp_path):
         dates: '%d.%m.%Y'  # 31.12.2026 in 2 of 3 cells of tag
 """
     assert text[text.index("    train:") : text.index("  shuffle:")] == (
-        f"    train:\n      csv:\n        path: train.csv\n{options}"
-        f"    test:\n      csv:\n        path: test.csv\n{options}"
+        f"    train:\n      csv:\n        files: train.csv\n{options}"
+        f"    test:\n      csv:\n        files: test.csv\n{options}"
     )
     infer_files(files).schema.dump(tmp_path / "s.yaml")
     (tmp_path / "c.yaml").write_text(text)
@@ -132,7 +147,7 @@ def test_compressed_tables_are_inferred(tmp_path):
     files = input_files([str(tmp_path / "rows.tsv.gz")])
     text = config_text(infer_files(files), tmp_path / "s.yaml", tmp_path / "c.yaml")
     assert yaml.safe_load(text)["write"]["source"] == {
-        "csv": {"path": "rows.tsv.gz", "delimiter": "\t", "decimal": ","}
+        "csv": {"files": "rows.tsv.gz", "delimiter": "\t", "decimal": ","}
     }
     assert rs.infer(tmp_path / "more.jsonl.gz").schema.names.keys() == {"a"}
     (tmp_path / "rows.tsv.gz").unlink()
@@ -173,7 +188,7 @@ def test_what_is_proposed_reads_the_values_that_were_written(
     inferred = inferred_of(folder, table)
     names = inferred.schema.names
     options = {option.name: option.value for option in inferred.options}
-    rows = rows_of(Csv(path="rows.csv", **options).open(folder), inferred.schema)
+    rows = rows_of(Csv(files="rows.csv", **options).open(folder), inferred.schema)
     if "price" in names and names["price"].value_type.is_number and not ambiguous(table["price"]):
         for row, price in zip(rows, prices, strict=True):
             assert row["price"] == (0 if price is None else pytest.approx(float(price), rel=1e-6))

@@ -65,7 +65,7 @@ def test_identifiers_stored_as_floats_are_noted(tmp_path):
     found = inferred([str(path)], None)
     expected = "{schema: s, features: {tract: {description: missing in 1 of 3, dtype: int64, default: 0, with_missing: true}}}"
     assert found.schema.names["tract"] == rs.Schema.loads(expected).names["tract"]
-    rows = Csv(path="rows.csv").open(tmp_path)
+    rows = Csv(files="rows.csv").open(tmp_path)
     rs.write(rows, found.schema.only(["tract"]), tmp_path / "data", progress=False)
     stored = next(iter(rs.read(tmp_path / "data/train-*", found.schema.only(["tract"]), batch=3)))
     assert stored["tract"].numpy().tolist() == [0, 17031840300, 17031320100]
@@ -133,7 +133,7 @@ def test_a_column_of_cells_is_what_all_of_them_are_and_builds(tmp_path, sort):
     said = {"description": x.description} if (x := found.schema.names["x"]).description else {}
     loaded = {"schema": "rows", "features": {"x": options | said, "n": "int64"}}
     assert found.schema == rs.Schema.loads(yaml.safe_dump(loaded, sort_keys=False))
-    rows = Csv(path="rows.csv").open(tmp_path)
+    rows = Csv(files="rows.csv").open(tmp_path)
     report = rs.write(rows, found.schema, tmp_path / "data", progress=False)
     assert report.rows("train") == len(cells)
 
@@ -181,8 +181,8 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
     assert list(found.schema.names) == ["n"]
     out = "which no feature holds, so it is left out"
     assert found.notes == (
-        "gaps: list<element: int64> with items that are missing (a value of your own in their place makes it "
-        f"`kind: var_len`), {out}",
+        "gaps: list<element: int64> with 1 item that is missing (`{kind: var_len, dtype: int64, "
+        f"missing_item: -1}}` stores -1 in its place), {out}",
         f"deep: list<element: list<element: bool>>, {out}",
         "bools: list<element: bool> that is missing in 1 of 2 rows (an empty list in its place makes it "
         f"`kind: tensor`), {out}",
@@ -194,7 +194,6 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
     [
         ("a,b\n", 1, "rows.csv: expected a column with values, got none"),
         (",\n1,2\n", 2, 'rows.csv:1: "": expected one column ``, got several'),
-        ("a,a\n1,x\n", 2, "rows.csv:1: a: expected one column `a`, got several"),
         ("a,b\n1\n", 1, "rows.csv:2: expected 2 cells, as in the header, got 1: `1`"),
         ("a\n1\n\x81\n", 1, "rows.csv:3: expected UTF-8 text, got the byte 0x81 (`encoding` of the source names another, such as windows-1252 or utf-16)"),
         ("", 1, "rows.csv:1: expected a header with the names of the columns, got an empty file"),
@@ -216,6 +215,9 @@ NAMES = [f"name {number % 25:02}" for number in range(500)]
         ("label", DIGITS, {"kind": "label", "names": ["0", "1", "2"]}, ("label: classes 0 to 2: replace these numbers with the names of the classes",)),
         ("count", DIGITS, {"dtype": "int64"}, ("count: integers from 0 to 2: if they are classes, `kind: label` takes their names",)),
         ("count", DIGITS[:29], {"dtype": "int64"}, ()),
+        ("label", [f"{cell}.0" for cell in DIGITS], {"kind": "label", "names": ["0", "1", "2"], "encoding": "float"}, (
+            "label: floats, all whole, from 0 to 2, 3 different: classes, by the name; replace these numbers with the names of the classes",
+        )),
         ("label", ["00", "01"] * 20, {"kind": "label", "names": ["00", "01"]}, (
             "label: digits with leading zeros or a plus, which an integer loses: text",
         )),
@@ -232,13 +234,15 @@ def test_classes_of_a_table_are_found_as_those_of_records_are(tmp_path, column, 
     expected = {"schema": "rows", "features": {column: feature, "n": "int64"}}
     assert found.schema == rs.Schema.loads(yaml.safe_dump(expected, sort_keys=False))
     assert found.notes == notes
-    report = rs.write(Csv(path="rows.csv").open(tmp_path), found.schema, tmp_path / "data", progress=False)
+    report = rs.write(Csv(files="rows.csv").open(tmp_path), found.schema, tmp_path / "data", progress=False)
     assert report.rows("train") == len(cells)
 
 
 def test_numbers_of_parquet_are_classes_by_their_name(tmp_path):
     path = parquet(tmp_path / "rows.parquet", label=[0, 1] * 10, y=[0, 1, 2, 2000] * 5)
     names = inferred([str(path)], None).schema.names
+    floats = parquet(tmp_path / "floats.parquet", label=[0.0, 1.0] * 10)
+    assert inferred([str(floats)], None).schema.names["label"].encoding == "float"
     assert (names["label"].kind, names["label"].traits.class_names, names["y"].kind) == (
         "label",
         ("0", "1"),
@@ -319,12 +323,15 @@ def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
         f"are inferred as text: a build reads only the notation `{one}`" for one in ("1234.5", "2026-01-31")
     )
     assert notes == [
-        f"cost: numbers such as `$12` {numbers}",
+        'cost: numbers such as `$12` are inferred as text: `currency: "$"` of the source reads them',
         f"day: dates such as `31/01/2026` {dates}",
         f"mixed: numbers such as `1,5` {numbers}",
-        f"saldo: numbers such as `1.234,56 €` {numbers}",
-        f"konto: numbers such as `1 234,50-` {numbers}",
-        f"short: dates such as `31.12.24` {dates}",
+        "saldo: numbers such as `1.234,56 €` are inferred as text: "
+        '`currency: "€"` of the source reads them (beside `thousands` and `decimal`)',
+        "konto: numbers such as `1 234,50-` are inferred as text: "
+        '`negative: "5-"` of the source reads them (beside `thousands` and `decimal`)',
+        "short: dates such as `31.12.24` are inferred as text: "
+        '`dates: "%d.%m.%y"`, with the years 1969 to 2068, of the source reads them',
     ]
 
 
@@ -333,7 +340,8 @@ def test_amounts_are_no_words(tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(["saldo;y", *(f"{cell};{cell[0]}" for cell in cells)]))
     found = rs.infer(tmp_path / "rows.csv")
     note = (
-        "saldo: numbers such as `1.000,50 €` are inferred as text: a build reads only the notation `1234.5`"
+        "saldo: numbers such as `1.000,50 €` are inferred as text: "
+        '`currency: "€"` of the source reads them (beside `thousands` and `decimal`)'
     )
     assert (found.notes, found.free_text) == ((note,), ())
 
@@ -344,12 +352,23 @@ def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
         "half": ["1", "x", "y", "2", "z"] * 4,
         "street": ["1", "2", "3a", "4"] * 5,
         "city": ["Rome"] * 20,
+        "weight": [*map(str, range(19)), "about 5"],
+        "ids": ['"[1, null]"', "[]", "[3]", "[4]"] * 5,
+        "names": ["['a']", "[]"] * 10,
     }
     (tmp_path / "rows.csv").write_text(
         "\n".join([",".join(table), *map(",".join, zip(*table.values(), strict=True))]) + "\n"
     )
     assert rs.infer(tmp_path / "rows.csv").notes == (
-        "size: numbers, but for `/`, `none`: if that means missing, `missing` of the source says so",
+        "size: numbers, but for `/`, `none` (10 cells of the first rows, first on line 3): if that means missing, `missing` of "
+        "the source says so",
+        "weight: numbers, but for `about 5` (1 cell of the first rows, first on line 21): if that means missing, `missing` of the "
+        "source says so",
+        "weight: texts of several words, mostly different: `fit.encode` takes them as `words`",
+        "ids: texts such as `[1, null]` are lists, kept as text: `lists: {ids: json}` of the source, and "
+        "`{kind: var_len, dtype: int64, missing_item: -1}` as the feature, read them",
+        "names: texts such as `['a']` are lists, kept as text: the source reads lists without brackets, "
+        '`lists: {names: ","}`, and in JSON, `lists: {names: json}`',
     )
 
 
@@ -374,3 +393,58 @@ def test_progress_is_of_the_rows_that_are_read(tmp_path, name):
     progress.advance = lambda rows, size=0: told.append(rows)
     rs.infer(str(tmp_path / name), progress=progress)
     assert told == [2]
+
+
+def test_lists_in_cells_are_noted(tmp_path):
+    rows = [f"{'a|b' if row % 2 else 'a'},{row} 2 3,$1;{row},some words | or" for row in range(40)]
+    (tmp_path / "rows.csv").write_text("tags,pixels,money,prose\n" + "\n".join(rows) + "\n")
+    notes = [note for note in rs.infer(tmp_path / "rows.csv").notes if "lists" in note]
+    assert notes == [
+        'tags: texts such as `a|b` may be lists: `lists: {tags: "|"}` of the source, and '
+        "`{kind: var_len, dtype: string}` as the feature, read them",
+        'pixels: texts such as `0 2 3` may be lists: `lists: {pixels: " "}` of the source, and '
+        "`{kind: var_len, dtype: int64}` as the feature, read them",
+    ]
+
+
+def test_amounts_of_other_notations_have_a_way_out(tmp_path):
+    cells = {
+        "loss": "(1,234.50)",
+        "minus": "\u22125",
+        "lakh": "\u20b912,34,567.50",
+        "big": "6,807e+10",
+        "float": "1.5",
+    }
+    (tmp_path / "rows.csv").write_text(";".join(cells) + "\n" + f"{';'.join(cells.values())}\n" * 3)
+    found = rs.infer(tmp_path / "rows.csv")
+    ways = {
+        note.partition(":")[0]: note.partition("as text: ")[2] for note in found.notes if "as text: " in note
+    }
+    beside = " (beside `thousands` and `decimal`)"
+    assert ways == {
+        "loss": f'`negative: "(5)"` of the source reads them{beside}',
+        "minus": '`negative: "\u22125"` of the source reads them',
+        "lakh": f'`currency: "\u20b9"` of the source reads them{beside}',
+    }
+    assert [option.name for option in found.options] == ["delimiter"]
+
+
+def test_a_footer_with_all_cells_is_noted_with_its_line(tmp_path):
+    path = tmp_path / "sales.csv"
+    days = [f"2024-01-{day:02d},{day},{day}.5" for day in range(1, 31)]
+    note = (
+        "source: line {}, the last one, of sales.csv may be a footer, `Total,5,17.3`: day has dates on all other "
+        "lines that were compared (remove the line; or, if the schema has dates for day, `invalid: quarantine` of "
+        "`write` leaves the row out)"
+    )
+    path.write_text("\n".join(["day,n,price", *days, "Total,5,17.3"]))
+    assert inferred([str(path)], None).notes == (note.format(32),)
+    path.write_bytes("\r\n".join(["day,n,price", *days * 20, "Total,5,17.3", "", ""]).encode())
+    found = inferred([str(path)], None, sample=10)
+    assert found.notes == (note.format(602),)
+    rows = Csv(files="sales.csv").open(tmp_path)
+    built = rs.write(rows, found.schema, tmp_path / "data", invalid="quarantine", progress=False)
+    assert (built.rows("train"), built.rejected) == (600, 1)
+    for last in ("2024-02-01,x,1", "NA,5,1.5"):  # a column of the rows before, too; a missing value
+        path.write_text("\n".join(["day,n,price", "2024-01-01,x,1", *days, last]) + "\n")
+        assert not any("footer" in note for note in inferred([str(path)], None).notes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec._arrow import arrow
+from recordspec.errors import counted
 from recordspec.inferring.notations import CellForms
-from recordspec.inferring.rules import LEAST_ROWS, LONGEST_NAME, MAX_CLASSES, Evidence, notes_of_free_text
-from recordspec.schema.arrow_values import is_list, without_views
+from recordspec.inferring.rules import (
+    LEAST_ROWS,
+    LONGEST_NAME,
+    MANY_TEXTS,
+    MAX_CLASSES,
+    Evidence,
+    notes_of_free_text,
+)
+from recordspec.schema.arrow_values import is_file, is_list, without_views
 from recordspec.schema.dates import DateUnit, finest, to_dates, unit_of_dates
+from recordspec.schema.features.option_checks import STORAGE
 from recordspec.schema.values import EXACT_INTS, holds
 from recordspec.wire.arrays import to_numpy, truth_array
 from recordspec.writing.sources import text_cells as text
+from recordspec.writing.sources.class_names import ArrayType
 
 _FIRST_TEXTS = 1024
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -28,14 +40,22 @@ _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
 # Digits that are no number: with leading zeros, or with a plus in a column without any minus, as in `+49171`.
 _LEADING_ZERO, _PLUS, _MINUS = "^[-+]?0[0-9]", "^[+]", "^-"
 _MOST_MARKS = 3
+# The share of cells that may be any texts in a column of numbers.
+_MOST_OTHERS = 0.05
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
+_CURRENCY = r"(?:[$€£₹¥]|USD|EUR|GBP|INR|Rs\.?)"
+# The most texts that are checked for lists, and the least share of them that have the text between items.
+_FIRST_LISTS, _LEAST_LISTS = 200, 0.25
+# The least numbers in a list with commas or spaces, which numbers also have.
+_LEAST_NUMBERS = 3
 # Forms in CSV cells that people read as numbers or dates, but a build does not, each with the form that it
 # reads.
 _NOTATIONS = {
     "numbers": (
-        "^[-+]?([$€£][ \u00a0]?)?"
-        "(\\d{1,3}([,']\\d{3})+(\\.\\d+)?|[1-9]\\d{0,2}([. \u00a0\u202f]\\d{3})+(,\\d+)?|\\d+([.,]\\d+)?)"
-        "[ \u00a0\u202f]?[%$€£]?-?$",
+        f"^[-+\u2212(]?({_CURRENCY}[ \u00a0]?)?[-+\u2212]?"
+        "(\\d{1,3}([,']\\d{3})+(\\.\\d+)?|[1-9]\\d{0,2}([. \u00a0\u202f]\\d{3})+(,\\d+)?|\\d+([.,]\\d+)?"
+        "|[1-9]\\d?(,\\d{2})+,\\d{3}(\\.\\d+)?)"
+        f"([ \u00a0\u202f]?(%|{_CURRENCY}))?[-)]?$",
         "1234.5",
     ),
     "dates": (
@@ -45,8 +65,14 @@ _NOTATIONS = {
         "2026-01-31",
     ),
 }
-# The index of a class, printed as its name.
+# A list in JSON, without objects.
+_JSON_LIST = re.compile(r"\s*\[[^{}]*\]\s*")
+# Integers for which no dtype exists.
+BEYOND_INTEGERS = "int beyond int64 and uint64 (in quotes it is text)"
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+# The index of a class, printed as its name; and written as a float.
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
+_FLOAT_INDEX = re.compile(r"(0|[1-9][0-9]{0,3})(\.0+)?")
 
 
 @dataclass
@@ -58,12 +84,14 @@ class NumberProfile:
         unheld: by dtype, the first integer, as given, that float32 or float64 cannot represent.
         low, high: the range of the finite single numbers; infinity and minus infinity if there are none.
         large: whether a number exceeds the range of float32, or an integer that of int64.
+        negative: whether an integer is negative.
         finite: whether no single number is NaN or infinite.
     """
 
     rounded: float | None = None
     unheld: dict[str, int] = field(default_factory=dict)
     large: bool = False
+    negative: bool = False
     finite: bool = True
     low: float = math.inf
     high: float = -math.inf
@@ -107,7 +135,9 @@ class CellProfile:
         zeros: whether an integer has leading zeros.
         signs: the signs of the integers.
         whole: whether all numbers are integers of up to 18 digits, perhaps with `.0`.
-        gap_marks: the texts among numbers, such as `NA`, judged by the first rows.
+        gap_marks: the texts among numbers, such as `NA`, and the number of cells with each, judged by the
+            first rows.
+        gap_line: the line of the first of these cells, if known.
         forms: the possible notations of the cells.
         notations: the forms of `_NOTATIONS` that all cells have, with the first cell that no build reads.
         dtypes: the dtypes as which all cells can be read.
@@ -120,7 +150,8 @@ class CellProfile:
     zeros: bool = False
     signs: set[str] = field(default_factory=set)
     whole: bool = True
-    gap_marks: tuple[str, ...] = ()
+    gap_marks: Mapping[str, int] = field(default_factory=dict)
+    gap_line: int | None = None
     forms: CellForms = field(default_factory=CellForms)
     notations: dict[str, str] = field(default_factory=lambda: dict.fromkeys(_NOTATIONS, ""))
     dtypes: tuple[str, ...] = ("int64", "float64", "bool")
@@ -214,15 +245,95 @@ class CellProfile:
         """Notes on cells that are text, but almost numbers or dates."""
         notes: tuple[str, ...] = ()
         if self.gap_marks:
-            marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
-            notes = (f"numbers, but for {marks}: if that means missing, `missing` of the source says so",)
+            first = ", ".join(f"`{mark}`" for mark in [*self.gap_marks][:_MOST_MARKS])
+            more = len(self.gap_marks) - _MOST_MARKS
+            marks = f"{first} and {more:,} more" if more > 0 else first
+            cells = counted(sum(self.gap_marks.values()), "cell")
+            first_at = "" if self.gap_line is None else f", first on line {self.gap_line:,}"
+            way = "if that means missing, `missing` of the source says so"
+            notes = (f"numbers, but for {marks} ({cells} of the first rows{first_at}): {way}",)
         if not self.zeros:
             notes += tuple(
-                f"{name} such as `{cell}` are inferred as text: a build reads only the notation `{read}`"
+                f"{name} such as `{cell}` are inferred as text: {_way(cell, name, read)}"
                 for name, (_, read) in _NOTATIONS.items()
                 if (cell := self.notations.get(name))
             )
         return notes
+
+
+def _way(cell: str, name: str, read: str) -> str:
+    """The options of the source that read a cell, if they are known; else the notation that a build reads."""
+    options = []
+    if name == "dates":
+        short = re.match(r"(\d{1,2})([./-])(\d{1,2})[./-]\d{2}(?!\d)", cell)
+        if short is not None:
+            form = "%m{0}%d{0}%y" if int(short[3]) > 12 else "%d{0}%m{0}%y"
+            options.append(f'`dates: "{form.format(short[2])}"`, with the years 1969 to 2068,')
+    elif (currency := re.search(_CURRENCY, cell)) is not None:
+        options.append(f'`currency: "{currency[0]}"`')
+    if name == "numbers":
+        marks = {"(": "(5)", "\u2212": "\u22125"}
+        negative = next(
+            (form for mark, form in marks.items() if mark in cell), "5-" if cell[-1] == "-" else ""
+        )
+        options += [f'`negative: "{negative}"`'] if negative else []
+    if not options:
+        return f"a build reads only the notation `{read}`"
+    groups = " (beside `thousands` and `decimal`)" * bool(
+        name == "numbers" and re.search("[0-9][.,' ][0-9]", cell)
+    )
+    return f"{' and '.join(options)} of the source read{'s' * (len(options) == 1)} them{groups}"
+
+
+def _feature_of_json(cells: Sequence[str]) -> str:
+    """A feature of lists that are written in JSON; "" if none has the items of all."""
+    try:
+        items = [item for cell in cells for item in json.loads(cell)]
+    except ValueError:
+        return ""
+    kinds = {type(item) for item in items if item is not None}
+    if not kinds or (kinds != {str} and not kinds <= {int, float}):
+        return ""
+    dtype, fill = {str: ("string", "''"), int: ("int64", "-1")}.get(
+        next(iter(kinds)) if len(kinds) == 1 else float, ("float32", ".nan")
+    )
+    missing = f", missing_item: {fill}" if None in items else ""
+    return f"{{kind: var_len, dtype: {dtype}{missing}}}"
+
+
+def _note_of_lists(name: str, texts: Sequence[str]) -> Iterator[str]:
+    """A note on the first texts of a column that may be lists of numbers, or of words that repeat."""
+    some = texts[:_FIRST_LISTS]
+    if some and all(_JSON_LIST.fullmatch(cell) for cell in some):
+        feature = _feature_of_json(some)
+        yield f"texts such as `{some[0][:40]}` are lists, kept as text: " + (
+            f"`lists: {{{name}: json}}` of the source, and `{feature}` as the feature, read them"
+            if feature
+            else f'the source reads lists without brackets, `lists: {{{name}: ","}}`, and in JSON, '
+            f"`lists: {{{name}: json}}`"
+        )
+        return
+    for mark in ("|", ";", ",", " "):
+        lists = [cell.strip(" ").split(mark) for cell in some]
+        items = [item.strip(" ") for cell in lists for item in cell]
+        several = sum(len(cell) > 1 for cell in lists)
+        if several < max(2, _LEAST_LISTS * len(some)):
+            continue
+        if mark in ", " and min(map(len, lists)) < _LEAST_NUMBERS:
+            continue
+        are_numbers = all(map(_NUMBER.fullmatch, items)) and several == len(some)
+        are_words = (
+            mark in "|;" and 2 * len(set(items)) <= len(items) and not any(" " in item for item in items)
+        )
+        if are_numbers or are_words:
+            whole = all(map(str.isdigit, items))
+            dtype = "string" if not are_numbers else "int64" if whole else "float32"
+            yield (
+                f"texts such as `{next(cell for cell in some if mark in cell)[:40]}` may be lists: "
+                f'`lists: {{{name}: "{mark}"}}` of the source, and `{{kind: var_len, dtype: {dtype}}}` as '
+                "the feature, read them"
+            )
+            return
 
 
 @dataclass
@@ -231,6 +342,7 @@ class ValueProfile:
 
     Attributes:
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
+        whole: the distinct single floats, if all are whole numbers from 0 to below `MAX_CLASSES`; else None.
         numbers: the profile of the numbers.
         first_texts: the first texts, at most 1,024.
         repeat: whether two rows of a batch have the same text.
@@ -238,6 +350,7 @@ class ValueProfile:
     """
 
     values: set[Any] | None = field(default_factory=set)
+    whole: set[int] | None = field(default_factory=set)
     numbers: NumberProfile = field(default_factory=NumberProfile)
     first_texts: tuple[str, ...] = ()
     repeat: bool = False
@@ -251,6 +364,17 @@ class ValueProfile:
                 self.values |= set(distinct.to_pylist())
             if len(distinct) > MAX_CLASSES or len(self.values) > MAX_CLASSES:
                 self.values = None
+
+    def add_floats(self, some: npt.NDArray[np.floating[Any]]) -> None:
+        """Adds the distinct values of single floats, if all of them may be classes."""
+        if self.whole is None or not len(some):
+            return
+        if not bool(((some >= 0) & (some < MAX_CLASSES)).all()):  # also NaN
+            self.whole = None
+            return
+        indices = some.astype(np.int64)
+        is_whole = bool((indices == some).all())
+        self.whole = self.whole | set(np.flatnonzero(np.bincount(indices)).tolist()) if is_whole else None
 
     def add_texts(self, some: Any) -> None:
         """Adds an Arrow array of texts, none of them missing."""
@@ -277,6 +401,11 @@ class ValueProfile:
         distinct = None if self.values is None else len(self.values)
         return notes_of_free_text(rows, rows - missing, distinct) if self.words else ()
 
+    def notes_of_codes(self, rows: int, missing: int) -> tuple[str, ...]:
+        """A note on texts of one word, if they are too many to be classes; otherwise empty."""
+        many = self.values is None and not self.words and not self.are_words(rows, missing)
+        return (MANY_TEXTS,) if many else ()
+
 
 @dataclass(kw_only=True)
 class ColumnProfile(ValueProfile):
@@ -288,13 +417,16 @@ class ColumnProfile(ValueProfile):
         cells: the profile of CSV cells; None for other values.
         rows, nulls: the number of rows, and of rows without a value.
         class_names: the class names for integers that are indices, if known.
+        array: the dtype and the shape of arrays, if the source declares them.
         order: the classes of ordered categories, in their order.
         may_be_class: whether integers may be indices of classes.
         odd: a description of the values, if they have no common type, or no Arrow type.
         was: a note on an Arrow type whose values are stored with another type.
         not_utf8: whether an Arrow text is invalid UTF-8.
         lengths: the different lengths of lists, at most two.
-        gaps: whether a list has a missing item.
+        missing_items: the number of numbers, texts or bools in lists that are missing.
+        gaps: whether another item of a list is missing: a list in a list, or the index of a class.
+        objects: the names of the objects in which the column is a member.
         date: the coarsest unit for all values, if they are dates and times, or texts of dates.
     """
 
@@ -305,13 +437,16 @@ class ColumnProfile(ValueProfile):
     rows: int = 0
     nulls: int = 0
     class_names: tuple[str, ...] = ()
+    array: ArrayType | None = None
     order: tuple[str, ...] = ()
     may_be_class: bool = True
     odd: str = ""
     was: str = ""
     not_utf8: bool = False
     lengths: set[int] = field(default_factory=set)
+    missing_items: int = 0
     gaps: bool = False
+    objects: set[str] = field(default_factory=set)
     date: DateUnit | None = None
     _may_be_dates: bool = True
 
@@ -400,6 +535,7 @@ class ColumnProfile(ValueProfile):
             self._add_items(some)
         elif types.is_floating(some.type):
             self._add_items(some)
+            self.add_floats(to_numpy(some))
         elif is_list(some.type):
             self._add_lists(some)
         elif is_tensor(some.type):
@@ -412,7 +548,8 @@ class ColumnProfile(ValueProfile):
         while is_list(items.type):
             self.gaps |= items.null_count > 0
             items = items.flatten()
-        self.gaps |= items.null_count > 0
+        items = items.storage.flatten() if is_tensor(items.type) else items
+        self.missing_items += items.null_count
         if _is_text(items.type) and self.shallow:
             self.add_values(items.dictionary_decode() if types.is_dictionary(items.type) else items)
         if self.class_names and types.is_integer(items.type):
@@ -430,6 +567,7 @@ class ColumnProfile(ValueProfile):
         elif types.is_integer(items.type):
             integers = to_numpy(items)
             self.numbers.large |= types.is_uint64(items.type) and bool((integers > _INT64[-1]).any())
+            self.numbers.negative |= types.is_signed_integer(items.type) and bool((integers < 0).any())
             self.numbers.add_integers(integers)
 
     def _add_type(self, kind: Any) -> None:
@@ -456,10 +594,27 @@ class ColumnProfile(ValueProfile):
         if unit is not None and len(values):
             self.date = finest(self.date or unit, unit)
 
+    @property
+    def read_as(self) -> str:
+        """What all CSV cells are, in any notation: numbers, dates or bools; "" for text, or without cells."""
+        cells = self.cells
+        if cells is None or self.rows == self.nulls + cells.empty:
+            return ""
+        if "dates" in cells.notations or (self._may_be_dates and self.date is not None):
+            return "dates"
+        if "float64" in cells.dtypes or "numbers" in cells.notations:
+            return "numbers"
+        return "bools" if "bool" in cells.dtypes else ""
+
     def evidence(self) -> Evidence:
         """The evidence from all added rows."""
         cells = self.cells
-        dtype, shape = ("string", ()) if self.gaps or self.type is None else _dtype_and_shape(self.type)
+        dtype, shape = (
+            ("string", ()) if self._lacks_items or self.type is None else _dtype_and_shape(self.type)
+        )
+        if self.array is not None and dtype not in ("string", None):
+            dtype, shape = self.array
+            dtype = "float32" if dtype == "float64" else dtype
         date = self.date if self._may_be_dates else None
         dtype = dtype if date is None else "int64"
         if len(self.lengths) == 1 and shape == (None,):
@@ -474,19 +629,25 @@ class ColumnProfile(ValueProfile):
         missing = self.nulls + (cells.empty if cells is not None and dtype != "string" else 0)
         if self.is_empty:
             missing = self.rows
+        if cells is None and dtype == "int64" and self.numbers.large and self.numbers.negative:
+            self.odd = self.odd or BEYOND_INTEGERS
         notes += (self.was,) * bool(self.was)
-        if cells is not None and dtype == "string":
-            notes += cells.notes_of_text
+        if dtype == "string":
+            notes += self._notes_of_cells
         free_text: tuple[str, ...] = ()
+        codes: tuple[str, ...] = ()
         # amounts with a space are not words
         if dtype == "string" and not (cells and any(cells.notations.values())):
             free_text = self.notes_of_words(self.rows, missing)
+            is_text = self.type is not None and _is_text(self.type)
+            codes = self.notes_of_codes(self.rows, missing) if is_text else ()
         return Evidence(
             name=self.name,
+            objects=frozenset(self.objects),
             rows=self.rows,
             missing=missing,
             type_name=self._type_name,
-            dtype=None if self.gaps or self.odd or missing == self.rows else self._wide(dtype),
+            dtype=None if self._lacks_items or self.odd or missing == self.rows else self._wide(dtype),
             shape=shape,
             is_text=self.type is not None and _is_text(self.type),
             date=date,
@@ -494,13 +655,23 @@ class ColumnProfile(ValueProfile):
             values=self._distinct(dtype),
             class_names=self.class_names if dtype in ("int64", "uint64") else (),
             order=self.order,
-            too_large_for=self._too_large_for(dtype),
+            too_large_for="" if self.odd else self._too_large_for(dtype),
             rounded=self.numbers.rounded,
             finite=self.numbers.finite or dtype != "float32",
+            lists=self.rows - self.nulls if self.is_empty and is_list(self.type) else 0,
             identifies=dtype == "string" and self._identifies,
             free_text=bool(free_text),
-            notes=notes + free_text,
+            notes=notes + free_text + codes,
         )
+
+    @property
+    def _notes_of_cells(self) -> tuple[str, ...]:
+        """Notes on cells that are inferred as text."""
+        if self.cells is None:
+            return ()
+        has_notation = any(self.cells.notations.values())
+        lists = () if has_notation else tuple(_note_of_lists(self.name, self.first_texts))
+        return (*self.cells.notes_of_text, *lists)
 
     @property
     def _type_name(self) -> str:
@@ -514,11 +685,45 @@ class ColumnProfile(ValueProfile):
         item, way = item_type(self.type), ""
         kind = "tensor" if types.is_boolean(item) else "var_len" if self.shallow else "ragged"
         if self.gaps:
-            fill = "NaN, or a value of your own" if types.is_floating(item) else "a value of your own"
-            way = f" with items that are missing ({fill} in their place makes it `kind: {kind}`)"
+            way = f" with items that are missing (a value of your own in their place makes it `kind: {kind}`)"
         elif is_list(self.type) and (types.is_date(item) or types.is_timestamp(item)):
-            way = f" (cast to int64, `kind: {kind}` holds it)"
+            # Arrow casts no days to int64
+            number = "int32" if types.is_date32(item) else "int64"
+            option = ", with `missing_item` in place of missing items," if self.missing_items else ""
+            way = f" (cast to {number}, `kind: {kind}` of int64{option} holds it)"
+        elif self.missing_items:
+            way = self._way_with_gaps
+        elif is_file(item):
+            way = " (`kind: image` or `kind: audio` takes it)"
         return f"{self.type}{way}"
+
+    @property
+    def _lacks_items(self) -> bool:
+        return self.gaps or self.missing_items > 0
+
+    @property
+    def _way_with_gaps(self) -> str:
+        """The number of missing items, with a feature that stores a value in their place, if there is one."""
+        verb, place = ("is", "its place") if self.missing_items == 1 else ("are", "their place")
+        missing = f" with {counted(self.missing_items, 'item')} that {verb} missing"
+        dtype, shape = _dtype_and_shape(self.type)
+        dtype = self._wide(dtype)
+        if dtype is None:
+            return missing
+        fill = {"string": "''", "bool": "false"}.get(dtype, "0" if self.numbers.negative else "-1")
+        fill = ".nan" if "float" in dtype else "0" if dtype == "uint64" else fill
+        nulls = f"[{', '.join(['null'] * len(shape))}]"
+        if dtype in STORAGE:
+            kind = f"var_len, dtype: {dtype}" if self.shallow else f"ragged, dtype: {dtype}, shape: {nulls}"
+        elif not self.shallow:
+            return missing
+        elif self.nulls:
+            return f"{missing} (a value in {place}, and empty lists for missing ones, make it `kind: tensor`)"
+        else:
+            kind = f"tensor, dtype: {dtype}, shape: {nulls}"
+        empty = "missing: empty, " if self.nulls else ""
+        feature = f"{{kind: {kind}, {empty}missing_item: {fill}}}"
+        return f"{missing} (`{feature}` stores {'NaN' if fill == '.nan' else fill} in {place})"
 
     @property
     def is_empty(self) -> bool:
@@ -573,6 +778,11 @@ class ColumnProfile(ValueProfile):
     def _distinct(self, dtype: str | None) -> frozenset[Any] | None:
         if dtype == "int64" and not self.may_be_class:
             return None
+        if dtype == "float32" and self.cells is None:
+            return frozenset(self.whole) if self.whole else None
+        if dtype == "float32":
+            wholes = [_FLOAT_INDEX.fullmatch(text) for text in self.values or () if text]
+            return frozenset(int(whole[1]) for whole in wholes if whole) if all(wholes) else None
         if self.values is None or self.cells is None or dtype != "int64":
             return None if self.values is None else frozenset(self.values)
         if not all(map(_INDEX.fullmatch, self.values)):
@@ -638,18 +848,35 @@ def is_tensor(kind: Any) -> bool:
 
 
 def _common_type(first: Any, other: Any) -> Any:
-    """The common type of two types of numbers, or of lists of numbers; None if there is none."""
+    """The common type of two types of numbers, or of lists or arrays of numbers; None if there is none."""
     import pyarrow.types as types
 
+    first, other = map(_nested_type, (first, other))
     if is_list(first) and is_list(other):
         items = first.value_type, other.value_type
         common = next((item for item in items if not types.is_null(item)), items[0])
         if not any(map(types.is_null, items)) and not items[0].equals(items[1]):
             common = _common_type(*items)
         return None if common is None else arrow().list_(common)
-    numbers = [types.is_integer(kind) or types.is_floating(kind) for kind in (first, other)]
-    whole = types.is_integer(first) and types.is_integer(other)
-    return None if whole or not all(numbers) else arrow().float64()
+    kinds = first, other
+    if all(map(types.is_integer, kinds)):
+        return arrow().uint64() if any(map(types.is_uint64, kinds)) else arrow().int64()
+    if all(types.is_binary(kind) or types.is_large_binary(kind) or _is_text(kind) for kind in kinds):
+        return arrow().large_string() if all(map(_is_text, kinds)) else arrow().large_binary()
+    numbers = [types.is_integer(kind) or types.is_floating(kind) for kind in kinds]
+    return arrow().float64() if all(numbers) else None
+
+
+def _nested_type(kind: Any) -> Any:
+    """The type of lists of any size for a type of arrays or lists; other types are returned unchanged."""
+    if is_list(kind):
+        return arrow().list_(_nested_type(kind.value_type))
+    if not is_tensor(kind):
+        return kind
+    nested = kind.value_type
+    for _ in kind.shape:
+        nested = arrow().list_(nested)
+    return nested
 
 
 def _is_text(kind: Any) -> bool:
@@ -660,13 +887,21 @@ def _is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def _gap_marks(some: Any) -> tuple[str, ...]:
-    """The texts without a digit among numbers: if at least half of the cells are numbers, and all others
-    are at most three such texts.
+def _gap_marks(some: Any) -> Mapping[str, int]:
+    """The texts without a digit among numbers, each with the number of its cells: if at least half of the
+    cells are numbers, and all others are at most three such texts; or any texts, if they are few.
     """
     import pyarrow.compute as compute
 
     others = some.filter(compute.invert(text.form(some, "float64")))
-    marks = sorted(map(str, others.unique().to_pylist())) if 0 < 2 * len(others) <= len(some) else []
+    if not 0 < 2 * len(others) <= len(some):
+        return {}
+    marks = Counter(map(str, others.to_pylist()))
     are_marks = len(marks) <= _MOST_MARKS and not any(map(str.isdigit, "".join(marks)))
-    return tuple(marks) if are_marks else ()
+    are_few = len(others) <= _MOST_OTHERS * len(some) and not any(_has_notation(one) for one in marks)
+    return dict(sorted(marks.items())) if are_marks or are_few else {}
+
+
+def _has_notation(cell: str) -> bool:
+    """Whether a cell is a number in a notation, which has notes of its own."""
+    return re.search(_NOTATIONS["numbers"][0], cell) is not None

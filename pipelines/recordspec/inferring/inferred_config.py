@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -20,9 +21,10 @@ from recordspec.errors import (
     SpecError,
     show_text,
 )
-from recordspec.inferring.input_files import DETECTION, FOLDERS, LANGUAGES, InputFiles
+from recordspec.inferring.input_files import FOLDERS, LANGUAGES, InputFiles
 from recordspec.inferring.rules import IDENTIFIES
-from recordspec.locations import Location, absolute, local, location, output_file
+from recordspec.inferring.tables import table_suffix
+from recordspec.locations import Location, is_below, local, location, output_file, resolved
 from recordspec.remote import RemotePath
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
@@ -30,6 +32,8 @@ from recordspec.schema.inferred import Inferred
 from recordspec.schema.options import to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.store.expand import expand
+from recordspec.writing.sources.detection import ANNOTATIONS
+from recordspec.writing.sources.partitions import columns_of_folders
 
 if TYPE_CHECKING:
     from recordspec.pipeline import Pipeline
@@ -168,8 +172,8 @@ class InferredConfig(Inferred):
         Args:
             path: the path of the config.
             schema: the path of the schema; by default `digits-schema.yaml` beside `digits.yaml`.
-            data: the folder of the dataset; by default a folder with the name of the schema beside the
-                config.
+            data: the folder of the dataset; by default `../data/letters`, with the name of the schema, for a
+                config in a folder `configs`, and otherwise `letters-data` beside the config.
             force: whether existing files are replaced.
 
         Raises StoreError if a file exists or cannot be written, SpecError for options that contradict the
@@ -200,13 +204,19 @@ class InferredConfig(Inferred):
         write: dict[str, Any] = {}
         files, changes = self.files, self.changes
         if files is not None and "" in files.splits:
-            write["source"] = _source(files, self, files.given, home)
+            # a JSON Lines source takes files and patterns, not folders
+            has_folder = files.source == "jsonl" and any(map(os.path.isdir, files.given))
+            write["source"] = _source(files, self, _compact(files.paths) if has_folder else files.given, home)
         elif files is not None:
             write["source"] = {
                 split: _source(files, self, _compact(paths), home) for split, paths in files.splits.items()
             }
         if not self.given_splits:
             write["splits"] = {"train": 80, "test": 20}
+        missing = {name: counts for name, counts in self.missing_files.items() if name in self.schema.names}
+        if missing:
+            share = sum(lost / all_files for lost, all_files in missing.values())
+            write["invalid"] = {"max_invalid": f"{min(100, math.ceil(200 * share))}%"}
         write |= {"shuffle": {"seed": 1}, **changes.get("write", {})}
         read = {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}, **changes.get("read", {})}
         fit, guess = self._fit(write.get("splits", {}))
@@ -216,6 +226,8 @@ class InferredConfig(Inferred):
             "  targets:": guess.reason,
         }
         comments = {line: text for line, text in comments.items() if line.strip(" :") in guessed}
+        if missing and "invalid" not in changes.get("write", {}):
+            comments["  invalid:"] = _leaves_out(missing)
         comments["    buffer:"] = "" if "shuffle" in changes.get("read", {}) else _GLOBAL
         return {"write": write, "read": read, "fit": fit}, comments
 
@@ -223,8 +235,10 @@ class InferredConfig(Inferred):
         """The section `fit`, and the guess that it contains."""
         options, schema = self.changes.get("fit", {}), self.schema
         targets = options.get("targets")
-        guess = guess_fit(schema, self.no_inputs, (targets,) if isinstance(targets, str) else targets)
-        detects = self.files is not None and self.files.source in DETECTION
+        given = (targets,) if isinstance(targets, str) else targets
+        partitions = () if self.files is None else columns_of_folders(self.files.paths)
+        guess = guess_fit(schema, self.no_inputs, given, partitions)
+        detects = self.files is not None and self.files.source in ANNOTATIONS
         if detects and {"image", "boxes", "labels"} <= schema.names.keys():
             guess = FitGuess(inputs=("image",), target=("boxes", "labels"), reason="", without="")
         fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
@@ -237,6 +251,12 @@ class InferredConfig(Inferred):
         if encode and "train" in names and "encode" not in fit:  # the layers are adapted to the split `train`
             fit["encode"] = encode
         return fit, guess
+
+
+def _leaves_out(missing: Mapping[str, tuple[int, int]]) -> str:
+    """The comment on the proposal to leave out rows whose files are missing."""
+    counts = ", ".join(f"{lost:,} of {files:,} of {name}" for name, (lost, files) in missing.items())
+    return f"files that do not exist: {counts}: their rows are left out, and listed in rejects.jsonl"
 
 
 def with_config(
@@ -279,12 +299,44 @@ def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: s
     if files is not None and files.source in LANGUAGES.values():
         expected, hint = "TFRecords, CSV or Parquet", "a config names its rows: infer without --config"
         raise SpecError(Problem(where=str(files.paths[0]), expected=expected, got="a schema", hint=hint))
-    folder = location(home / f"{schema.name}-data" if data is None else data)
-    inputs = () if data is not None or files is None else files.given
-    if str(absolute(folder)) in map(str, map(absolute, inputs)):
-        folder = location(home / f"{schema.name}-data-2")
+    folder = _default_data(schema.name, home, files) if data is None else location(data)
     sections, comments = inferred._sections(home)
-    config = {"schema": os.path.relpath(schema_path, home), "data": _seen_from(folder, home), **sections}
+    return _config_text(inferred, schema_path, home, folder, sections, comments)
+
+
+def adopted_config_text(
+    schema: Schema, schema_path: Location, path: Path, data: Location, splits: Iterable[str]
+) -> str:
+    """A YAML config that reads and trains on an existing dataset, in the folder `data`; otherwise like
+    `config_text`.
+    """
+    inferred = InferredConfig(schema=schema, notes=(), rows=None, given_splits=tuple(splits))
+    sections, comments = inferred._sections(path.parent)
+    del sections["write"]
+    return _config_text(inferred, schema_path, path.parent, data, sections, comments)
+
+
+def _default_data(name: str, home: Path, files: InputFiles | None) -> Path:
+    """The folder of the dataset of a config in `home`: one that has none of the files that were read."""
+    is_beside = Path(os.path.abspath(home)).name != "configs"
+    folder = home / f"{name}-data" if is_beside else home / os.pardir / "data" / name
+    inputs = () if files is None else (*map(location, files.given), *files.paths)
+    if any(is_below(resolved(path), resolved(folder)) for path in inputs):
+        folder = folder.with_name(f"{folder.name}-2")
+    return folder
+
+
+def _config_text(
+    inferred: InferredConfig,
+    schema_path: Location,
+    home: Path,
+    folder: Location,
+    sections: Mapping[str, Mapping[str, Any]],
+    comments: dict[str, str],
+) -> str:
+    """The text of a config in the folder `home`, with paths relative to it."""
+    schema = inferred.schema
+    config = {"schema": _seen_from(schema_path, home), "data": _seen_from(folder, home), **sections}
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
     if any("\n" in name for name in schema.names):  # a comment inside a name would become a part of it
         comments = {}
@@ -298,7 +350,7 @@ def config_text(inferred: InferredConfig, schema_path: Path, path: Path, data: s
 
 def _comments_of_options(inferred: Inferred, lines: Sequence[str]) -> dict[str, str]:
     """The reason for each option of the source, by the start of its line."""
-    indent = next((line.partition("path:")[0] for line in lines if line.lstrip().startswith("path:")), "")
+    indent = next((line.partition("files:")[0] for line in lines if line.lstrip().startswith("files:")), "")
     return {f"{indent}{option.name}:": show_text(option.reason) for option in inferred.options}
 
 
@@ -309,33 +361,37 @@ def _seen_from(place: Location, home: Path) -> str:
 
 def _source(files: InputFiles, inferred: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
     """The source of a config, with paths relative to the config's folder."""
-    if files.source in DETECTION:
-        from recordspec.inferring.media_features import annotations_of
+    if files.source in ANNOTATIONS:
+        from recordspec.inferring.annotations import annotations_of
 
         made = annotations_of(files, files.paths[0] if "" in files.splits else location(paths[0]))
-        named = [name for name in ("annotations", "images") if name in made]
+        named = [name for name in ("annotations", "images", "names") if name in made]
         return {files.source: made | {name: _seen_from(location(made[name]), home) for name in named}}
     places = [_seen_from(location(path), home) for path in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
     if inferred.options:
         # copies: for a shared list, YAML would write an anchor
-        options = {"path": place} | {one.name: deepcopy(one.value) for one in inferred.options}
-    elif files.source == "jsonl" and inferred.left_out:
-        options = {"path": place, "ignore": [*inferred.left_out]}
-    elif files.source in FOLDERS and "label" not in inferred.schema.names:
-        options = {"path": place, "label": None}
+        options = {"files": place} | {one.name: deepcopy(one.value) for one in inferred.options}
+    if files.source in ("jsonl", "json") and inferred.left_out:
+        options = {"files": place, **options, "ignore": [*inferred.left_out]}
+    elif files.source in FOLDERS:
+        if "label" not in inferred.schema.names:
+            options["label"] = None
+        if files.classes != "first":
+            options["classes"] = files.classes
+        options = {"folder": place, **options} if options else {}
     return {files.source: options or place}
 
 
 def _compact(paths: Sequence[Location]) -> tuple[str, ...]:
-    """The paths of files; if they are all the shards of one split, a pattern."""
+    """The paths of files; a pattern if they are all the shards of one split, or all files of one suffix."""
     first, folder = paths[0], paths[0].parent
-    pattern = re.sub(r"-\d{5,}-of-", "-*-of-", first.name)
-    if len(paths) > 1 and pattern != first.name and not set("*?[") & set(str(folder) + first.name):
-        matches = expand(str(folder / pattern), as_found=True)
-        if set(matches) == set(paths):
-            return (str(folder / pattern),)
+    patterns = [re.sub(r"-\d{5,}-of-", "-*-of-", first.name), f"*{table_suffix(first)}"]
+    if len(paths) > 1 and not set("*?[") & set(str(folder) + first.name):
+        for pattern in patterns:
+            if pattern != first.name and set(expand(str(folder / pattern), as_found=True)) == set(paths):
+                return (str(folder / pattern),)
     return tuple(map(str, paths))
 
 
@@ -359,14 +415,17 @@ def guess_fit(
     schema: Schema,
     no_inputs: Mapping[str, str] = MappingProxyType({}),
     targets: Sequence[str] | None = None,
+    partitions: Collection[str] = (),
 ) -> FitGuess:
     """Guesses the inputs, and the target if `targets` is None.
 
     The target is a feature whose name is common for targets, a label first; else a label; else the last
-    feature with numbers; else the last feature that is no text, if any. All other features are inputs, except
-    identifiers of rows, judged by their names, and `no_inputs`, which has the reasons.
+    feature with numbers; else the last feature that is no text, if any. A number `y` between other features
+    may be a coordinate: a label of two classes after it comes first. `partitions`, the columns in the names
+    of folders, are targets only by their names, or without another candidate. All other features are
+    inputs, except identifiers of rows, judged by their names, and `no_inputs`, which has the reasons.
     """
-    features = [feature for _, feature in schema.placed if feature.name not in (targets or ())]
+    features = [feature for _, feature in schema._placed if feature.name not in (targets or ())]
     if len(features) == 1 and not targets:
         (only,) = schema.names
         return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
@@ -374,7 +433,9 @@ def guess_fit(
     learnt = [feature for feature in features if feature.value_type.item != "text"]
     target, reason = None, ""
     if not targets:
-        target, reason = _guess_target([one for one in learnt if one.name not in reasons] or learnt)
+        candidates = [one for one in learnt if one.name not in reasons] or learnt
+        in_rows = [one for one in candidates if one.name not in partitions or _TARGETS.fullmatch(one.name)]
+        target, reason = _guess_target(in_rows or candidates)
     others = [feature for feature in features if feature is not target]
     taken = [other for other in others if other.name not in reasons] or others or features
     # A feature with a default has a second output, which tells whether there was a value.
@@ -437,6 +498,8 @@ def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
     labels = [feature for feature in features if feature.traits.class_names]
     numbers = [feature for feature in features if feature.traits.class_names or feature.value_type.is_number]
     named = [feature for feature in numbers if _TARGETS.fullmatch(feature.name)]
+    if len(named) == 1 and _may_be_coordinate(named[0], features):
+        named = []
     for candidate in (*(label for label in labels if label in named), *named[:1], *labels[-1:]):
         which = f", the last of {len(labels)}" if candidate not in named and len(labels) > 1 else ""
         if candidate.traits.class_names:
@@ -446,6 +509,13 @@ def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
     if complete != numbers and complete:
         return complete[-1], "the last with a number in every row"
     return (numbers or features)[-1], "the last" if not numbers else "the last with numbers"
+
+
+def _may_be_coordinate(feature: Feature, features: Sequence[Feature]) -> bool:
+    """Whether a feature is a number `y` that is not the first feature, before a label of two classes."""
+    place = features.index(feature)
+    after = [other for other in features[place:] if len(other.traits.class_names) == 2]
+    return feature.name.lower() == "y" and feature.value_type.is_number and place > 0 and bool(after)
 
 
 def _identifies(feature: Feature) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 from recordspec.errors import (
     IncompleteError,
@@ -15,29 +18,37 @@ from recordspec.errors import (
     State,
     StoreError,
 )
-from recordspec.inferring.tables import (
-    DELIMITERS,
-    LINES,
-    table_suffix,
-)
+from recordspec.inferring.annotation_files import annotation_format, annotations_in, yolo_dataset
+from recordspec.inferring.tables import LINES, table_suffix
 from recordspec.interop import TFDS_FEATURES, TFDS_INFO
-from recordspec.locations import Location, files_in, folders_in, location, resolved
-from recordspec.schema.media import images, sounds
+from recordspec.locations import Location, files_in, folders_in, location, read_start, resolved
 from recordspec.store.expand import expand, has_tfrecords, path_list
 from recordspec.store.manifest import Manifest, manifest_in
-from recordspec.store.shard_names import is_shard, is_split_name, split_word
-from recordspec.writing.sources.folders import AudioFolder, ImageFolder
+from recordspec.store.shard_names import is_shard, is_split_name, is_tfrecord_name, split_word
+from recordspec.wire.file_types import begins_with_record, describe_type
+from recordspec.writing.sources.csv import DELIMITERS
+from recordspec.writing.sources.detection import ANNOTATIONS
+from recordspec.writing.sources.folders import AudioFolder, ClassFolders, ImageFolder, TensorFolder
+from recordspec.writing.sources.json_array import records_in
+from recordspec.writing.sources.partitions import is_partition, tables_in
+from recordspec.writing.sources.text_files import BOM
 
 # The sources of configs by the suffixes of files; languages of schemas; folders of media; annotations.
 TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
 LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".binpb": "tfmd", ".json": "tfds"}
-FOLDERS: dict[str, type[ImageFolder] | type[AudioFolder]] = {
+FOLDERS: dict[str, type[ImageFolder | AudioFolder | TensorFolder]] = {
     "image_folder": ImageFolder,
     "audio_folder": AudioFolder,
+    "tensor_folder": TensorFolder,
 }
-DETECTION = ("coco", "voc")
-# The folder of the annotations of Pascal VOC.
-_VOC_FOLDER = "Annotations"
+# The formats of rows that a user can name.
+FileFormat = Literal["csv", "jsonl", "json", "parquet", "tfrecord"]
+FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+# Names of files and folders of annotated images, which name no data.
+_OF_ANNOTATIONS = ("annotations", "images", "obj_train_data", "jpegimages")
+# The bytes of a .json file that tell whether it has lines.
+_JSON_START = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +60,8 @@ class InputFiles:
         splits: the files, or the folders of media, by split; without splits, under "".
         given: the paths as given, if there are no splits.
         features: the features.json of a TFDS dataset.
+        names: the file with the names of the classes of a YOLO dataset.
+        classes: the subfolder that names the class of a file, in folders of media.
         lengths: the expected number of records of each file, if known.
     """
 
@@ -56,6 +69,8 @@ class InputFiles:
     splits: Mapping[str, tuple[Location, ...]]
     given: tuple[str, ...]
     features: Location | None = None
+    names: Location | None = None
+    classes: ClassFolders = "first"
     lengths: Mapping[Path, int] = field(default_factory=dict)
 
     @property
@@ -70,7 +85,9 @@ class InputFiles:
         return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
 
     def _names_data(self, stem: str) -> bool:
-        return bool(stem) and stem not in self.splits and not is_split_name(stem)
+        if self.source in ANNOTATIONS and stem.strip("_").lower() in _OF_ANNOTATIONS:
+            return False
+        return bool(stem.strip("_0123456789")) and stem not in self.splits and not is_split_name(stem)
 
 
 def _stem(name: str) -> str:
@@ -78,23 +95,44 @@ def _stem(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in first)
 
 
-def input_files(files: Sequence[str]) -> InputFiles:
-    """Detects the type of files, patterns and folders.
+def input_files(
+    files: Sequence[str], given_format: FileFormat | None = None, classes: ClassFolders | None = None
+) -> InputFiles:
+    """Detects the type of files, patterns and folders, unless their format is given.
 
-    Raises StoreError if there is no data, SpecError for files of several formats, and for several schemas.
+    Args:
+        classes: the subfolder that names the class of a file, for folders of media.
+
+    Raises StoreError if there is no data, SpecError for files of several formats or of an unknown one, and
+    for several schemas.
     """
     texts = path_list(files)
     paths: list[Location] = []
     for text in texts:
         place = location(text)
+        if len(texts) == 1 and given_format is None and (yolo := yolo_dataset(place)) is not None:
+            names, splits = yolo
+            folders = {split: (folder,) for split, folder in splits.items()}
+            given = tuple(map(str, splits.values()))
+            return InputFiles(
+                source="yolo",
+                splits=folders if len(folders) > 1 else {"": (*splits.values(),)},
+                given=given,
+                names=names,
+            )
         if isinstance(place, Path) and place.is_dir():
+            if given_format is not None:
+                hint = f"give the files, such as '{place}/*'"
+                raise SpecError(
+                    Problem(where=text, expected=f"files of {given_format}", got="a folder", hint=hint)
+                )
             if len(texts) == 1 and (place / TFDS_FEATURES).exists():
                 return _tfds_folder(place)
             paths += _contents(place)
         else:
             paths += expand(text)
     paths = list(dict.fromkeys(paths)) if len(paths) > 1 else paths
-    sources = {_source_of(path): path for path in paths}
+    sources = {given_format or _source_of(path): path for path in paths}
     if len(sources) > 1:
         got = " and ".join(f"{path.name} ({source})" for source, path in sources.items())
         raise SpecError(Problem(where=str(paths[0]), expected="files of one format", got=got))
@@ -102,7 +140,10 @@ def input_files(files: Sequence[str]) -> InputFiles:
     if source in LANGUAGES.values() and len(paths) > 1:
         expected = f"one {paths[0].suffix} file"
         raise SpecError(Problem(where=str(paths[1]), expected=expected, got="several"))
-    return InputFiles(source=source, splits=_by_split(paths), given=texts)
+    if classes is not None and source not in FOLDERS:
+        hint = "`classes` is for folders of images or audio files"
+        raise SpecError(Problem(where=str(paths[0]), expected="a folder of classes", got=source, hint=hint))
+    return InputFiles(source=source, splits=_by_split(paths), given=texts, classes=classes or "first")
 
 
 def _tfds_folder(folder: Path) -> InputFiles:
@@ -141,9 +182,10 @@ def _contents(folder: Path) -> list[Location]:
     if tables:
         return [*expand(tables)]
     folders = [folder / one.name for one in folders_in(folder)]
-    voc = [one for one in (folder, folder / _VOC_FOLDER) if one.is_dir() and _has_xml(one)]
-    if voc:
-        return [voc[0]]
+    if partitioned := [path for one in folders if is_partition(one) for path in tables_in(one, (*TABLES,))]:
+        return partitioned
+    if annotated := annotations_in(folder):
+        return annotated
     splits = [one for one in folders if is_split_name(one.name)]
     others = _with_data([one for one in folders if one not in splits], splits) if splits else folders
     if splits and not others:
@@ -156,7 +198,7 @@ def _contents(folder: Path) -> list[Location]:
     try:
         return [*expand(folder)]
     except StoreError as error:
-        got = "has no TFRecords, no tables, and no images or audio files by class"
+        got = "has no TFRecords, no tables, and no images, audio files or arrays by class"
         raise StoreError(
             State(where=problem.where, got=got, hint=problem.hint) for problem in error.problems
         ) from None
@@ -198,18 +240,49 @@ def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordErro
 
 
 def _source_of(path: Location) -> str:
+    annotated = annotation_format(path)
+    if annotated is not None:
+        return annotated
     if isinstance(path, Path) and path.is_dir():
-        return "voc" if _has_xml(path) else _media_source(path) or ""
+        return _media_source(path) or ""
     if path.suffix == ".json" and path.name != TFDS_FEATURES:
-        from recordspec.writing.sources.detection import is_coco
+        if records_in(path) is not None:
+            return "json"
+        _check_json(path)
+    source = TABLES.get(table_suffix(path)) or LANGUAGES.get(path.suffix)
+    if source is None and not is_tfrecord_name(path.name) and not begins_with_record(path):
+        raise SpecError(_unknown_format(path))
+    return source or "tfrecord"
 
-        if is_coco(path):
-            return "coco"
-    return TABLES.get(table_suffix(path)) or LANGUAGES.get(path.suffix, "tfrecord")
+
+def _check_json(path: Location) -> None:
+    """Raises SpecError for a .json file with lines of objects."""
+    first, _, rest = read_start(path, _JSON_START).removeprefix(BOM).lstrip().partition(b"\n")
+    with suppress(ValueError):
+        if rest.strip() and isinstance(json.loads(first), dict):
+            hint = '`--format jsonl`, or format="jsonl", reads them'
+            raise SpecError(
+                Problem(where=str(path), expected="one JSON object", got="lines of JSON", hint=hint)
+            )
 
 
-def _has_xml(folder: Location) -> bool:
-    return any(file.suffix == ".xml" for file in files_in(folder))
+def _unknown_format(path: Location) -> Problem:
+    """The problem of a file of unknown format, with the way out."""
+    if path.suffix.lower() in _SPREADSHEETS:
+        hint = f'save it as CSV, or give rs.infer the frame: rs.infer(pandas.read_excel("{path.name}"))'
+        return State(where=str(path), got="is a spreadsheet", hint=hint)
+    start = read_start(path, _JSON_START)
+    kind = describe_type(start)
+    likely = "parquet" if kind == "a Parquet file" else "jsonl" if start.lstrip()[:1] == b"{" else "csv"
+    if any(path.suffix.lower() in folder.SUFFIXES for folder in FOLDERS.values()):
+        hint = "the folder of the classes, each a folder of files, is read"
+        return Problem(where=str(path), expected="a folder", got=kind, hint=hint)
+    if kind == "a tar archive":
+        hint = "a schema and the source `webdataset` read WebDataset; unpack any other"
+        return State(where=str(path), got="is a tar archive, which is not inferred", hint=hint)
+    hint = f'such as `--format {likely}`, or format="{likely}"'
+    expected = f"a name with a known suffix ({', '.join(TABLES)}), a TFRecord file, or a format"
+    return Problem(where=str(path), expected=expected, got=kind, hint=hint)
 
 
 def _media_source(folder: Location) -> str | None:
@@ -218,10 +291,9 @@ def _media_source(folder: Location) -> str | None:
         folders.sort()
         for name in sorted(names):
             suffix = Path(name).suffix.lower()
-            if suffix in images.SUFFIXES:
-                return "image_folder"
-            if suffix in sounds.SUFFIXES:
-                return "audio_folder"
+            source = next((name for name, one in FOLDERS.items() if suffix in one.SUFFIXES), None)
+            if source is not None:
+                return source
     return None
 
 
@@ -246,6 +318,6 @@ def _split_of(path: Location, manifests: dict[Location, Manifest | None]) -> str
         if folder not in manifests:
             manifests[folder] = manifest_in(folder)
         manifest = manifests[folder]
-        if manifest is not None and (splits := manifest.splits_of([path.name])):
+        if manifest is not None and (splits := manifest._splits_of([path.name])):
             return splits[0]
     return split_word(path)

@@ -6,28 +6,32 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, see
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, counted, see, show_shape
 from recordspec.inferring.input_files import FOLDERS, InputFiles
-from recordspec.locations import Location, files_in, folders_in, joined, location, read_bytes, relative
+from recordspec.locations import Location, files_in, folders_in, location, read_bytes, read_start, relative
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.features.box import Box
 from recordspec.schema.features.label import Label
+from recordspec.schema.features.tensor import AnyTensor
 from recordspec.schema.inferred import Inferred
-from recordspec.schema.media import images, sounds
+from recordspec.schema.media import array_files, images, sounds
 from recordspec.schema.schema import Schema
+from recordspec.schema.values import DTYPES
 from recordspec.store.shard_names import is_split_name
-from recordspec.tables.media_headers import MEDIA, MediaInfo, media_info
+from recordspec.tables.media_headers import MEDIA, MediaInfo, image_info, media_info
 from recordspec.wire.file_types import describe_type, type_name
 from recordspec.writing.sources.folders import MediaFolder
-
-if TYPE_CHECKING:
-    from recordspec.writing.sources.detection import Coco, PascalVoc
 
 # The largest number of files whose headers are read.
 MOST_MEDIA = 1024
 _LARGEST_MEDIUM = 1 << 30
+# The bytes of a .npy file that have its header.
+_ARRAY_START = 1 << 16
+# The end of a note on files that do not exist.
+LEFT_OUT = "`write: {invalid: ...}` of the config leaves their rows out; without it, they are an error"
 # The number of classes that a note names.
 _MOST_NAMED = 5
 # The formats of features, by their `encoding`.
@@ -60,8 +64,48 @@ def infer_media(
 
 
 def infer_media_files(kind: str, name: str, files: Iterable[Location]) -> tuple[Feature, list[str]]:
-    """`infer_medium` for files."""
+    """`infer_medium` for files; `kind` may also be `tensor`, for `.npy` files."""
+    if kind == "tensor":
+        return _infer_arrays(name, files)
     return infer_medium(kind, name, ((str(file), read_bytes(file, _LARGEST_MEDIUM)) for file in files))
+
+
+def _infer_arrays(name: str, files: Iterable[Location]) -> tuple[Feature, list[str]]:
+    """The feature that stores the arrays of `.npy` files, from their headers, and notes.
+
+    Raises RecordError for a file that is no array of numbers, and for arrays that no dtype holds, or whose
+    shapes differ in more than the first size.
+    """
+    shapes: dict[tuple[int, ...], Location] = {}
+    dtypes: dict[Any, Location] = {}
+    for file in files:
+        start = read_start(file, _ARRAY_START)
+        header = array_files.header_in(start)
+        if header is None or header[1].name not in DTYPES:
+            got = describe_type(start) if header is None else f"dtype {header[1]}"
+            raise RecordError(Problem(where=str(file), expected="a .npy file of numbers", got=got))
+        shapes.setdefault(header[0], file)
+        dtypes.setdefault(header[1].newbyteorder("="), file)
+    first, *others = shapes
+    for shape in others:
+        if not shape or len(shape) != len(first) or shape[1:] != first[1:]:
+            expected = f"an array of shape {show_shape((None, *first[1:]))}, as {shapes[first]}"
+            got = f"shape {show_shape(shape)}"
+            hint = "only the first size may differ: pad arrays to one shape, or store them flat, with a shape"
+            raise RecordError(Problem(where=str(shapes[shape]), expected=expected, got=got, hint=hint))
+    dtype = np.result_type(*dtypes)
+    notes = []
+    if len(dtypes) > 1:
+        rounded = [one for one in dtypes if one.kind in "iu" and one.itemsize > 4 and dtype.kind not in "iu"]
+        if rounded:
+            expected = f"arrays that one dtype holds, as {' and '.join(map(str, dtypes))}"
+            problem = Problem(where=str(dtypes[rounded[0]]), expected=expected, got="no such dtype")
+            raise RecordError(problem)
+        notes.append(f"{name}: arrays of {' and '.join(map(str, dtypes))}, stored as {dtype}")
+    if others:
+        notes.append(f"{name}: of different sizes, which `fit` pads to the largest of a batch")
+    size = (None, *first[1:]) if others else first
+    return AnyTensor(name=name, dtype=dtype.name, shape=size, encoding="raw" if size else None), notes
 
 
 def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) -> tuple[Feature, list[str]]:
@@ -79,13 +123,16 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     for where, data in contents:
         form = type_name(data) or ""
         info = media_info(data, form)
+        if info is None and kind == "image":
+            info = image_info(data)
         if info is None and kind == "audio":
             sounds.soundfile("the sample rates of audio")  # not needed for a plain WAV file
         if info is None or info.takers is None:
             problem = images.size_problem(data) if kind == "image" else None
             is_damaged = form in MEDIA and form.endswith(" image") == (kind == "image")
             got = f"{describe_type(data)}{' that is damaged' * is_damaged}"
-            problem = problem or Problem(expected=f"an {kind} file", got=got)
+            hint = images.reader_hint(data) if kind == "image" else ""
+            problem = problem or Problem(expected=f"an {kind} file", got=got, hint=hint)
             others.append(problem.at(where))
             continue
         media.append((where, info))
@@ -93,7 +140,8 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
         raise RecordError(others[0])
     if others:
         more = f"and {len(others) - 1:,} more; " if len(others) > 1 else ""
-        hint = f"{more}`invalid: quarantine` leaves a few such files out; {see('building')}"
+        reader = f"{others[0].hint} reads them; " if others[0].hint else ""
+        hint = f"{more}{reader}`invalid: quarantine` leaves a few such files out; {see('building')}"
         notes.append(str(replace(others[0], hint=hint)))
     conversions: list[str] = []
     options = (_image_options if kind == "image" else _audio_options)(media, conversions)
@@ -101,7 +149,7 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     if None in options.get("shape", ()):
         notes.append(
             f"{name}: of different sizes, which `fit` pads to the largest of a batch "
-            "(with `resize: [h, w]` all have one)"
+            "(with `resize: [h, w]` in the schema, all have one)"
         )
     return KINDS[kind](name=name, **options), notes
 
@@ -115,7 +163,8 @@ def _image_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
     photos = sum(info.form == "JPEG image" for info in infos)
     if modes == {"P"}:
         notes.append("palettes, stored as their colours; if these are masks, `mask_of` keeps the indices")
-    turned: dict[str, Any] = {"orientation": "upright"} if photos else {}
+    is_turned = photos or any(info.orientation != 1 for info in infos)
+    turned: dict[str, Any] = {"orientation": "upright"} if is_turned else {}
     misnamed = [
         where
         for where, info in media
@@ -186,7 +235,7 @@ def _audio_options(media: list[tuple[str, MediaInfo]], notes: list[str]) -> dict
         return unchanged | convert
     modes = Counter((info.rate, info.channels) for info in infos)
     (rate, channels), _ = min(modes.items(), key=lambda item: (-item[1], item[0]))
-    encoding = SOUNDS[min(forms)] if len(forms) == 1 else "wav"
+    encoding = SOUNDS.get(min(forms), "wav") if len(forms) == 1 else "wav"
     if len(modes) > 1:
         convert = {"convert": True}
         shown = ", ".join(sorted({info.mode for info in infos}))
@@ -219,69 +268,6 @@ def _common(measures: Iterable[float]) -> int | None:
     return int(different.pop()) if len(different) == 1 else None
 
 
-def infer_annotated(files: InputFiles, name: str, sample: int | None) -> Inferred:
-    """Infers a schema for annotated images, with their boxes and the labels of the boxes."""
-    from recordspec.writing.sources.detection import exceeds
-
-    for split, paths in files.splits.items():
-        if len(paths) > 1:
-            expected = f"annotations in one file{f' of {split}' if split else ', or one for each split'}"
-            raise SpecError(Problem(where=str(paths[1]), expected=expected, got="another one"))
-    sources = [_annotated(files.source, **annotations_of(files, path)) for path in files.paths]
-    classes = tuple(dict.fromkeys(name for source in sources for name in source.class_names))
-    if not classes:
-        raise RecordError(Problem(where=str(files.paths[0]), expected="objects with classes", got="none"))
-    pairs = [(source.folder, image) for source in sources for image in source.annotated]
-    some = pairs[:: max(1, len(pairs) // (sample or MOST_MEDIA))]
-    places = (joined(folder, image.values["file_name"]) for folder, image in some)
-    medium, notes = infer_media_files("image", "image", places)
-    if len(some) < len(pairs):
-        notes.append(f"image: judged by the headers of {len(some):,} of {len(pairs):,} files")
-    if any(exceeds(image) for _, image in pairs):
-        notes.append("boxes: some exceed their image, which `clip: true` of the source clips")
-    crowds = sum(bool(one.get("iscrowd")) for _, image in pairs for one in image.objects)
-    if crowds:
-        notes.append(f"boxes: {crowds:,} are crowds, which the column `iscrowd` of the source marks")
-    boxes = Box(name="boxes", format="rel_yxyx")
-    made = (medium, boxes, Label(name="labels", names=classes, shape=(None,)))
-    empty = sum(not image.objects for _, image in pairs)
-    if empty:
-        notes.append(f"boxes: none in {empty:,} of {len(pairs):,} images")
-    return Inferred(schema=Schema(name=name, features=made), notes=tuple(notes), rows=len(pairs))
-
-
-def _annotated(source: str, **options: Any) -> Coco | PascalVoc:
-    from recordspec.writing.sources.detection import Coco, PascalVoc
-
-    return Coco(**options) if source == "coco" else PascalVoc(**options)
-
-
-def annotations_of(files: InputFiles, path: Location) -> dict[str, Any]:
-    """The options of the source of annotated images. Raises StoreError if no folder beside the
-    annotations has the images.
-    """
-    from recordspec.writing.sources.detection import exceeds
-
-    source = _annotated(files.source, annotations=str(path))
-    first = next(iter(source.annotated), None)
-    if first is None:
-        raise RecordError(Problem(where=str(path), expected="annotated images", got="none"))
-    home = path if path.is_dir() else path.parent
-    places = [home, *folders_in(home), home.parent, *folders_in(home.parent)]
-    name = first.values["file_name"]
-    folder = next((place for place in places if joined(place, name).exists()), None)
-    if folder is None:
-        hint = "a config names their folder: `images:` of the source"
-        got = f"names images such as `{name}`, which are in no folder beside it"
-        raise StoreError(State(where=str(path), got=got, hint=hint))
-    options: dict[str, Any] = {"annotations": str(path)}
-    if folder != home:
-        options["images"] = str(folder)
-    if any(map(exceeds, source.annotated)):
-        options["clip"] = True
-    return options
-
-
 def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
     """Infers a schema for folders of media. The names of their subfolders are the classes."""
     for split, paths in files.splits.items():
@@ -289,9 +275,9 @@ def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
             expected = f"one folder{f' of {split}' if split else ''}, which has a folder for each class"
             hint = f"give `{paths[0].parent}`"
             raise SpecError(Problem(where=str(paths[1]), expected=expected, got="another one", hint=hint))
-    folders = [FOLDERS[files.source](path=str(path)) for path in files.paths]
+    folders = [FOLDERS[files.source](folder=str(path), classes=files.classes) for path in files.paths]
     all_files = [file for folder in folders for file in folder.files]
-    classes = sorted({one for folder in folders for one in folder.classes})
+    classes = sorted({one for folder in folders for one in folder.class_names})
     unsorted = [file for folder in folders for file in folder.files if folder.class_of(file) is None]
     if classes and unsorted:
         expected = "every file in the folder of its class"
@@ -303,6 +289,7 @@ def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
     for name_ in filter(is_split_name, classes if len(folders) == 1 else ()):
         notes[f"label: the class `{name_}` is named as a split: its files are not kept apart"] = None
     notes |= dict.fromkeys(_left_beside(files, folders[0]))
+    notes |= dict.fromkeys(_folders_without_files(folders))
     notes |= dict.fromkeys(_partial_classes(files.splits, folders, classes))
     notes |= dict.fromkeys(_classes_that_look_alike(classes))
     notes |= dict.fromkeys(_folders_in_classes(folders))
@@ -314,8 +301,9 @@ def infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
 def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
     """Notes on files and folders that are ignored because they are beside folders of splits."""
     places = {location(one) for one in files.given}
-    for home in dict.fromkeys(path.parent for path in files.paths if path.parent in places):
-        splits = [path for path in files.paths if path.parent == home]
+    below = [path for path in files.paths if path not in places]  # the folder `.` is its own parent
+    for home in dict.fromkeys(path.parent for path in below if path.parent in places):
+        splits = [path for path in below if path.parent == home]
         beside = " and ".join(f"`{path.name}`" for path in splits)
         stray = [path.name for path in files_in(home) if path.suffix.lower() in media.SUFFIXES]
         stray = [name for name in stray if not name.startswith(".")]
@@ -326,6 +314,16 @@ def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
             yield f"folders without images or audio files beside {beside}, left out: {_named(others)}"
 
 
+def _folders_without_files(folders: Sequence[MediaFolder]) -> Iterator[str]:
+    """A note on folders beside those of classes that have no files of the kind."""
+    for folder in folders:
+        (root,) = folder.paths
+        used = {relative(file, root).parts[0] for file in folder.files}
+        others = [one.name for one in folders_in(root) if one.name not in used and one.name[:1] != "."]
+        if others and len(used) > 1:
+            yield f"folders without {folder.WHAT}, left out: {_named(others)}"
+
+
 def _folders_in_classes(folders: Sequence[MediaFolder]) -> Iterator[str]:
     """A note on folders within the folders of classes, whose names are in no feature."""
     inner: dict[str, set[str]] = {}
@@ -334,13 +332,34 @@ def _folders_in_classes(folders: Sequence[MediaFolder]) -> Iterator[str]:
             parts = relative(file, folder.paths[0]).parts
             inner.setdefault(parts[0], set()).update(parts[1:-1][:1])
     common = set.intersection(*inner.values()) if len(inner) > 1 else set()
-    if common and len(folders) == 1:
-        hint = "if these are the classes, give the other folders names of splits, such as `train` and `test`"
+    if folders[0].classes != "first":
+        yield from _folders_of_one_name(folders)
+    elif common and len(folders) == 1:
+        hint = (
+            "if these are the classes, give the other folders names of splits, such as `train` and `test`, "
+        )
+        hint += 'or take them with `--classes last`, or classes="last"'
         what = "label: every class has folders of the same names, which are ignored"
         yield f"{what}: {_named(sorted(common))} ({hint})"
     elif any(inner.values()):
         below = sorted(f"{outer}/{name}" for outer, names in inner.items() for name in names)
-        yield f"label: the folders at the top name the classes, these in them are ignored: {_named(below)}"
+        way = '`--classes last`, or classes="last", takes their names, and `path` all'
+        yield f"label: the folders at the top name the classes, not these in them: {_named(below)} ({way})"
+
+
+def _folders_of_one_name(folders: Sequence[MediaFolder]) -> Iterator[str]:
+    """A note on folders of one name in several folders, whose files have one class."""
+    places: dict[str, set[str]] = {}
+    for folder in folders:
+        for file in folder.files:
+            name = folder.class_of(file)
+            if name is not None:
+                places.setdefault(name, set()).add(relative(file, folder.paths[0]).parent.as_posix())
+    several = [name for name, found in places.items() if len(found) > 1]
+    if several:
+        example = " and ".join(f"`{place}`" for place in sorted(places[several[0]])[:2])
+        more = "`--classes path` tells them apart"
+        yield f"label: one class of several folders: {_named(several)}, such as {example} ({more})"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -353,7 +372,7 @@ def _partial_classes(
     splits: Iterable[str], folders: Sequence[MediaFolder], classes: Iterable[str]
 ) -> Iterator[str]:
     """Notes on classes that are missing in some splits."""
-    classes_of = {split: set(folder.classes) for split, folder in zip(splits, folders, strict=True)}
+    classes_of = {split: set(folder.class_names) for split, folder in zip(splits, folders, strict=True)}
     alike: dict[tuple[str, ...], list[str]] = {}
     for class_name in classes:
         alike.setdefault(tuple(split for split in classes_of if class_name in classes_of[split]), []).append(

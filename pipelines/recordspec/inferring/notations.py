@@ -17,7 +17,7 @@ from recordspec.wire.arrays import buffer_of, byte_table, sizes_of, to_numpy, tr
 from recordspec.writing.sources.notation import DateFormat, Notation
 
 # Common texts for a missing value. The user decides whether they mean that.
-_WORDS = (
+WORDS = (
     "NA",
     "N/A",
     "n/a",
@@ -61,7 +61,7 @@ class CellForms:
 
     Attributes:
         cells: the number of cells that are not empty.
-        words: the number of cells for each of `_WORDS`; in columns of text, only if `add_words` was called
+        words: the number of cells for each of `WORDS`; in columns of text, only if `add_words` was called
             for all cells.
         numbers: the notations that read all other cells as numbers.
         dates: the formats in which all other cells are dates.
@@ -99,7 +99,7 @@ class CellForms:
         """Adds the words among cells. Returns a mask of the words."""
         from pyarrow import compute
 
-        is_word = compute.is_in(filled, value_set=arrow().array(_WORDS, filled.type))
+        is_word = compute.is_in(filled, value_set=arrow().array(WORDS, filled.type))
         self.words.update(filled.filter(is_word).to_pylist())
         return is_word
 
@@ -140,7 +140,7 @@ class CellForms:
 
     @property
     def others(self) -> int:
-        """The number of cells that are not in `_WORDS`."""
+        """The number of cells that are not in `WORDS`."""
         return self.cells - self.words.total()
 
     @property

@@ -236,6 +236,10 @@ def _evidence_of_values(
     has_default = not counted.empty and not sequence and (kind != "bytes" or is_text)
     if evidence["shape"] == (1,) and (not missing or has_default):
         return evidence | {"shape": (), **values[kind].evidence(kind, missing)}
+    if kind in values and (form := values[kind].image_form):
+        what = f"several {form}s in a record, kept as bytes"
+        way = f"`kind: video` with `encoding: {IMAGES[form]}` and `shape: [null, null, null, 3]`"
+        evidence["notes"] = (f"{what}: {way} decodes them, if those of a record have one size",)
     return evidence | {"shape": (None,)} if missing else evidence
 
 
@@ -257,11 +261,18 @@ class _KeyValues(ValueProfile):
         """Whether the values are strings, and all of them are text."""
         return self.sizes.count > 0 and self.forms.counts.keys() <= {TEXT, EMPTY}
 
+    @property
+    def image_form(self) -> str:
+        """The content type of the strings, if all are images of one type; otherwise empty."""
+        form = next(iter(self.forms.counts)) if len(self.forms.counts) == 1 else ""
+        return form if form in IMAGES else ""
+
     def add(self, kind: Kind, values: Any) -> None:
         """Adds at least one value: NumPy numbers, or Arrow strings."""
         self.count += len(values)
         if kind == "float32":
             self.numbers.add(values)
+            self.add_floats(values)
             return
         some = values_array(values)
         if kind == "int64":
@@ -277,18 +288,22 @@ class _KeyValues(ValueProfile):
     def evidence(self, kind: Kind, missing: int) -> dict[str, Any]:
         """The evidence on single values; `missing` rows have none."""
         if kind == "float32":
-            return {"finite": self.numbers.finite}
+            return {"finite": self.numbers.finite, "values": frozenset(self.whole) if self.whole else None}
         if kind == "int64":
             return {"values": None if self.values is None else frozenset(self.values)}
         rows = self.count + missing
         if self.is_text:
-            notes = self.notes_of_words(rows, missing)
-            identifies = self.are_words(rows, missing)
-            return {"is_text": True, "free_text": bool(notes), "notes": notes, "identifies": identifies}
+            free_text = self.notes_of_words(rows, missing)
+            return {
+                "is_text": True,
+                "free_text": bool(free_text),
+                "notes": free_text + self.notes_of_codes(rows, missing),
+                "identifies": self.are_words(rows, missing),
+            }
         form = next(iter(self.forms.counts)) if len(self.forms.counts) == 1 else ""
         if form in IMAGES or form in SOUNDS:
             media = [medium for medium in self.forms.media if medium is not None]
-            notes = ()
+            notes: tuple[str, ...] = ()
             if 0 < len(media) < self.count:
                 notes = (f"{form}s, judged by the headers of {len(media):,} of {self.count:,}",)
             return {"media": form, "media_options": media_options(form, media), "notes": notes}

@@ -29,7 +29,7 @@ MAX_CLASSES = 1000
 _MAX_UNNAMED_CLASSES = 20
 _ROWS_PER_CLASS = 10
 _CLASS_NAMES = re.compile(
-    r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|y)($|[/_.-])", re.IGNORECASE
+    r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|land_?cover|y)($|[/_.-])", re.IGNORECASE
 )
 # With fewer rows, values may differ by chance; a text with more characters is not a name.
 LEAST_ROWS = 20
@@ -37,6 +37,11 @@ LONGEST_NAME = 64
 _FREE_TEXT = (
     "texts of several words, mostly different: `fit.encode` takes them as `words`",
     "a missing text has no words, whose mean is NaN: `default: none` is a word",
+)
+# A proposed `one_hot` has at most as many columns as there are classes.
+MANY_TEXTS = (
+    f"more than {MAX_CLASSES:,} distinct texts: `one_hot` has a column for each of the most frequent; "
+    "`index` in `fit.encode`, with an Embedding layer, takes all"
 )
 # Reasons why a feature should not be an input of a model.
 IDENTIFIES = "it identifies rows"
@@ -50,6 +55,7 @@ class Evidence:
     Attributes:
         name: the name of the feature.
         key: the stored key, if it differs from the name.
+        objects: the names of the objects in which the values are members.
         rows: the number of rows (of a feature list: steps) that can have a value.
         missing: the number of such rows without a value.
         type_name: the name of the values in messages.
@@ -70,6 +76,7 @@ class Evidence:
         sequence: whether this is a feature list of a SequenceExample.
         absent: the number of records that lack the feature list.
         too_large_for: the first choice of a dtype, if it cannot represent all numbers.
+        lists: the number of lists, if all of them are empty.
         rounded: an integer that float32 cannot represent, if any.
         finite: whether no number is NaN or infinite.
         identifies: whether the values are texts, and each row has a different word.
@@ -79,6 +86,7 @@ class Evidence:
 
     name: str
     key: str | None = None
+    objects: frozenset[str] = frozenset()
     rows: int
     missing: int = 0
     type_name: str = ""
@@ -96,6 +104,7 @@ class Evidence:
     sequence: bool = False
     absent: int = 0
     too_large_for: str = ""
+    lists: int = 0
     rounded: float | None = None
     finite: bool = True
     identifies: bool = False
@@ -131,27 +140,29 @@ def infer_features(tallied: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Fe
 
 
 def _with_members(tallied: list[Evidence]) -> list[Evidence]:
-    """Drops the evidence of object columns without values in early batches.
+    """Combines the evidence of columns that have objects only in some batches with that of their members.
 
-    Arrow infers the type null for such a column, beside the columns of the members in later batches. If the
-    column has (empty) lists, the lists of its members vary in size, since an empty list has no items.
+    Without other values, the column is dropped: Arrow infers the type null for it, beside the columns of the
+    members in other batches. If the column has (empty) lists, the lists of its members vary in size, since an
+    empty list has no items. With other values, or with lists beside objects, no feature stores the column,
+    and its members are dropped.
     """
-    members = {
-        column.name: [one.name for one in tallied if one.name.startswith(f"{column.name}.")]
-        for column in tallied
-        if column.is_nothing
+    objects = frozenset[str]().union(*(one.objects for one in tallied))
+    parents = {one.name: one for one in tallied if one.name in objects}
+    of_objects = {name for one in tallied if one.dtype is not None and not one.shape for name in one.objects}
+    mixed = {
+        name for name, one in parents.items() if not one.is_nothing or (one.lists and name in of_objects)
     }
-    lists = {
-        name
-        for column in tallied
-        if column.is_nothing and "list" in column.type_name
-        for name in members[column.name]
-    }
-    return [
-        replace(one, shape=(None, *one.shape[1:])) if one.name in lists and one.shape else one
-        for one in tallied
-        if not members.get(one.name)
-    ]
+    combined = []
+    for one in tallied:
+        if one.name in parents.keys() - mixed or one.objects & mixed:
+            continue
+        if one.name in mixed:
+            one = replace(one, dtype=None, type_name=f"{one.type_name} and objects")
+        if lists := sum(parents[name].lists for name in one.objects & parents.keys()):
+            one = replace(one, missing=one.missing - lists, shape=one.shape and (None, *one.shape[1:]))
+        combined.append(one)
+    return combined
 
 
 def inferred_schema(
@@ -306,6 +317,8 @@ def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Fe
         return FixedLen(dtype=dtype, date=evidence.date, default=0 if evidence.missing else None, **named)
     if dtype not in STORAGE and evidence.missing and evidence.may_be_string:
         return _fixed(evidence, "string", named)
+    if dtype == "float32" and (names := _float_classes(evidence, guesses)):
+        return Label(names=names, encoding="float", **named)
     names = () if evidence.missing else _class_names(evidence, dtype, guesses)
     if names:
         return Label(names=names, **named)
@@ -322,7 +335,8 @@ def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Fe
 def _fixed(evidence: Evidence, dtype: str, named: dict[str, Any]) -> Feature:
     if dtype not in STORAGE:
         encoding: Any = "raw" if evidence.shape else None  # a single `decode_raw` reads a batch
-        return AnyTensor(dtype=dtype, shape=evidence.shape, encoding=encoding, **named)
+        zeros = np.zeros(static(evidence.shape), dtype).tolist() if evidence.missing else None
+        return AnyTensor(dtype=dtype, shape=evidence.shape, encoding=encoding, default=zeros, **named)
     if not evidence.sequence:
         default = np.full(static(evidence.shape), _DEFAULTS[dtype]).tolist() if evidence.missing else None
         return FixedLen(dtype=dtype, shape=evidence.shape, default=default, **named)
@@ -368,4 +382,26 @@ def _integer_classes(evidence: Evidence, guesses: list[str]) -> tuple[str, ...]:
         return tuple(map(str, range(high + 1)))
     if high < _MAX_UNNAMED_CLASSES and _ROWS_PER_CLASS * len(values) <= evidence.rows:
         guesses.append(f"integers from 0 to {high}: if they are classes, `kind: label` takes their names")
+    return ()
+
+
+def _float_classes(evidence: Evidence, guesses: list[str]) -> tuple[str, ...]:
+    """The classes for floats that are all whole and few, such as the land cover of Earth Engine; only if they
+    begin at 0, the name suggests a label, and no value is missing.
+    """
+    values = evidence.values
+    if not values or not 1 <= (high := max(values)) < MAX_CLASSES or len(values) <= (high + 1) / 2:
+        return ()
+    if _ROWS_PER_CLASS * len(values) > evidence.rows:
+        return ()
+    found = f"floats, all whole, from {min(values)} to {high}, {len(values)} different"
+    least = min(values)
+    if _CLASS_NAMES.search(evidence.name) and not evidence.missing and not least:
+        guesses.append(f"{found}: classes, by the name; replace these numbers with the names of the classes")
+        return tuple(map(str, range(high + 1)))
+    if high < _MAX_UNNAMED_CLASSES or _CLASS_NAMES.search(evidence.name):
+        missing = " and `missing: true`" if evidence.missing else ""
+        first = ", the first of which is that of 0" if least else ""
+        way = f"`kind: label` with `encoding: float`{missing} takes their names{first}"
+        guesses.append(f"{found}: if they are classes, {way}")
     return ()

@@ -3,69 +3,107 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inferring.column_profile import CellProfile, ColumnProfile, item_type
-from recordspec.inferring.notations import CellForms, have_words, propose
+from recordspec.inferring.column_profile import BEYOND_INTEGERS, CellProfile, ColumnProfile, item_type
+from recordspec.inferring.dialects import (
+    cells_of_several_lines,
+    commented_header,
+    doubts,
+    footer,
+    propose_dialect,
+    unquoted,
+)
+from recordspec.inferring.notations import CellForms, ProposedNotation, have_words, propose
 from recordspec.inferring.rules import infer_features, inferred_schema
 from recordspec.locations import Location, read_start
 from recordspec.progress import Progress
 from recordspec.schema.inferred import Inferred, ProposedOption
 from recordspec.schema.schema import Schema
-from recordspec.schema.values import holds
-from recordspec.wire.arrays import is_arrow
+from recordspec.schema.values import holds, is_missing, is_uuid
+from recordspec.wire.arrays import Ints, is_arrow, list_array, offsets
 from recordspec.writing.sources.arrow import TableRows
 from recordspec.writing.sources.base import not_once
-from recordspec.writing.sources.class_names import ColumnClasses
-from recordspec.writing.sources.csv import Csv, read_header
+from recordspec.writing.sources.class_names import ArrayType, ColumnClasses
+from recordspec.writing.sources.csv import DELIMITERS, Csv, notes_of_names
+from recordspec.writing.sources.csv_dialect import AFTER_QUOTE, PAIRS, read_head
 from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
+from recordspec.writing.sources.json_array import JsonArray, records_in
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.numpy_arrays import Arrays
-from recordspec.writing.sources.objects import names_in, plain_columns
-from recordspec.writing.sources.parquet import class_names_of, opened
+from recordspec.writing.sources.objects import beginnings, divided, names_in, plain_columns
+from recordspec.writing.sources.parquet import declared_in, opened, record_batches
+from recordspec.writing.sources.partitions import typed_partitions, with_partition
 from recordspec.writing.sources.python_rows import source_of
 from recordspec.writing.sources.rows import DictRows, not_a_mapping
 from recordspec.writing.sources.text_files import UTF8, uncompressed_name
 
-# The suffixes of CSV files, with their delimiters, and of JSON Lines files.
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# The suffixes of JSON Lines files.
 LINES = (".jsonl", ".ndjson")
-# Other delimiters in files with the suffix of CSV.
-_OTHER_DELIMITERS = ";\t|"
 # The first bytes of UTF-16; and the most likely encoding of other text that is invalid UTF-8.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LIKELY = "windows-1252"
 # Characters of that encoding that are text, but invisible in a message.
 _UNSEEN = {"\u00a0": "a space that does not break a line", "\u00ad": "a soft hyphen"}
 _BATCH_ROWS = 1 << 16
+_LACKING = "a test set without its target is a split in the config: infer from the other files"
 
 
 def infer_table(
-    paths: Sequence[Location], name: str, sample: int | None = None, progress: Progress | None = None
+    paths: Sequence[Location],
+    name: str,
+    source: Literal["csv", "jsonl", "json", "parquet"],
+    sample: int | None = None,
+    progress: Progress | None = None,
 ) -> Inferred:
-    """Infers a schema from the first `sample` rows of each CSV, JSONL or Parquet file, or from all rows.
+    """Infers a schema from the first `sample` rows of each file, or from all rows. `source` is the format of
+    the files.
 
     Raises RecordError for a file that cannot be read, or has no values; SpecError for two columns of one
     name, and for files with different columns; MissingExtra without pyarrow.
     """
-    suffix, progress = table_suffix(paths[0]), progress or Progress(show=False)
-    if suffix in DELIMITERS:
+    progress = progress or Progress(show=False)
+    if source == "csv":
         return _infer_csv(paths, name, sample, progress)
-    table = _Table(where=str(paths[0]), by_length=suffix in LINES)
+    table = _Table(where=str(paths[0]), by_length=source in ("jsonl", "json"))
+    if source == "json":
+        names = records_in(paths[0]) or ()
+        span = JsonArray(next(iter(names), ""))
+
+        def read_list(path: Location) -> ColumnBatches:
+            return _row_batches(read_rows(path, span))
+
+        table.add_all(_first_rows(paths, read_list, sample, progress, same_columns=False))
+        inferred = table.inferred(name)
+        if not span.records:
+            return inferred
+        others = f", the first of {', '.join(names)}" if len(names) > 1 else ""
+        reason = f"the list of objects in the object of {paths[0].name}{others}"
+        option = ProposedOption(name="records", value=span.records, reason=reason)
+        note = f"source: {_yaml(option)}: {reason}"
+        return replace(inferred, options=(option,), notes=(note, *inferred.notes))
+    if source == "jsonl":
+        table.add_all(_first_rows(paths, _objects, sample, progress, same_columns=False))
+        return table.inferred(name)
     for path in paths:
-        if suffix == ".parquet":
-            table.add_class_names(class_names_of(path))
-    table.add_all(_first_rows(paths, _batches, sample, progress))
+        classes, arrays = declared_in(path)
+        table.add_class_names(classes)
+        table.array_types |= arrays
+    partitions = dict(zip(paths, typed_partitions(paths), strict=True))
+
+    def read(path: Location) -> ColumnBatches:
+        return _parquet_batches(path, partitions[path])
+
+    table.add_all(_first_rows(paths, read, sample, progress))
     return table.inferred(name)
 
 
@@ -113,22 +151,75 @@ def _infer_encoded(
     progress: Progress,
     encoding: ProposedOption | None = None,
 ) -> Inferred:
-    """Infers a schema for CSV files in the given encoding, or in UTF-8."""
-    options = [] if encoding is None else [encoding]
-    decoding = {option.name: option.value for option in options}
-    delimiter = delimiter_of(paths[0], **decoding)
-    if delimiter != DELIMITERS[".csv"]:
-        options.insert(0, ProposedOption(name="delimiter", value=delimiter))
+    """Infers a schema for CSV files in the given encoding, or in UTF-8. If the quotes of a file contradict
+    its rows, it is read without quotes, if that is possible.
+    """
+    more = () if encoding is None else (encoding,)
+    suffix = DELIMITERS.get(table_suffix(paths[0]), ",")
+    options = (*propose_dialect(paths[0], suffix, **{one.name: one.value for one in more}), *more)
+    try:
+        inferred, joined = _infer_dialect(paths, name, sample, progress, options)
+    except RecordError as error:
+        problem = error.problems[0]
+        # text with commas is quoted
+        if problem.expected not in (AFTER_QUOTE, PAIRS) or not any(
+            one.name == "delimiter" for one in options
+        ):
+            raise
+        where = (
+            f"line {problem.where.rpartition(':')[2]} of {problem.where.rpartition('/')[2].partition(':')[0]}"
+        )
+        reason = f"on {where}, quotes are no pairs around cells: {problem.got}"
+        without = _infer_unquoted(paths, name, sample, progress, options, reason)
+        if without is None:
+            raise
+        return without
+    if joined:
+        reason = f"cells of several lines that contain the delimiter: {joined:,}"
+        without = _infer_unquoted(paths, name, sample, progress, options, reason)
+        return inferred if without is None else without
+    return inferred
+
+
+def _infer_unquoted(
+    paths: Sequence[Location],
+    name: str,
+    sample: int | None,
+    progress: Progress,
+    options: tuple[ProposedOption, ...],
+    reason: str,
+) -> Inferred | None:
+    """Infers a schema for CSV files whose cells are not quoted; None if such rows have different lengths."""
+    try:
+        return _infer_dialect(paths, name, sample, progress, (*options, unquoted(reason)))[0]
+    except RecordError:
+        return None
+
+
+def _infer_dialect(
+    paths: Sequence[Location],
+    name: str,
+    sample: int | None,
+    progress: Progress,
+    dialect: tuple[ProposedOption, ...],
+) -> tuple[Inferred, int]:
+    """Infers a schema for CSV files in a dialect. Also returns the number of cells of tab-separated files
+    that contain line breaks and tabs, and so may be several rows.
+    """
+    options, given = [*dialect], {option.name: option.value for option in dialect}
+    has_tabs = given.get("delimiter") == DELIMITERS[".tsv"]
 
     def read(path: Location) -> ColumnBatches:
-        return _csv_batches(path, delimiter, **decoding)
+        return _csv_batches(path, given)
 
-    several_lines = 0
+    several_lines = joined = 0
 
     def read_first(path: Location) -> ColumnBatches:
-        nonlocal several_lines
+        nonlocal several_lines, joined
         for columns, rows in read(path):
-            several_lines += _cells_of_several_lines(columns) if delimiter == DELIMITERS[".tsv"] else 0
+            if has_tabs:
+                several, more = cells_of_several_lines(columns, DELIMITERS[".tsv"])
+                several_lines, joined = several_lines + several, joined + more
             yield columns, rows
 
     table = _Table(where=str(paths[0]), in_text=True)
@@ -147,56 +238,44 @@ def _infer_encoded(
         table.add_all(_first_rows(paths, read_plain, sample, progress))
     for column in proposed.explained:
         table.cells[column].notations.clear()
+    source = Csv(files=str(paths[0]), **given)
+    footers = [*_notes_of_footers(paths, source, proposed, table.cells)]
+    _find_gaps(Csv(files=str(paths[0]), **given), table.cells)
     inferred = table.inferred(name)
     options += proposed.options
     notes = [f"source: {_yaml(option)}: {option.reason}" for option in options if option.reason]
-    header = read_header(paths[0], delimiter, **decoding)
-    unnamed = header.count("")
+    head = read_head(paths[0], source.dialect, source.encoding)
+    notes += [f"source: {note}" for note in notes_of_names(head)]
+    unnamed = head.names.count("")
     more = [f'"": {unnamed:,} columns without a name, so they are left out'] if unnamed > 1 else []
-    notes += [*_doubts(header, several_lines), *proposed.notes, *inferred.notes, *more]
-    return replace(inferred, notes=tuple(notes), options=tuple(options))
+    notes += commented_header(paths[0], source.dialect, source.encoding, head.given)
+    notes += [*footers, *doubts(head.given, options, several_lines), *proposed.notes, *inferred.notes, *more]
+    return replace(inferred, notes=tuple(notes), options=tuple(options)), joined
 
 
-def _doubts(header: Sequence[str], several_lines: int) -> Iterator[str]:
-    """Notes on a header, or on quotes, that may have another meaning."""
-    numbers = [name for name in header if _is_number(name)]
-    if numbers:
-        yield (
-            f"source: names of columns are numbers, {_listed(numbers)}: if the file has no header, its first "
-            "row is lost (put a line of names before it)"
-        )
-    spaced = [name for name in header if name != name.strip()]
-    if spaced:
-        yield (
-            f"source: names of columns have spaces around them, {_listed(map(repr, spaced))}: spaces are "
-            "kept, and a number beside a space is text (remove the spaces around the delimiter)"
-        )
-    if several_lines:
-        yield (
-            f"source: cells of several lines: {several_lines:,}, which begin with a quote (if the file does "
-            "not quote its cells, each has several rows)"
-        )
+def _notes_of_footers(
+    paths: Sequence[Location], source: Csv, proposed: ProposedNotation, profiles: Mapping[str, CellProfile]
+) -> Iterator[str]:
+    """Notes on footers of the first and the last file, in place of the notes on their cells."""
+    for path in dict.fromkeys((paths[0], paths[-1])):
+        found = footer(path, source.dialect, source.encoding, proposed.plain)
+        if found is None:
+            continue
+        cells = [profiles[column] for column in found.columns if column in profiles]
+        if all(sum(one.gap_marks.values()) <= 1 for one in cells):
+            yield found.note
+            for one in cells:
+                one.gap_marks = {}
 
 
-def _is_number(name: str) -> bool:
-    try:
-        return math.isfinite(float(name))
-    except ValueError:
-        return False
-
-
-def _listed(names: Iterable[str]) -> str:
-    """The first names, and the number of remaining ones."""
-    first, *others = names
-    return f"{first} (and {len(others):,} more)" if others else first
-
-
-def _cells_of_several_lines(columns: Mapping[str, Any]) -> int:
-    compute, types = arrow().compute, arrow().types
-    texts = [
-        each for each in columns.values() if types.is_string(each.type) or types.is_large_string(each.type)
-    ]
-    return sum(compute.sum(compute.match_substring(text, "\n")).as_py() or 0 for text in texts)
+def _find_gaps(source: Csv, profiles: Mapping[str, CellProfile]) -> None:
+    """Finds the lines of the first texts among numbers, in the first rows of a file."""
+    left = {column: cells for column, cells in profiles.items() if cells.gap_marks}
+    for line, row in islice(source.lines(), _BATCH_ROWS) if left else ():
+        for column in [column for column in left if row.get(column) in left[column].gap_marks]:
+            left.pop(column).gap_line = line
+        if not left:
+            return
 
 
 def _yaml(option: ProposedOption) -> str:
@@ -218,6 +297,8 @@ def _first_rows(
     read: Callable[[Location], ColumnBatches],
     sample: int | None,
     progress: Progress,
+    *,
+    same_columns: bool = True,
 ) -> ColumnBatches:
     """The first `sample` rows of each file, or all rows: batches, with the number of their rows to take."""
     progress.begin("reading", None)
@@ -225,7 +306,7 @@ def _first_rows(
     for path in paths:
         rows = 0
         for columns, count in read(path):
-            if table_suffix(path) not in LINES:
+            if same_columns:
                 first = first or columns
                 _check_columns(columns, first, str(path), paths[0].name)
             taken = count if sample is None else min(count, sample - rows)
@@ -246,9 +327,9 @@ def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
     splits = data.values() if is_hugging_face(data) and isinstance(data, Mapping) else (data,)
     for rows in splits:
         source = source_of(rows)  # refuses other values
-        table.keeps_objects = isinstance(source, HuggingFaceRows | HuggingFaceExamples | Arrays)
         if isinstance(source, HuggingFaceRows | HuggingFaceExamples | TableRows):
             table.add_class_names(source.class_names)
+            table.array_types |= source.array_types
         if isinstance(source, HuggingFaceExamples):
             table.is_unknown = source.is_unknown
         left = sample
@@ -261,8 +342,7 @@ def infer_rows(data: Any, name: str, sample: int | None = None) -> Inferred:
     return table.inferred(name)
 
 
-# The values of columns, by name, and the number of rows. A text in place of values describes values without
-# an Arrow type.
+# The values of columns, by name, and the number of rows: Arrow arrays, or lists of Python values.
 ColumnBatches = Iterator[tuple[Mapping[str, Any], int]]
 
 
@@ -271,11 +351,11 @@ def _batches_in_memory(source: Any, sample: int | None) -> ColumnBatches:
         files = {*source.columns_of("Image"), *source.columns_of("Audio")}
         for table in source.tables():
             yield (
-                {name: _array(table.column(name)) for name in table.column_names if name not in files},
+                {name: table.column(name) for name in table.column_names if name not in files},
                 len(table),
             )
     elif isinstance(source, Arrays):
-        yield {name: _array(values) for name, values in source.columns.items()}, source.rows
+        yield source.columns, source.rows
     elif isinstance(source, DictRows):
         yield from _row_batches(islice(source, sample))
     else:
@@ -293,7 +373,7 @@ def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
                 raise not_a_mapping(row, number)
             names |= dict.fromkeys(row)
             number += 1
-        yield {str(name): _array([row.get(name) for row in some]) for name in names}, len(some)
+        yield {str(name): [row.get(name) for row in some] for name in names}, len(some)
 
 
 def table_suffix(path: Location) -> str:
@@ -301,37 +381,27 @@ def table_suffix(path: Location) -> str:
     return PurePath(uncompressed_name(path.name)).suffix
 
 
-def delimiter_of(path: Location, encoding: str = "utf-8") -> str:
-    """The delimiter of a file, by its suffix; another delimiter if the header contains that and no comma."""
-    delimiter = DELIMITERS[table_suffix(path)]
-    header = read_header(path, delimiter, encoding)
-    if delimiter != "," or len(header) != 1:
-        return delimiter
-    return next((other for other in _OTHER_DELIMITERS if other in header[0]), delimiter)
+def _objects(path: Location) -> ColumnBatches:
+    """The rows of a JSON Lines file."""
+    return _row_batches(read_rows(path))
 
 
-def _batches(path: Location) -> ColumnBatches:
-    """The rows of a JSON Lines or Parquet file."""
-    if table_suffix(path) in LINES:
-        yield from _row_batches(read_rows(path))
-        return
-    for batch in _parquet_batches(path):
-        yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
-
-
-def _csv_batches(path: Location, delimiter: str, encoding: str = "utf-8") -> ColumnBatches:
+def _csv_batches(path: Location, options: Mapping[str, Any]) -> ColumnBatches:
     """The rows of a CSV file, as columns of text."""
-    for batch in Csv(path=str(path), delimiter=delimiter, encoding=encoding).blocks():
+    for batch in Csv(files=str(path), **options).blocks():
         yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
 
-def _parquet_batches(path: Location) -> Iterator[Any]:
-    """Record batches of all columns."""
+def _parquet_batches(path: Location, partition: Mapping[str, Any]) -> ColumnBatches:
+    """The rows of a Parquet file, with the columns in the names of its folders."""
     with opened(path) as file:
         names = names_in(file.schema_arrow)
         if problems := list(not_once({name: name for name in names}, names)):
             raise SpecError([problem.at(str(path)) for problem in problems])
-        yield from file.iter_batches(_BATCH_ROWS)
+        more = {name: value for name, value in partition.items() if name not in file.schema_arrow.names}
+        for rows in record_batches(file, _BATCH_ROWS, range(file.num_row_groups)):
+            batch = with_partition(rows, more)
+            yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
 
 def _check_columns(columns: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
@@ -342,44 +412,92 @@ def _check_columns(columns: Mapping[str, Any], first: Mapping[str, Any], path: s
         if ours != theirs:
             if "none" in (ours, theirs):  # large offsets of its text do not matter then
                 ours, theirs = ours.removeprefix("large_"), theirs.removeprefix("large_")
-            problems.append(Problem(where=path, path=(column,), expected=f"{theirs}, as in {name}", got=ours))
+            expected, hint = f"{theirs}, as in {name}", _LACKING if ours == "none" else ""
+            problems.append(Problem(where=path, path=(column,), expected=expected, got=ours, hint=hint))
     if problems:
         raise SpecError(problems)
 
 
 @dataclass(frozen=True)
 class InexactArray:
-    """Floats that Arrow has converted from floats and integers.
+    """Floats that were converted from floats and integers.
 
     Attributes:
         array: an Arrow array.
-        integer: the first integer that float32 cannot represent.
+        unheld: by dtype, the first integer that float32 or float64 cannot represent.
     """
 
     array: Any
-    integer: int
+    unheld: Mapping[str, int]
 
 
-def _array(values: Any) -> Any:
-    """An Arrow array of a column's values; a description of the values if Arrow has no type for them."""
+def _columns(name: str, values: Any) -> Iterator[tuple[str, Any]]:
+    """The columns of a name, with the members of objects in place of the objects: Arrow arrays, or
+    descriptions of values that have no Arrow type.
+    """
+    if isinstance(values, list):
+        for column in divided(name, values):
+            yield column.name, _in_lists(_array(column.values, stack=not column.lists), column.lists)
+    else:
+        array = _array(values)
+        yield from plain_columns(name, array).items() if is_arrow(array) else ((name, array),)
+
+
+def _in_lists(items: Any, lists: Sequence[Ints]) -> Any:
+    """The items in lists of these sizes, the innermost last; `items` are as `_array` returns them."""
+    if isinstance(items, str):
+        return f"{'lists of ' * len(lists)}{items}"
+    if isinstance(items, InexactArray):
+        return replace(items, array=_in_lists(items.array, lists))
+    for sizes in reversed(lists):
+        items = list_array(items, offsets(np.maximum(sizes, 0)), sizes >= 0)
+    return items
+
+
+def _array(values: Any, *, stack: bool = True) -> Any:
+    """An Arrow array of a column's values; a description of the values if Arrow has no type for them.
+
+    With `stack`, lists of lists of one size are an array of tensors.
+    """
     pyarrow = arrow()
     if is_arrow(values):
         return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
     series = values
-    if isinstance(values, (list, tuple)) and any(map(_is_nested, values[:1])):
+    if stack and isinstance(values, (list, tuple)) and any(map(_is_nested, values[:1])):
         values = _stacked(values)
-    if isinstance(values, np.ndarray) and values.ndim > 1 and values.dtype.kind in "iuf" and values.size:
-        made = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
-        return _with_integers(made, series)
+        if (varying := _arrays_of_different_lengths(values)) is not None:
+            return varying
     sizes = values.shape[1:] if isinstance(values, np.ndarray) else ()
+    if sizes and values.dtype.kind == "m":
+        return f"arrays of {values.dtype}"
     try:
-        if any(isinstance(value, set | frozenset) for value in values):
+        if sizes and values.dtype.kind in "iuf" and values.size:
+            made = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
+            return _with_integers(made, series)
+        if any(issubclass(kind, set | frozenset) for kind in set(map(type, values))):
             raise TypeError  # Arrow would convert sets to lists, but no feature takes sets
         if sizes:
             return _nested_array(values.tolist(), sizes)
         return _with_integers(_with_large_integers(values), series)
     except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
-        return _description(values)
+        plain = _without_scalars(values) if isinstance(values, list) else None
+        return _description(values) if plain is None else _array(plain, stack=stack)
+
+
+def _without_scalars(values: list[Any]) -> Any:
+    """The values with None for NaT and NA; an array if the others are dates or durations of NumPy, or UUIDs.
+    None if the values have no such scalars.
+    """
+    plain = [None if is_missing(value) else value for value in values]
+    kinds = {type(value) for value in plain if value is not None}
+    if kinds == {np.datetime64}:
+        return np.array([np.datetime64("NaT") if value is None else value for value in plain])
+    if kinds == {np.timedelta64}:
+        return [None if value is None else value.astype("timedelta64[us]").item() for value in plain]
+    if kinds and all(map(is_uuid, kinds)):  # for which pyarrow 16 has no type
+        return arrow().array([None if value is None else value.bytes for value in plain], arrow().binary(16))
+    is_plain = all(one is other for one, other in zip(plain, values, strict=True))
+    return None if is_plain else plain
 
 
 def _nested_array(values: Any, sizes: tuple[int, ...]) -> Any:
@@ -399,51 +517,87 @@ def _description(values: Iterable[Any]) -> str:
     if [*kinds] == ["list"]:
         return f"lists of {_description(item for value in some for item in value)}"
     if [*kinds] == ["int"]:
-        return "int beyond int64 and uint64 (in quotes it is text)"
+        return BEYOND_INTEGERS
+    if [*kinds] == ["ndarray"] and len({value.shape[1:] for value in some}) > 1:
+        return "arrays that differ in more than their first size (padded to one shape, they are a tensor)"
     if [*kinds] == ["str"]:
         return "str with a lone surrogate, which UTF-8 cannot encode"
     return what
 
 
 def _with_large_integers(values: Any) -> Any:
-    """An Arrow array; of uint64, or of lists of uint64, if int64 cannot represent all integers."""
+    """An Arrow array; of uint64 if int64 cannot represent all integers, and of float64 if some of the numbers
+    are floats, also in lists.
+    """
     pyarrow = arrow()
     try:
-        return pyarrow.array(values)
-    except OverflowError:
-        some = [value for value in values if value is not None]
-        if all(map(_is_integer, some)):
-            return pyarrow.array(values, pyarrow.uint64())
-        if all(isinstance(value, list | tuple) and all(map(_is_integer, value)) for value in some):
-            return pyarrow.array(values, pyarrow.list_(pyarrow.uint64()))
+        array = pyarrow.array(values)
+        if isinstance(values, list | tuple) and pyarrow.types.is_duration(item_type(array.type)):
+            return array.cast(_list_type(values, pyarrow.duration("us")))  # a build counts those of rows so
+        return array
+    except (OverflowError, pyarrow.ArrowInvalid):
+        kinds = {type(number) for number in _flat(values)}
+        if all(map(_is_integer_type, kinds)):
+            return pyarrow.array(values, _list_type(values, pyarrow.uint64()))
+        if all(_is_integer_type(kind) or issubclass(kind, float | np.floating) for kind in kinds):
+            return pyarrow.array(_floats(values))
         raise
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer)
+def _flat(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        elif value is not None:
+            yield value
+
+
+def _list_type(values: Any, kind: Any) -> Any:
+    """The type of lists that are nested as the values are, with items of the given type."""
+    some = [item for value in values if isinstance(value, list | tuple) for item in value]
+    return (
+        arrow().list_(_list_type(some, kind))
+        if any(isinstance(one, list | tuple) for one in values)
+        else kind
+    )
+
+
+def _floats(values: Any) -> list[Any]:
+    return [
+        _floats(value) if isinstance(value, list | tuple) else None if value is None else float(value)
+        for value in values
+    ]
+
+
+def _is_integer_type(kind: type) -> bool:
+    return issubclass(kind, int | np.integer) and kind is not bool
 
 
 def _with_integers(array: Any, values: Any) -> Any:
     """The array of the values; an InexactArray if it may have rounded an integer."""
     floats = arrow().types.is_floating(item_type(array.type))
-    integer = _rounded_integer(values) if floats and isinstance(values, list | tuple) else None
-    return array if integer is None else InexactArray(array, integer)
+    unheld = _unheld_integers(values, {}) if floats and isinstance(values, list | tuple) else {}
+    return InexactArray(array, unheld) if unheld else array
 
 
-def _rounded_integer(values: Iterable[Any]) -> int | None:
-    """The first integer, also in lists, that float32 cannot represent."""
-    for value in values:
+def _unheld_integers(values: Iterable[Any], found: dict[str, int]) -> dict[str, int]:
+    """By dtype, the first integer, also in lists, that float32 or float64 cannot represent.
+
+    Raises TypeError for a bool.
+    """
+    kinds = set(map(type, values)) - {float, type(None)}  # without a look at each float
+    if bool in kinds:
+        raise TypeError  # Arrow would convert it to a float, but no feature of numbers takes bools
+    for value in values if kinds else ():
         if isinstance(value, list | tuple):
-            rounded = _rounded_integer(value)
-            if rounded is not None:
-                return rounded
-        elif isinstance(value, int | np.integer) and not holds(int(value), "float32"):
-            return int(value)
+            _unheld_integers(value, found)
+        elif isinstance(value, int | np.integer):
+            for dtype in ("float32", "float64"):
+                if dtype not in found and not holds(int(value), dtype):
+                    found[dtype] = int(value)
         elif isinstance(value, np.ndarray) and value.dtype.kind in "iu":
-            rounded = _rounded_integer(value.reshape(-1).tolist())
-            if rounded is not None:
-                return rounded
-    return None
+            _unheld_integers(value.reshape(-1).tolist(), found)
+    return found
 
 
 def _is_nested(value: Any) -> bool:
@@ -454,15 +608,39 @@ def _is_nested(value: Any) -> bool:
     return isinstance(value, lists) and isinstance(next(iter(value), None), lists)
 
 
+def _arrays_of_different_lengths(values: Any) -> Any:
+    """An Arrow array of lists of tensors, for arrays `[k, ...]` of numbers that differ in `k`; None for other
+    values.
+    """
+    arrays = [value for value in values if value is not None] if isinstance(values, list | tuple) else []
+    if not arrays or not all(isinstance(one, np.ndarray) and one.ndim > 1 for one in arrays):
+        return None
+    forms = {(one.shape[1:], one.dtype) for one in arrays}
+    stacked = np.concatenate(arrays) if len(forms) == 1 else np.empty(0)
+    if stacked.dtype.kind not in "iuf" or not stacked.size:
+        return None
+    items = arrow().FixedShapeTensorArray.from_numpy_ndarray(stacked)
+    lengths = np.array([0 if value is None else len(value) for value in values])
+    return list_array(items, offsets(lengths), np.array([value is not None for value in values]))
+
+
 def _stacked(values: Any) -> Any:
     """Stacks arrays of equal shape; other values are returned unchanged."""
     try:
         array = np.array(values)
     except ValueError:  # different shapes
         return values
-    if array.dtype.kind == "f" and all(map(_is_integer, np.array(values, object).flat)):
-        return np.array(values, np.uint64)
-    return values if array.dtype == object or not array.size else array
+    kinds = set() if isinstance(values[0], np.ndarray) else set(map(type, np.array(values, object).flat))
+    if array.dtype == object or not array.size or (bool in kinds and array.dtype != bool):
+        return values
+    if array.dtype.kind in "SU" and not all(issubclass(kind, (str, bytes)) for kind in kinds):
+        return values  # NumPy would write numbers as text
+    if array.dtype.kind == "f" and kinds and all(map(_is_integer_type, kinds)):
+        try:
+            return np.array(values, np.uint64)
+        except OverflowError:
+            return values
+    return array
 
 
 @dataclass(kw_only=True)
@@ -474,17 +652,17 @@ class _Table:
         in_text: whether the values are cells of a CSV file.
         by_length: whether lists of equal length have a fixed shape.
         class_names: the class names by column, if rows have indices of classes.
-        keeps_objects: whether the source of the rows does not divide objects into their members.
+        array_types: the dtype and the shape of arrays by column, if the source declares them.
         is_unknown: whether integers of a column must not be taken for indices of classes.
     """
 
     where: str
     in_text: bool = False
     by_length: bool = False
-    keeps_objects: bool = False
     rows: int = 0
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
     class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    array_types: dict[str, ArrayType] = field(default_factory=dict)
     is_unknown: Callable[[str], bool] = lambda name: False
 
     @property
@@ -499,37 +677,42 @@ class _Table:
 
     def add(self, columns: Mapping[str, Any], rows: int) -> None:
         """Adds the first `rows` rows of a batch."""
-        plain: dict[str, Any] = {}
-        for name, values in columns.items():
-            is_divided = is_arrow(values) and not self.keeps_objects
-            own = plain_columns(name, values) if is_divided else {name: values}
-            if problems := [
-                Problem(where=self.where, path=(column,), expected=f"one column `{column}`", got="several")
-                for column in own.keys() & plain
-            ]:
-                raise SpecError(problems)
-            plain |= own
-        for name, values in plain.items():
-            if name not in self.columns:
-                by_length = self.by_length
-                profile = (
-                    ColumnProfile.of_cells(name)
-                    if self.in_text
-                    else ColumnProfile(name=name, by_length=by_length)
-                )
-                profile.rows = profile.nulls = self.rows
-                profile.may_be_class = not self.is_unknown(name)
-                self.columns[name] = profile
-            profile = self.columns[name]
-            profile.class_names = self.class_names.get(name, ())
-            if isinstance(values, InexactArray):
-                profile.numbers.unheld.setdefault("float32", values.integer)
-                values = values.array
-            profile.add(values if isinstance(values, str) else values[:rows], rows)
+        for top, given in columns.items():
+            values = given if isinstance(given, str) else given[:rows]
+            for name, column in _columns(top, values):
+                if self._profile(name, top).rows > self.rows:
+                    got = "several"
+                    raise SpecError(
+                        Problem(where=self.where, path=(name,), expected=f"one column `{name}`", got=got)
+                    )
+                self._add_column(self.columns[name], column, rows)
         self.rows += rows
         for profile in self.columns.values():  # for names that these rows lack
             profile.nulls += self.rows - profile.rows
             profile.rows = self.rows
+
+    def _profile(self, name: str, top: str) -> ColumnProfile:
+        """The profile of a column, or of a member of the column `top`."""
+        if name not in self.columns:
+            profile = (
+                ColumnProfile.of_cells(name)
+                if self.in_text
+                else ColumnProfile(name=name, by_length=self.by_length)
+            )
+            profile.rows = profile.nulls = self.rows
+            profile.may_be_class = not self.is_unknown(top)
+            self.columns[name] = profile
+        if name != top:
+            self.columns[name].objects |= {one for one in beginnings(name) if one.startswith(top)}
+        return self.columns[name]
+
+    def _add_column(self, profile: ColumnProfile, values: Any, rows: int) -> None:
+        profile.class_names = self.class_names.get(profile.name, ())
+        profile.array = self.array_types.get(profile.name)
+        if isinstance(values, InexactArray):
+            profile.numbers.unheld = {**values.unheld, **profile.numbers.unheld}
+            values = values.array
+        profile.add(values, rows)
 
     def add_all(self, batches: ColumnBatches) -> None:
         """Adds batches, each with the number of its rows to add."""
