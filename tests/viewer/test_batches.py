@@ -240,6 +240,25 @@ def test_what_is_not_there_is_refused(home):
         balanced.batch("train", 0, 99)
 
 
+def test_a_split_without_its_target_has_the_inputs(tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "schema: s\nfeatures: {n: int64, y: {kind: label, names: [a, b], missing: true}}"
+    )
+    (tmp_path / "config.yaml").write_text(
+        "schema: s.yaml\ndata: data\nwrite: {splits: {train: 1}, shuffle: null}\nread: {batch: 4}\n"
+        "fit: {inputs: n, targets: y}"
+    )
+    made = rs.Pipeline.load(tmp_path / "config.yaml")
+    made.build([{"n": n} if n > 3 else {"n": n, "y": n % 2} for n in range(8)], progress=False)
+    first, second = (ModelBatches(made).batch("train", 0, step) for step in (0, 1))
+    assert [column["role"] for column in first["columns"]] == ["input", "target"]
+    assert ([column["role"] for column in second["columns"]], second["note"]) == (
+        ["input"],
+        "rows lack the target: the batch has the inputs alone",
+    )
+    assert [row["cells"] for row in second["rows"]] == [[n] for n in range(4, 8)]
+
+
 def test_an_image_is_drawn_from_the_least_to_the_most(home, monkeypatch):
     shown, read = ModelBatches(pipeline(home)), []
     plain = viewer_batches._read_batch

@@ -133,14 +133,17 @@ def test_every_answer_forbids_what_the_page_does_not_need(server):
         ("/api/medium?row=0&column=none", 404),
         ("/api/medium?row=0&column=n&place=1.x", 400),
         ("/api/medium?row=0&column=n&place=1", 404),
-        ("/api/medium?row=0&column=text", 422),
-        ("/api/medium?row=0&column=n", 422),
     ],
 )
 def test_what_no_page_asks_for_is_refused(server, path, status):
     answered, _, body = server.ask(path)
     assert answered == status
     assert "Traceback" not in body.decode()
+
+
+def test_the_reason_why_there_is_no_image_is_told(server):
+    said = server.json("/api/medium?row=0&column=n")["error"]
+    assert said == "expected an image or audio, got int64"
 
 
 def test_only_reading_is_allowed(server):
@@ -161,7 +164,12 @@ def polled(server, path):
 def test_rows_and_records(server, folder):
     described = server.json("/api/files")
     assert [column["name"] for column in described["columns"]] == ["n", "text", "side"]
-    assert (described["splits"], described["total"]) == (["test", "train"], 250)
+    assert (described["splits"], described["total"]) == (["train", "test"], 250)
+    assert described["facts"][:2] == ["250 rows", "train 198, test 52"]
+    assert described["facts"][3:] == ["schema s, version 1"]
+    assert [column["type"] for column in described["columns"]] == ["int64", "string", "label, 2 classes"]
+    assert [column["number"] for column in described["columns"]] == [True, False, False]
+    assert described["pair"] == ["train", "test"]
     page = polled(server, "/api/rows?first=200&count=100")
     assert [row["row"] for row in page["rows"]] == list(range(200, 250))
     assert (len(polled(server, "/api/rows?first=0&count=1000")["rows"]), page["total"]) == (100, 250)
@@ -196,7 +204,6 @@ def test_a_port_that_is_taken_and_files_that_are_missing_are_told(server, folder
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the data of a process")
 def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
     program = """if True:
-        import resource
         from recordspec import StoreError
         from recordspec.store.dataset import StoredDataset
         from recordspec.store.scan import Scanner
@@ -208,12 +215,13 @@ def test_a_condition_takes_no_more_memory_than_the_page_may(folder):
                 print(sum(map(len, Condition(where, Scanner.of_rows(StoredDataset.of("data"))).batches())))
             except StoreError as error:
                 print(error)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+        # `getrusage` reports the memory of the process that started this one, if it is larger
+        print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
     """
     run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
     refused, found, peak = run.stdout.splitlines()
     assert refused.startswith("`where` needs more memory: ")
-    assert (found, int(peak) < 2048) == ("3", True)  # the program itself has its own
+    assert (found, int(peak) < 2 << 20) == ("3", True)  # the program itself has its own
 
 
 def test_rows_that_are_chosen_are_found_and_sorted(server):
@@ -232,9 +240,10 @@ def test_rows_that_are_chosen_are_found_and_sorted(server):
 
 def test_statistics_problems_and_comparisons_are_read_to_their_end(server):
     statistics = polled(server, "/api/statistics")["value"]
-    assert [split["rows"] for split in statistics["splits"]] == [52, 198]
-    assert {feature["name"] for feature in statistics["features"]} == {"n", "text", "side"}
-    assert polled(server, "/api/problems")["value"] == {"count": 0, "problems": [], "checked": True}
+    assert [split["rows"] for split in statistics["splits"]] == [198, 52]
+    assert [feature["name"] for feature in statistics["features"]] == ["n", "text", "side"]
+    found = {"count": 0, "records": 250, "problems": [], "checked": True}
+    assert polled(server, "/api/problems")["value"] == found
     compared = polled(server, "/api/compare?old=train&new=test")["value"]
     assert [split["name"] for split in compared["splits"]] == ["train", "test"]
     assert server.ask("/api/compare?old=train&new=elsewhere")[0] == 404

@@ -37,6 +37,7 @@ features:
   matrix: {dtype: float32, shape: [2, 2]}
   data: string
   given: {dtype: float32, default: 0.0}
+  spots: {kind: box, format: xywh}
 """
 
 
@@ -59,6 +60,7 @@ def rows():
             "matrix": [[row, 1], [2, 3]],
             "data": b"\xff" * (row % 5),
             "given": None if row % 5 == 0 else 1.5,
+            "spots": [[0, 0, 2, 3]] * (row % 3),
         }
 
 
@@ -96,7 +98,7 @@ def test_the_condition_of_each_bar_finds_its_rows(folder):
         ("text", "bytes"),  ("long", "bytes"), ("side", "classes"),
         ("few", "values"), ("few", "most frequent values"), ("few", "lengths of lists"), ("parts", "values"),
         ("parts", "lengths of lists"), ("tags", "most frequent values"), ("tags", "lengths of lists"),
-        ("sides", "classes"), ("sides", "lengths of lists"), ("data", "bytes"), ("few", "without a value"), ("tags", "without a value"), ("parts", "without a value"), ("sides", "without a value"), ("given", "without a value"), ("given", "values"),
+        ("sides", "classes"), ("sides", "lengths of lists"), ("data", "bytes"), ("few", "without a value"), ("tags", "without a value"), ("parts", "without a value"), ("sides", "without a value"), ("given", "without a value"), ("given", "values"), ("day", "values"), ("day", "different values"), ("spots", "boxes"), ("spots", "records"),
     }  # fmt: skip
     of_values = {
         ("few", "values"),
@@ -119,7 +121,7 @@ def test_the_first_rows_are_told_before_all_and_a_dataset_keeps_what_was_counted
     (first,), whole = made(scanner)
     assert (first["first"], whole["first"]) == (2000, None)
     assert [split["rows"] for split in whole["splits"]] == [
-        scanner.dataset.manifest.rows(name) for name in ("test", "train")
+        scanner.dataset.manifest.rows(name) for name in ("train", "test")
     ]
     assert json.loads(json.dumps(whole)) == made(scanner)[1]
     assert made(Scanner.of_rows(StoredDataset.of(folder)))[0] == []  # it was kept
@@ -184,6 +186,16 @@ def charts_of(path, schema=None):
         for chart in feature["splits"]["all"]["charts"]:
             for bar in chart["bars"]:
                 yield scanner, feature["key"], chart["of"], bar
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [([0.5, 3.25, 9.5], ["0.5", "9.5"]), ([2.5, 2.5], ["2.5", "2.5"]), ([1, 10], ["1", "10"])],
+)
+def test_the_ends_of_an_axis_are_integers_for_integers_only(tmp_path, values, ends):
+    report = drawn(rs.stats(write(tmp_path / "x", *(example(x=[value]) for value in values))), {})
+    (chart,) = [chart for chart in report["features"][0]["splits"]["all"]["charts"] if "ends" in chart]
+    assert chart["ends"] == ends
 
 
 def test_bins_of_floats_whose_edges_lie_between_integers(tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.arrays.iterate import rows_of_step
-from recordspec.errors import Problem, RecordspecError, SpecError, show_shape
+from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, show_shape
 from recordspec.order.global_order import whole_numbers
 from recordspec.pipeline import Pipeline
 from recordspec.schema import decoder
@@ -23,6 +23,7 @@ from recordspec.schema.explain import is_padded, padding_text
 from recordspec.schema.features.geometry import Pictures
 from recordspec.tables.cells import cell_of, cell_of_labels, cell_of_numbers
 from recordspec.tables.column_types import is_image_shape
+from recordspec.training.fit import Fit
 from recordspec.viewer.cells_json import drawn, item_at
 from recordspec.viewer.media_previews import Media, medium, picture
 
@@ -242,16 +243,30 @@ def _read_batch(pipeline: Pipeline, split: str, epoch: int, step: int, steps: in
     shuffle = pipeline.config.read.shuffle
     # With a cache, files are read in one order in all epochs. That of a folder would be written.
     cache = "none" if shuffle is None or pipeline.config.read.cache == "none" else "memory"
-    with pipeline.locating(split):
-        dataset = pipeline.dataset(split, start=(epoch, step), repeat=1, prefetch=None, cache=cache)
-        element = next(iter(dataset.take(1)), None)
+    options = {"start": (epoch, step), "repeat": 1, "prefetch": None, "cache": cache}
+    fit, notes = pipeline.config.fit, []
+    try:
+        element = _element(pipeline, split, options)
+    except RecordError as error:
+        (problem, *_) = error.problems
+        if fit is None or fit.targets is None or not problem.got.startswith("fit.targets: "):
+            raise
+        element = _element(pipeline, split, {**options, "targets": False})
+        fit, notes = fit.without_targets, ["rows lack the target: the batch has the inputs alone"]
     if element is None:
         raise SpecError(Problem(path=("step",), expected="a batch of the epoch", got=str(step)))
-    whole = list(_columns(pipeline, element))
+    whole = list(_columns(pipeline, element, fit))
     size = int(_rows_of(whole[0].values))
     columns = [replace(column, values=_first(column.values)) for column in whole]
-    places, note = _places(pipeline, split, epoch, step, min(size, MOST_ROWS))
+    places, unknown = _places(pipeline, split, epoch, step, min(size, MOST_ROWS))
+    note = "; ".join([*notes, *filter(None, [unknown])]) or None
     return _ModelBatch(columns=columns, places=places, size=size, steps=steps, note=note)
+
+
+def _element(pipeline: Pipeline, split: str, options: Mapping[str, Any]) -> Any:
+    """The first batch of a dataset; None if there is none."""
+    with pipeline.locating(split):
+        return next(iter(pipeline.dataset(split, **options).take(1)), None)
 
 
 def _check(epoch: int, step: int, steps: int | None) -> None:
@@ -264,9 +279,9 @@ def _check(epoch: int, step: int, steps: int | None) -> None:
         raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
 
 
-def _columns(pipeline: Pipeline, element: Any) -> Iterator[_BatchColumn]:
+def _columns(pipeline: Pipeline, element: Any, fit: Fit | None) -> Iterator[_BatchColumn]:
     """The tensors of what a model is given, with the names of their features."""
-    schema, fit = pipeline.schema, pipeline.config.fit
+    schema = pipeline.schema
     specs, is_batch = decoder.batch_spec(schema), pipeline.config.read.batch is not None
     encoded = {} if fit is None else fit.encode
     for name, role, tensor in _tensors(element, fit.parts if fit is not None else ("",)):
@@ -356,6 +371,6 @@ def _places(
     placed = zip(numbers[:count].tolist(), rows.places(numbers[:count]), strict=True)
     return [
         {"row": number, "file": str(path), "record": record}
-        | ({} if rows.block_sizes is None else {"row_of_block": within})
+        | ({} if rows._block_sizes is None else {"row_of_block": within})
         for number, (path, record, within) in placed
     ], None

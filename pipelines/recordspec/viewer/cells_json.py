@@ -1,7 +1,8 @@
 """Cells as JSON that tells the page how each is drawn.
 
 A number, a text or a truth value stands for itself. Everything else is an object, whose `is` says what it is:
-`missing`, `label`, `number` (as text, where JSON has none such), `text` that is cut, `bytes`, `image`,
+`missing`, `label`, `number` (as text, where JSON has none such), `text` that is cut, `bytes` (`damaged` if
+they begin as an image or audio does), `image`,
 `audio`, `list`, `numbers` or `fields`. Images and audio have only their measures: the page asks for each.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from recordspec.tables.cells import MOST_CHARACTERS, MOST_ITEMS, Cell, CellKind, plain_numbers
 from recordspec.tables.column_types import is_list_type
+from recordspec.tables.media_headers import MEDIA
 
 # Bytes in hexadecimal, and numbers of which a curve is drawn; of a record alone more.
 _BYTES, _NUMBERS = 16, 256
@@ -47,7 +49,8 @@ def _text(cell: Cell, whole: bool) -> Any:
 
 def _bytes(cell: Cell, whole: bool) -> Any:
     start = cell.value[: _ALL_BYTES if whole else _BYTES]
-    return {"is": "bytes", "form": cell.form, "size": cell.size, "hex": start.hex(" ")}
+    made = {"is": "bytes", "form": cell.form, "size": cell.size, "hex": start.hex(" ")}
+    return {**made, "damaged": True} if cell.form in MEDIA else made
 
 
 def _medium(cell: Cell, whole: bool) -> Any:

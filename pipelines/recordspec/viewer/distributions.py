@@ -14,28 +14,37 @@ from recordspec import __version__
 from recordspec._arrow import arrow
 from recordspec.errors import SpecError, StoreError
 from recordspec.locations import Location, output_file, read_text
+from recordspec.schema.dates import DateUnit, date_text, is_date
 from recordspec.statistics import formatting
 from recordspec.statistics.diff import THRESHOLD, Keyed, by_key
 from recordspec.statistics.diff_distributions import distances
 from recordspec.statistics.profile import SHOWN, Profile, profile_all, profile_splits
 from recordspec.statistics.summarize import stats_report
-from recordspec.statistics.summary import FeatureSummary, SizeSummary, StatsReport
+from recordspec.statistics.summary import BoxSummary, FeatureSummary, SizeSummary, StatsReport
 from recordspec.statistics.value_counts import Histogram
 from recordspec.store.manifest import STATISTICS_FILE
 from recordspec.store.scan import Scanner
 from recordspec.tables.column_types import is_list_type
-from recordspec.tables.feature_names import FeatureKey
-from recordspec.tables.scan_columns import KeyColumn, ScanColumn
+from recordspec.tables.feature_names import FeatureKey, FeatureNames
+from recordspec.tables.scan_columns import KeyColumn, ScanColumn, type_words
 from recordspec.viewer.jobs import JobProgress
 
 # The number of rows of a split that are summarized before all rows.
 _FIRST_ROWS = 2000
 # The format of the value that `drawn` returns. Change it whenever the value changes.
-_FORMAT = "1"
+_FORMAT = "3"
 # The largest file of stored statistics, in bytes: enough for 1,000 features of a few splits.
 _MOST_BYTES = 64 << 20
 
 Bar = tuple[str, int, "str | None"]
+# The types of dates and times in DuckDB.
+_SQL_DATES: dict[DateUnit, str] = {
+    "days": "DATE",
+    "seconds": "TIMESTAMP_S",
+    "milliseconds": "TIMESTAMP_MS",
+    "microseconds": "TIMESTAMP",
+    "nanoseconds": "TIMESTAMP_NS",
+}
 # Returns a condition in SQL on the value with this name.
 Test = Callable[[str], str]
 
@@ -105,6 +114,7 @@ def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
         for side, profile in zip(sides, (before, after), strict=True)
     ]
     report = StatsReport(splits=tuple(split for one in reports for split in one.splits), shared=())
+    names = FeatureNames.of(sides[0].scanner.dataset.schema)
     measures: list[dict[str, Any]] = [
         {
             "key": _text_of_key(key),
@@ -113,7 +123,7 @@ def compared(sides: tuple[Side, Side], progress: JobProgress) -> dict[str, Any]:
             "at": at,
             "different": distance > THRESHOLD,
         }
-        for key, what, distance, at in distances(before, after)
+        for key, what, distance, at in distances(before, after, names)
     ]
     keys = None
     if all(side.split is None for side in sides):
@@ -255,12 +265,14 @@ def _keys_of(column: ScanColumn) -> Iterator[FeatureKey]:
 
 
 def _described(feature: FeatureSummary, column: ScanColumn | None) -> dict[str, Any]:
+    section = f", {feature.section}" if feature.section != "features" else ""
     stored = "" if feature.key == feature.feature else f", stored as {feature.key}"
+    words = "date" if feature.date is not None else feature.kind if feature.boxes is None else "boxes"
     return {
         "key": _text_of_key(_key_of(feature)),
         "name": feature.feature,
         "column": None if column is None else column.name,
-        "about": f"{feature.kind}, {feature.section}{stored}",
+        "about": f"{words if column is None else type_words(column)}{section}{stored}",
         "splits": {},
     }
 
@@ -273,12 +285,19 @@ def _text_of_key(key: FeatureKey) -> str:
 def _charts(feature: FeatureSummary, column: ScanColumn | None, rows: int) -> Iterator[dict[str, Any]]:
     """The charts of a feature: the subject, the type (`counts` or `histogram`), the bars, and for counts
     their total."""
-    made = _Conditions(feature, column)
+    made, date = _Conditions(feature, column), feature.date
+    absent = feature.missing + feature.no_kind + feature.empty
+    if feature.boxes is not None:
+        yield from _charts_of_boxes(feature.boxes, made)
+        if absent:
+            bar = ("without boxes", absent, made.of_missing(feature))
+            yield {"of": "records", "is": "counts", "bars": [bar], "in": "rows", "whole": rows}
+        return
     classes, common = feature.classes, feature.common
     has_names = classes is not None and classes.named
     if not has_names and feature.numbers is not None and feature.numbers.histogram is not None:
-        bars = _bars(feature.numbers.histogram, made.of_numbers, of_integers=feature.kind == "int64")
-        yield {"of": "values", "is": "histogram", "bars": bars}
+        histogram = feature.numbers.histogram
+        yield _histogram("values", histogram, made.of_numbers, of_integers=feature.kind == "int64", date=date)
     counts = classes.counts if classes else common.top if common else ()
     others = classes.unnamed if classes else common.others if common else 0
     if counts and (classes or counts[0][1] > 1):
@@ -286,7 +305,9 @@ def _charts(feature: FeatureSummary, column: ScanColumn | None, rows: int) -> It
         yield {
             "of": "classes" if has_names else "different values" if classes else "most frequent values",
             "is": "counts",
-            "bars": [(str(value), times, made.of_value(value)) for value, times in counts],
+            "bars": [
+                (formatting.value_text(value, date), times, made.of_value(value)) for value, times in counts
+            ],
             "in": "rows" if is_single else "values",
             "whole": others + sum(times for _, times in counts),
         }
@@ -298,31 +319,67 @@ def _charts(feature: FeatureSummary, column: ScanColumn | None, rows: int) -> It
     )
     for what, spread, condition in spreads:
         if spread is not None and spread.histogram is not None and spread.min < spread.max:
-            yield {"of": what, "is": "histogram", "bars": _bars(spread.histogram, condition)}
-    absent = feature.missing + feature.no_kind + feature.empty
+            yield _histogram(what, spread.histogram, condition)
     if absent:
         bar = ("missing", absent, made.of_missing(feature))
         yield {"of": "without a value", "is": "counts", "bars": [bar], "in": "rows", "whole": rows}
 
 
-def _bars(
-    histogram: Histogram, condition: Callable[[Test], str | None], *, of_integers: bool = True
-) -> list[Bar]:
-    last = len(histogram.counts) - 1
-    bins = zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
-    bars = []
-    for place, (low, high, count) in enumerate(bins):
-        text, test = (_integers if of_integers else _floats)(low, high, with_high=place == last)
+def _charts_of_boxes(boxes: BoxSummary, made: _Conditions) -> Iterator[dict[str, Any]]:
+    counts = boxes.counts.histogram
+    if counts is not None:
+        yield _histogram("boxes", counts, made.of_boxes)
+    for name, measure in boxes.measures.items():
+        if measure.histogram is not None:
+            yield _histogram(name, measure.histogram, lambda test: None, of_integers=False)
+
+
+def _histogram(
+    what: str,
+    histogram: Histogram,
+    condition: Callable[[Test], str | None],
+    *,
+    of_integers: bool = True,
+    date: DateUnit | None = None,
+) -> dict[str, Any]:
+    """A chart with a bar for each bin, the edges of the bins, on the axis that all splits share, and the
+    texts of the ends of this axis."""
+    edges, last = histogram.edges, len(histogram.counts) - 1
+    bars: list[Bar] = []
+    for place, (low, high, count) in enumerate(zip(edges, edges[1:], histogram.counts, strict=False)):
+        if date is not None:
+            text, test = _dates(low, high, date, with_high=place == last)
+        else:
+            text, test = (_integers if of_integers else _floats)(low, high, with_high=place == last)
         bars.append((text, count, condition(test)))
-    return bars
+    ends = (math.ceil(edges[0]), math.floor(edges[-1])) if of_integers else (edges[0], edges[-1])
+    texts = [formatting.number_text(end, date) for end in ends]
+    return {"of": what, "is": "histogram", "bars": bars, "edges": edges, "ends": texts}
+
+
+def _first_and_last(low: float, high: float, *, with_high: bool) -> tuple[int, int]:
+    """The first and the last integer of a bin. Its edges lie halfway between integers, or are integers that
+    are too large for halves."""
+    return math.ceil(low), math.floor(high) - (high % 1 == 0 and not with_high)
+
+
+def _dates(low: float, high: float, unit: DateUnit, *, with_high: bool) -> tuple[str, Test]:
+    """The text of a bin of dates or times, and the test whether a value is in it."""
+    first, last = (date_text(end, unit) for end in _first_and_last(low, high, with_high=with_high))
+    if first == last:
+        return first, lambda value: f"{value} = {_SQL_DATES[unit]} '{first}'"
+    text = f"{first} to {last}"
+    return (
+        text,
+        lambda value: f"{value} >= {_SQL_DATES[unit]} '{first}' AND {value} <= {_SQL_DATES[unit]} '{last}'",
+    )
 
 
 def _integers(low: float, high: float, *, with_high: bool) -> tuple[str, Test]:
-    """The text of a bin of integers, and the test whether a value is in it. The edges lie halfway between
-    integers, or are integers that are too large for halves. The test compares integers, not floats: from 2^53
-    on, a float cannot hold every integer."""
+    """The text of a bin of integers, and the test whether a value is in it. The test compares integers, not
+    floats: from 2^53 on, a float cannot hold every integer."""
     between = low % 1 == high % 1 == 0.5
-    first, stop = math.ceil(low), math.floor(high) - (high % 1 == 0 and not with_high)
+    first, stop = _first_and_last(low, high, with_high=with_high)
     if first == stop:
         return f"{first:,}", lambda value: f"{value} = {first}"
     text = f"{first:,} to {stop:,}" if between else f"{formatting.figure(low)} to {formatting.figure(high)}"
@@ -345,7 +402,7 @@ class _Conditions:
     def __init__(self, feature: FeatureSummary, column: ScanColumn | None) -> None:
         self._type = None if column is None else column.type
         self._name = "" if column is None else '"' + column.name.replace('"', '""') + '"'
-        self._in_steps = feature.steps is not None
+        self._in_steps, self._date, self._numbers = feature.steps is not None, feature.date, feature.numbers
 
     @property
     def _item(self) -> Any:
@@ -367,13 +424,23 @@ class _Conditions:
             return self._has(lambda item: f"CAST({item} AS INTEGER) = {value}")
         if isinstance(value, int) and types.is_integer(item):
             return self._has(lambda item: f"{item} = {value}")
+        if isinstance(value, int) and self._date is not None and self._is_date(item):
+            unit = self._date
+            return self._has(lambda item: f"{item} = {_SQL_DATES[unit]} '{date_text(value, unit)}'")
         return None
 
     def of_numbers(self, between: Test) -> str | None:
         types, item = arrow().types, self._item
-        if item is None or not (types.is_integer(item) or types.is_floating(item)):
+        if item is None or not (types.is_integer(item) or types.is_floating(item) or self._is_date(item)):
             return None
         return self._has(between)
+
+    def _is_date(self, item: Any) -> bool:
+        """Whether SQL can compare values with dates as text: all of them are in the years 1 to 9999."""
+        numbers, date = self._numbers, self._date
+        if date is None or numbers is None or not arrow().types.is_temporal(item):
+            return False
+        return all(end is not None and is_date(end, date) for end in (numbers.min, numbers.max))
 
     def _has(self, test: Test) -> str:
         """The condition that a value, or at least one item of a list, passes a test."""
@@ -393,6 +460,9 @@ class _Conditions:
 
     def of_lengths(self, between: Test) -> str | None:
         return None if self._item is None or not is_list_type(self._type) else between(f"len({self._name})")
+
+    def of_boxes(self, between: Test) -> str | None:
+        return None if self._type is None or self._in_steps else between(f"len({self._name})")
 
     def of_missing(self, feature: FeatureSummary) -> str | None:
         """The condition of rows without a value. A list without a value is missing or empty."""

@@ -12,7 +12,9 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.schema.media import images, sounds
-from recordspec.tables.cells import cell_of, image_of
+from recordspec.schema.options import format_bytes
+from recordspec.tables.cells import Cell, cell_of, image_of
+from recordspec.tables.media_headers import MEDIA
 
 # The longer side, in pixels, of an image in a cell and of an enlarged image.
 _SMALL, _LARGE = 160, 1600
@@ -32,26 +34,40 @@ def medium(value: Any, *, large: bool) -> Media:
     """Re-encodes a `pyarrow.Scalar`: the bytes of an image or audio file, or lists of pixels. Raises
     RecordError if it is neither, cannot be decoded, or is too large."""
     cell = cell_of(value, is_picture=True)
+    if cell.kind == "bytes" and cell.form in MEDIA:  # an error tells why its header cannot be read
+        if len(cell.value) < cell.size:
+            raise RecordError(Problem(expected="a smaller file", got=format_bytes(cell.size)))
+        return _decoded(cell, large=large)
     if cell.kind not in ("image", "audio"):
         got = {"missing": "a missing value", "bytes": "other bytes", "text": "other bytes"}
         problem = Problem(expected="an image or audio", got=got.get(cell.kind, str(value.type)))
         raise RecordError(problem)
-    measures = (
-        cell.info.measures if cell.info else {"height": cell.shape[0] or 0, "width": cell.shape[1] or 0}
-    )
-    if measures.get("width", 0) * measures.get("height", 0) > _MOST_PIXELS:
-        raise RecordError(Problem(expected="an image of fewer pixels", got=f"{measures}"))
-    if cell.info is None:
-        return picture(cell.value, large=large)
+    if cell.info is not None:
+        return _decoded(cell, large=large)
+    _check_size(cell.value.shape[1], cell.value.shape[0])
+    return picture(cell.value, large=large)
+
+
+def _check_size(width: int, height: int) -> None:
+    if width * height > _MOST_PIXELS:
+        size = f"{width:,} x {height:,}"
+        raise RecordError(Problem(expected=f"an image of at most {_MOST_PIXELS:,} pixels", got=size))
+
+
+def _decoded(cell: Cell, *, large: bool) -> Media:
+    """The image or audio file of a cell. Raises RecordError if it cannot be decoded."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if cell.kind == "audio":
+            if cell.form.endswith(" file"):
                 return _sound(cell.value)
             with images.pillow("images").open(io.BytesIO(cell.value)) as image:
+                _check_size(*image.size)
                 image.draft("RGB", (_LARGE, _LARGE) if large else (_SMALL, _SMALL))
                 image.load()
                 return _image(image, large=large)
+    except RecordError:
+        raise
     except Exception as error:  # Pillow raises many types for bad data
         raise RecordError(Problem(expected="an image or audio", got=str(error))) from None
 

@@ -127,8 +127,9 @@ class Routes:
         sends.
 
         Errors of the data or of a condition are answered with status 200: for any other status, browsers
-            would
-        log an error of the page. If the client disconnects, the job that computes the answer is notified.
+        would log an error of the page. An element that gets JSON instead of an image or audio reports an
+        error, too, and the page asks for the reason. If the client disconnects, the job that computes the
+        answer is notified.
         """
 
         async def answer(request: Request) -> Any:
@@ -146,10 +147,7 @@ class Routes:
                 is_response = isinstance(made, self._responses.Response)
                 return made if is_response else self._responses.JSONResponse(made)
             except RecordspecError as error:
-                status = (
-                    422 if request.url.path == "/api/medium" else 200
-                )  # an image element reports an error only by the status
-                return self._refusal(status, map(str, error.problems))
+                return self._refusal(200, map(str, error.problems))
             except ValueError as error:
                 return self._refusal(400, [str(error)])
             except (NotThereError, IndexError) as error:

@@ -11,17 +11,19 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import Problem, RecordError, RecordspecError
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, RecordspecError, counted
 from recordspec.remote import RemotePath
+from recordspec.schema.options import format_bytes
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files
 from recordspec.store.manifest import FILE as MANIFEST_FILE
 from recordspec.store.scan import RowBatch, Scanner, UnreadableRecord
+from recordspec.store.shard_names import training_first
 from recordspec.tables.cells import cell_of
-from recordspec.tables.column_types import type_text
 from recordspec.tables.query import Query
-from recordspec.tables.scan_columns import ColumnReader, ScanColumn, columns_of, is_picture
+from recordspec.tables.scan_columns import ColumnReader, ScanColumn, columns_of, is_picture, type_words
 from recordspec.tables.show import RecordViewer
 from recordspec.viewer.boxes import BoxesOfImage, boxes_of_images
 from recordspec.viewer.cells_json import drawn, item_at
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 ReadRows = tuple["list[dict[str, Any]]", "list[PlacedRows]"]
 # The largest number of rows in a page.
 MOST_ROWS = 100
+_OF_OTHERS = " of the other files"
+# The splits that the top of the page lists, and the classes of a label that have a colour of their own.
+_MOST_SPLITS, _MOST_CLASSES = 4, 100
 # The bytes of shown rows that are kept in memory.
 _MOST_RECENT = 32 << 20
 # A record of at most this many bytes is shown in full as it is stored; for a larger record, values are cut.
@@ -79,8 +84,12 @@ class ViewedFiles:
         self._open()
 
     def _open(self) -> None:
-        self.scanner = Scanner.of_rows(StoredDataset.of(self._files, self._schema))
-        self.splits = list(dict.fromkeys(self.scanner.dataset.splits.values()))
+        dataset = StoredDataset.of(self._files, self._schema)
+        self._mismatches = dataset.known_mismatches
+        if self._mismatches:  # rows are shown as they were written
+            dataset = StoredDataset(dataset.paths, dataset.manifests)
+        self.scanner = Scanner.of_rows(dataset)
+        self.splits = training_first(dict.fromkeys(self.scanner.dataset.splits.values()))
         self._rows: dict[str | None, NumberedRows] = {}
         self._jobs, self._searches, self._pages = Jobs(), Jobs(are_brief=True), Jobs(most=4, are_brief=True)
         self._recent: tuple[str | None, list[PlacedRows]] = (None, [])
@@ -114,7 +123,7 @@ class ViewedFiles:
     @cached_property
     def _viewers(self) -> dict[str, RecordViewer]:
         """The viewers that show records as they are stored, by style."""
-        query = Query(spec=self.scanner.dataset.schema)
+        query = Query(schema=self.scanner.dataset.schema)
         return {style: RecordViewer(self._files, query, style=style) for style in ("full", "short")}
 
     def described(self) -> dict[str, Any]:
@@ -126,12 +135,14 @@ class ViewedFiles:
             self._open()
         return {
             "name": self._name,
+            "facts": list(self._facts()),
             "files": [str(path) for path in self.scanner.dataset.paths[:MOST_ROWS]],
             "count": len(self.scanner.dataset.paths),
             "splits": self.splits,
             "columns": [self._described(name, column) for name, column in self.columns.items()],
             "total": self.numbered(None).total,
             "sides": [*self.sides],
+            "pair": self._pair,
             "batches": None if self.batches is None else self.batches.described(),
             "compressed": self._is_compressed,
             "remote": self._is_remote,
@@ -142,6 +153,36 @@ class ViewedFiles:
         """The folder of the files; for several folders, the number of files."""
         folders = {path.parent for path in self.scanner.dataset.paths}
         return str(folders.pop()) if len(folders) == 1 else f"{len(self.scanner.dataset.paths):,} files"
+
+    def _facts(self) -> Iterator[str]:
+        """Rows, splits, size, schema and version, each as a short text, if they are known without reading."""
+        dataset, splits = self.scanner.dataset, self.splits
+        counts = {split: self.numbered(split).total for split in splits}
+        known = [count for count in counts.values() if count is not None]
+        if len(known) == len(splits):
+            yield counted(sum(known), "row")
+        if len(splits) > 1:
+            listed = [f"{split} {count:,}" if count is not None else split for split, count in counts.items()]
+            more = f" and {len(splits) - _MOST_SPLITS} more" if len(splits) > _MOST_SPLITS else ""
+            yield ", ".join(listed[:_MOST_SPLITS]) + more
+        files, size = counted(len(dataset.paths), "file"), self._size
+        yield files if size is None else f"{files}, {format_bytes(size)}"
+        if dataset.schema is None:
+            yield "no schema"
+        else:
+            yield f"schema {dataset.schema.name}, version {dataset.schema.version}"
+
+    @property
+    def _size(self) -> int | None:
+        """The size of all files in bytes; None if it is unknown: a file of a store would take a request."""
+        dataset = self.scanner.dataset
+        if len(dataset.shards) == len(dataset.paths):
+            return sum(shard.bytes for shard in dataset.shards.values())
+        if self._is_remote:
+            return None
+        with suppress(OSError):  # the reader of a missing file reports it
+            return sum(path.stat().st_size for path in dataset.paths)
+        return None
 
     @property
     def _is_remote(self) -> bool:
@@ -154,12 +195,24 @@ class ViewedFiles:
         return False
 
     def _described(self, name: str, column: ScanColumn) -> dict[str, Any]:
-        described: dict[str, Any] = {"name": name, "type": type_text(column.type)}
-        if column.features:
-            described["kind"] = column.features[0].feature.kind
+        types, type_ = arrow().types, column.type
+        classes = column.features[0].feature.traits.class_names if column.features else ()
+        described: dict[str, Any] = {
+            "name": name,
+            "type": type_words(column),
+            "number": types.is_integer(type_) or types.is_floating(type_),
+            "classes": classes[:_MOST_CLASSES],
+            "key": name in self._key,
+        }
         if name in self._boxes:
             described["boxes"] = self._boxes[name].image
         return described
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        """The columns that identify a row, if the manifest tells them."""
+        manifest = self.scanner.dataset.manifest
+        return () if manifest is None else manifest.key
 
     @cached_property
     def _boxes(self) -> dict[str, BoxesOfImage]:
@@ -171,13 +224,25 @@ class ViewedFiles:
     def sides(self) -> dict[str, Side]:
         """The comparable sides, by name: the splits and all rows, of these files and of the other files."""
         sides = {}
-        for viewed, of in ((self, ""), (self._other, " of the other files")):
+        for viewed, of in ((self, ""), (self._other, _OF_OTHERS)):
             if viewed is not None:
                 for split in [*viewed.splits, None] if len(viewed.splits) > 1 else [None]:
                     name = f"{'all rows' if split is None else split}{of}"
                     name += " (of all splits)" * (name in sides)
                     sides[name] = Side(name=name, scanner=viewed.scanner, split=split, columns=viewed.columns)
         return sides
+
+    @property
+    def _pair(self) -> list[str]:
+        """The sides that are compared first: the other files and these, or training and test."""
+        names = [*self.sides]
+        if self._other is not None:
+            others = [name for name in names if name.endswith(_OF_OTHERS)]
+            return [others[-1], names[len(names) - len(others) - 1]]
+        if len(self.splits) < 2:
+            return [names[0], names[0]]
+        test = next((split for split in self.splits if split.lower().startswith("test")), self.splits[1])
+        return [self.splits[0], test if test != self.splits[0] else self.splits[1]]
 
     def statistics(self, seen: int, *, first: bool) -> dict[str, Any]:
         """The statistics so far, unless the page has already seen this version; with `first`, of the first
@@ -194,7 +259,9 @@ class ViewedFiles:
         """The problems of the files, once all are read; see `problems`."""
         job = self._jobs.of(
             "problems",
-            lambda progress, _: problems(self._files, self.scanner, self.numbered(None), progress),
+            lambda progress, _: problems(
+                self._files, self.scanner, self._mismatches, self.numbered(None), progress
+            ),
         )
         return self._answer(job)
 
@@ -391,7 +458,7 @@ class ViewedFiles:
                 if name not in ("file", "record", "row")
             },
             "bytes": bytes(data[:_RAW]).hex(),
-            "command": f"recordspec show {shlex.quote(str(item.path))} --record {number}",
+            "command": f"recordspec show {shlex.quote(str(item.path))} {number}",
         }
 
     def medium(self, split: str | None, row: int, column: str, place: list[int], *, large: bool) -> Media:

@@ -1,5 +1,7 @@
-// Distributions: small ones above columns, and cards with those of each split side by side.
+// Distributions: small ones above columns, and cards in which the splits of a feature share one axis.
 "use strict";
+
+const MOST_VALUES = 12; // of a chart of counts, until all are wanted
 
 const share = (count, whole) => {
   const percent = (100 * count) / Math.max(whole, 1);
@@ -29,54 +31,91 @@ const Bar = ({ bar, filter, children, ...rest }) => {
   return html`<button ...${rest} onClick=${() => filter(where)}>${children}</button>`;
 };
 
-const Histogram = ({ chart, label, filter }) => {
-  const most = Math.max(...chart.bars.map(([, count]) => count), 1);
-  const bars = chart.bars.map((bar) => {
-    const text = barText(bar);
-    return html`<li><${Bar} bar=${bar} filter=${filter} aria-label=${text} title=${text} class="column">
-      <span style=${{ height: `${bar[1] ? Math.max((100 * bar[1]) / most, 1) : 0}%` }}></span><//></li>`;
+// Histograms of one thing, those of the splits under each other: equal areas are equal shares of the rows.
+const Histograms = ({ name, charts, filter }) => {
+  const low = Math.min(...charts.map(({ chart }) => chart.edges[0]));
+  const high = Math.max(...charts.map(({ chart }) => chart.edges.at(-1)));
+  const span = high - low || 1;
+  const dense = charts.map(({ chart }) => {
+    const all = chart.bars.reduce((sum, [, count]) => sum + count, 0) || 1;
+    return chart.bars.map(([, count], place) => count / all / ((chart.edges[place + 1] - chart.edges[place]) / span || 1));
   });
-  const ends = [chart.bars[0][0].split(" to ")[0], chart.bars.at(-1)[0].split(" to ").at(-1)];
-  return html`<figure><ul class="histogram" aria-label=${label}>${bars}</ul>
-    <figcaption><span>${ends[0]}</span> <span>${chart.of}</span> <span>${ends[1]}</span></figcaption></figure>`;
+  const most = Math.max(...dense.flat(), Number.MIN_VALUE);
+  const lines = charts.map(({ split, chart }, line) => {
+    const bars = chart.bars.map((bar, place) => {
+      const [start, stop] = [chart.edges[place], chart.edges[place + 1]];
+      const text = barText(bar);
+      const height = bar[1] ? Math.max((100 * dense[line][place]) / most, 2) : 0;
+      return html`<li style=${{ left: `${(100 * (start - low)) / span}%`, width: `${high > low ? (100 * (stop - start)) / span : 100}%` }}>
+        <${Bar} bar=${bar} filter=${filter(split)} aria-label=${text} title=${text} class="column"><span style=${{ height: `${height}%` }}></span><//></li>`;
+    });
+    return html`<div class="line">${charts.length > 1 && html`<small>${seen(split)}</small>`}
+      <ul class="histogram" aria-label=${`${chart.of} of ${seen(name)} in ${seen(split)}`}>${bars}</ul></div>`;
+  });
+  const end = (place, edge) => charts.find(({ chart }) => chart.edges.at(place) === edge).chart.ends.at(place);
+  return html`<figure class="histograms">${lines}
+    <figcaption><span>${end(0, low)}</span> <span>${charts[0].chart.of}</span> <span>${end(-1, high)}</span></figcaption></figure>`;
 };
 
-const Counts = ({ chart, label, filter }) => {
-  const lines = chart.bars.map((bar) => {
-    const part = share(bar[1], chart.whole);
-    return html`<tr><th scope="row"><${Bar} bar=${bar} filter=${filter} class="value">${seen(bar[0])}<//></th><td>${counted(bar[1])}</td><td>${part}</td>
-      <td><span class="share"><span style=${{ width: `${Math.min(100, (100 * bar[1]) / Math.max(chart.whole, 1))}%` }}></span></span></td></tr>`;
+// Counts of values, those of the splits beside each other.
+const Counts = ({ name, charts, filter }) => {
+  const [isWhole, setWhole] = useState(false);
+  const values = [...new Set(charts.flatMap(({ chart }) => chart.bars.map(([text]) => text)))];
+  const bars = charts.map(({ chart }) => new Map(chart.bars.map((bar) => [bar[0], bar])));
+  const most = Math.max(...charts.flatMap(({ chart }) => chart.bars.map(([, count]) => count / Math.max(chart.whole, 1))), Number.MIN_VALUE);
+  const lines = values.slice(0, isWhole ? undefined : MOST_VALUES).map((text) => {
+    const cells = charts.map(({ split, chart }, place) => {
+      const bar = bars[place].get(text);
+      if (!bar) return html`<td></td>`; // rare in this split, or none
+      const part = bar[1] / Math.max(chart.whole, 1);
+      return html`<td><${Bar} bar=${bar} filter=${filter(split)} class="value" aria-label=${`${barText(bar)} in ${seen(split)}`}>
+        <span class="share"><span style=${{ width: `${(100 * part) / most}%` }}></span></span>
+        <span>${counted(bar[1])} <small>${share(bar[1], chart.whole)}</small></span><//></td>`;
+    });
+    return html`<tr><th scope="row">${seen(text)}</th>${cells}</tr>`;
   });
-  return html`<table class="counts" aria-label=${label}><thead><tr><th scope="col">${chart.of}</th><th scope="col">${chart.in}</th><th scope="col">share</th><td></td></tr></thead>
-    <tbody>${lines}</tbody></table>`;
+  const { of, in: what } = charts[0].chart;
+  const heads = charts.map(({ split }) => html`<th scope="col">${charts.length > 1 ? seen(split) : what}</th>`);
+  return html`<div><table class="counts" aria-label=${`${of} of ${seen(name)}`}><thead><tr><th scope="col">${of}</th>${heads}</tr></thead><tbody>${lines}</tbody></table>
+    ${values.length > MOST_VALUES && !isWhole && html`<button onClick=${() => setWhole(true)}>all ${counted(values.length)}</button>`}</div>`;
+};
+
+// The facts of the splits, a column for each.
+const SplitFacts = ({ feature, splits }) => {
+  const facts = splits.map(({ name }) => new Map(feature.splits[name].facts));
+  const titles = [...new Set(facts.flatMap((each) => [...each.keys()]))];
+  const heads = splits.length > 1 && html`<thead><tr><td></td>${splits.map(({ name }) => html`<th scope="col">${seen(name)}</th>`)}</tr></thead>`;
+  return html`<div class="wide"><table class="facts">${heads}<tbody>
+    ${titles.map((title) => html`<tr><th scope="row">${title}</th>${facts.map((each) => html`<td>${seen(each.get(title) ?? "")}</td>`)}</tr>`)}</tbody></table></div>`;
 };
 
 const Facts = ({ facts }) => html`<dl>${facts.map(([name, text]) => html`<dt>${name}</dt><dd>${seen(text)}</dd>`)}</dl>`;
 
 const Warnings = ({ warnings }) => warnings.length > 0 && html`<ul class="bad">${warnings.map((warning) => html`<li>${seen(warning)}</li>`)}</ul>`;
 
-const ofSplit = (feature, split, filter) => {
-  const { facts, charts, warnings } = feature.splits[split];
-  return html`<section class="split" key=${split}><h3>${seen(split)}</h3>
-    ${charts.map((chart) => {
-      const label = `${chart.of} of ${seen(feature.name)} in ${seen(split)}`;
-      return chart.is === "counts"
-        ? html`<${Counts} chart=${chart} label=${label} filter=${filter} />`
-        : html`<${Histogram} chart=${chart} label=${label} filter=${filter} />`;
-    })}
-    <${Facts} facts=${facts} /><${Warnings} warnings=${warnings} /></section>`;
+const Feature = ({ feature, splits, filter, note }) => {
+  const groups = new Map(); // by what is counted
+  for (const { name } of splits) {
+    for (const chart of feature.splits[name].charts) {
+      const key = `${chart.is} ${chart.of}`;
+      groups.set(key, [...(groups.get(key) ?? []), { split: name, chart }]);
+    }
+  }
+  const warnings = splits.flatMap(({ name }) => feature.splits[name].warnings.map((warning) => (splits.length > 1 ? `${name}: ${warning}` : warning)));
+  return html`<article id=${feature.key}><h2>${seen(feature.name)} <small>${seen(feature.about)}</small></h2>${note}
+    <div class="groups">${[...groups.values()].map((charts) => html`<${charts[0].chart.is === "counts" ? Counts : Histograms} name=${feature.name} charts=${charts} filter=${filter} />`)}</div>
+    <${SplitFacts} feature=${feature} splits=${splits} /><${Warnings} warnings=${warnings} /></article>`;
 };
 
-// All features with the splits beside each other. `filter` is called with a split and a condition.
+// All features, each with its splits on one axis. `filter` is called with a split and a condition.
 const Features = ({ statistics, names, filter, notes }) => {
   const wanted = statistics.features.filter((feature) => feature.name.toLowerCase().includes((names ?? "").toLowerCase()));
   const cards = wanted.map((feature) => {
     const splits = statistics.splits.filter((split) => Object.hasOwn(feature.splits, split.name));
-    return html`<article key=${feature.key}><h2>${seen(feature.name)} <small>${seen(feature.about)}</small></h2>
-      ${notes?.[feature.key]}
-      <div class="splits">${splits.map((split) => ofSplit(feature, split.name, filter && ((where) => filter(split.name, where))))}</div></article>`;
+    const filterOf = (split) => filter && ((where) => filter(split, where));
+    return html`<${Feature} key=${feature.key} feature=${feature} splits=${splits} filter=${filterOf} note=${notes?.[feature.key]} />`;
   });
-  return html`<section aria-label="statistics">${cards}${cards.length === 0 && html`<p>No column has this name.</p>`}</section>`;
+  return html`<section class="cards" aria-label="statistics">${cards}${cards.length === 0 && html`<p>No column has this name.</p>`}</section>`;
 };
 
 const Statistics = ({ statistics, names, filter }) => html`<ul class="plain">${statistics.splits.map((split) => html`<li>${seen(split.title)}${split.copies > 0 && html`; ${counted(split.copies)} copies of earlier rows`}</li>`)}</ul>

@@ -5,19 +5,26 @@
 const boxesOver = (columns, cells, name) =>
   columns.flatMap((column, place) => (column.boxes === name && cells[place]?.is === "boxes" ? [cells[place]] : []));
 
-const Row = ({ row, columns, shown, state, go }) => {
-  const open = (event) => {
+// A click on a row opens it, unless it is on something else that is clicked, or marks text.
+const opening = (open) => (event) => {
+  if (!event.target.closest("a, button, audio, input, summary") && !String(getSelection())) open();
+};
+
+// A row of `split`, which is not the split of `state` while the rows of another split are still shown.
+const Row = ({ row, split, columns, shown, state, go }) => {
+  const open = () => go({ split, row: row.row });
+  const follow = (event) => {
     event.preventDefault();
-    go({ row: row.row });
+    open();
   };
-  const head = html`<th scope="row"><a href=${urlOf({ ...state, row: row.row })} onClick=${open}>${counted(row.row)}</a></th>`;
-  if (row.problems) return html`<tr>${head}<td class="bad" colspan=${shown.length}>${seen(row.problems.join("; "))}</td></tr>`;
+  const head = html`<th scope="row"><a href=${urlOf({ ...state, split, row: row.row })} onClick=${follow}>${counted(row.row)}</a></th>`;
+  if (row.problems) return html`<tr onClick=${opening(open)}>${head}<td class="bad" colspan=${shown.length}>${seen(row.problems.join("; "))}</td></tr>`;
   const cells = shown.map((place) => {
     const { name } = columns[place];
-    const at = { split: state.split, row: row.row, column: name };
-    return html`<td class=${isNumber(row.cells[place]) ? "number" : ""}><${Cell} cell=${row.cells[place]} at=${at} boxes=${boxesOver(columns, row.cells, name)} /></td>`;
+    const at = { split, row: row.row, column: name };
+    return html`<${Value} column=${columns[place]} cell=${row.cells[place]} at=${at} boxes=${boxesOver(columns, row.cells, name)} />`;
   });
-  return html`<tr>${head}${cells}</tr>`;
+  return html`<tr onClick=${opening(open)}>${head}${cells}</tr>`;
 };
 
 // The chart of a column: of the split that is shown, or of the largest.
@@ -35,23 +42,29 @@ const Head = ({ column, statistics, state, go }) => {
   const { of, chart } = chartOf(statistics, column.name, state.split);
   const isOne = statistics?.splits.length === 1;
   const filter = (where) => go({ where: both(state.where, where), split: isOne ? null : of, first: 0 });
-  return html`<th scope="col" aria-sort=${sorted}>
-    <button class="sort" title="sort" onClick=${() => go({ ...next, first: 0 })}>${seen(column.name)} <span aria-hidden="true">${{ none: "", ascending: "▲", descending: "▼" }[sorted]}</span></button>
-    <small>${column.kind ?? ""} ${column.type}</small>
+  return html`<th scope="col" aria-sort=${sorted} class=${`${column.number ? "number" : ""} ${column.key ? "key" : ""}`}>
+    <button class="sort" title="sort" onClick=${() => go({ ...next, first: 0 })}>${seen(column.name)}<span aria-hidden="true">${{ none: "", ascending: " ▲", descending: " ▼" }[sorted]}</span></button>
+    <small>${seen(column.type)}</small>
     ${chart && html`<${SmallChart} chart=${chart} of=${isOne ? "" : `in ${seen(of)}`} filter=${filter} />`}</th>`;
 };
+
+const CLEAR = { where: null, text: null, names: null, sort: null, descending: null, first: 0 };
 
 const Table = ({ files, answer, statistics, state, go }) => {
   const top = useRef();
   useEffect(() => top.current?.scrollTo(0, 0), [state.first, state.split]);
+  useCuts(top, [answer.rows, statistics, state.names]);
   const { columns } = files;
   const shown = columns.map((_, place) => place).filter((place) => columns[place].name.toLowerCase().includes((state.names ?? "").toLowerCase()));
+  const isEmpty = answer.rows?.length === 0 && answer.done;
   return html`<div class="scroll" ref=${top} tabindex="0" role="region" aria-label="rows" aria-busy=${Boolean(answer.waits)}>
-    <table>
+    <table class="rows">
       <thead><tr><th scope="col">row</th>${shown.map((place) => html`<${Head} key=${place} column=${columns[place]} statistics=${statistics} state=${state} go=${go} />`)}</tr></thead>
-      <tbody>${(answer.rows ?? []).map((row) => html`<${Row} key=${row.row} row=${row} columns=${columns} shown=${shown} state=${state} go=${go} />`)}</tbody>
+      <tbody>${(answer.rows ?? []).map((row) => html`<${Row} key=${row.row} row=${row} split=${answer.asked.split} columns=${columns} shown=${shown} state=${state} go=${go} />`)}</tbody>
     </table>
-    ${answer.rows?.length === 0 && answer.done && html`<p>${state.where || state.text ? "No row matches." : `There are no rows from ${counted(state.first)} on.`}</p>`}
+    ${isEmpty && (state.where || state.text)
+      ? html`<p class="empty">No row matches. <button onClick=${() => go(CLEAR)}>show all rows</button></p>`
+      : isEmpty && html`<p class="empty">There are no rows from ${counted(state.first)} on. <button onClick=${() => go({ first: 0 })}>first rows</button></p>`}
   </div>`;
 };
 
@@ -61,13 +74,14 @@ const Pages = ({ state, answer, go }) => {
   const isKnown = typeof total === "number";
   const last = isKnown ? Math.max(0, Math.floor((total - 1) / PAGE) * PAGE) : null;
   const isLast = isKnown ? state.first >= last : (answer.rows?.length ?? PAGE) < PAGE;
-  return html`<nav aria-label="pages">
-    <button onClick=${() => to(0)} disabled=${state.first === 0}>first</button>
+  return html`<nav class="pages" aria-label="pages">
+    <button class="end" onClick=${() => to(0)} disabled=${state.first === 0}>first</button>
     <button onClick=${() => to(state.first - PAGE)} disabled=${state.first === 0}>previous</button>
     <label>row <${Field} type="number" min="0" step="1" value=${state.first} onChange=${(event) => to(Number(event.target.value) || 0)} /></label>
+    <span class="narrow">${counted(state.first)} to ${counted(state.first + Math.max(1, answer.rows?.length ?? PAGE) - 1)}</span>
     <span>${isKnown ? `of ${counted(total)}${done ? "" : " so far"}` : ""}</span>
     <button onClick=${() => to(state.first + PAGE)} disabled=${isLast}>next</button>
-    ${isKnown && html`<button onClick=${() => to(last)} disabled=${isLast}>last</button>`}
+    ${isKnown && html`<button class="end" onClick=${() => to(last)} disabled=${isLast}>last</button>`}
   </nav>`;
 };
 
@@ -82,20 +96,24 @@ const Field = ({ value, onInput, ...rest }) => {
   return html`<input ...${rest} value=${typed} onInput=${input} />`;
 };
 
-// What narrows the rows: a condition, a text, the names of columns. Enter applies it.
-const Search = ({ state, go }) => {
+// What narrows the rows: a condition, a text, the names of columns. Enter applies it. On a narrow screen it is
+// folded until it is wanted.
+const Search = ({ state, error, go }) => {
+  const [isOpen, setOpen] = useState(false);
   const apply = (event) => {
     event.preventDefault();
     const entered = Object.fromEntries(new FormData(event.target));
     go({ where: entered.where || null, text: entered.text || null, names: entered.names || null, first: 0 });
   };
-  const clear = () => go({ where: null, text: null, names: null, sort: null, descending: null, first: 0 });
   const isSet = state.where || state.text || state.names || state.sort;
-  return html`<form class="search" role="search" onSubmit=${apply}>
-    <label>where <${Field} name="where" class="where" value=${state.where ?? ""} placeholder="SQL: fare > 20" spellcheck="false" autocomplete="off" /></label>
+  const isWrong = Boolean(error && state.where);
+  return html`<button class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>search</button>
+    <form class=${isOpen || isSet ? "search" : "search folded"} role="search" onSubmit=${apply}>
+    <label>where <${Field} name="where" class="where" value=${state.where ?? ""} placeholder="SQL: fare > 20" spellcheck="false" autocomplete="off" aria-invalid=${isWrong} aria-describedby=${isWrong ? "wrong" : undefined} /></label>
     <label>text <${Field} name="text" value=${state.text ?? ""} placeholder="in any value" autocomplete="off" /></label>
     <label>columns <${Field} name="names" value=${state.names ?? ""} placeholder="a part of their names" autocomplete="off" /></label>
-    <button>apply</button>${isSet && html`<button type="button" onClick=${clear}>clear</button>`}</form>`;
+    <button class="primary">apply</button>${isSet && html`<button type="button" onClick=${() => go(CLEAR)}>clear</button>`}</form>
+    ${error && html`<p class="note bad" id="wrong" role="alert">${seen(error)}</p>`}`;
 };
 
 // How far the search is, and what it left out.
@@ -103,7 +121,7 @@ const Found = ({ answer, state }) => {
   if (!(state.where || state.text || state.sort) || answer.error) return null;
   const part = answer.done || !answer.of ? "" : ` of ${counted(answer.of)}`;
   const progress = answer.done ? "" : `${answer.stage || "searching"}: ${counted(answer.read ?? 0)}${part} rows`;
-  const skipped = answer.skipped > 0 && `${counted(answer.skipped)} could not be read, or have no value`;
+  const skipped = answer.skipped > 0 && `${counted(answer.skipped, "row")} could not be read, or without a value`;
   const text = [progress, skipped, answer.ends].filter(Boolean).join("; ");
   return text && html`<p class="note" role="status">${text}</p>`;
 };
@@ -116,7 +134,10 @@ const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line) => line.match
 const Record = ({ files, order, total, state, go }) => {
   const box = useRef();
   const answer = useAnswer("record", { split: state.split, row: state.row });
-  useEffect(() => box.current.showModal(), []);
+  useEffect(() => {
+    box.current.showModal();
+    box.current.focus(); // not the first button, which would look pressed
+  }, []);
   const close = () => go({ row: null });
   const place = order.indexOf(state.row);
   const beside = (step) => {
@@ -132,13 +153,14 @@ const Record = ({ files, order, total, state, go }) => {
       move(step);
     }
   };
-  const record = answer.value?.row === state.row ? answer.value : undefined; // not the one before
+  const isAsked = answer.asked?.row === state.row && answer.asked.split === state.split; // not the one before
+  const record = isAsked ? answer.value : undefined;
   const cells =
     record?.cells &&
     files.columns.map((column, index) => {
       const at = { split: state.split, row: record.row, column: column.name };
       const boxes = boxesOver(files.columns, record.cells, column.name);
-      return html`<dt>${seen(column.name)}</dt><dd><${Cell} cell=${record.cells[index]} at=${at} large=${true} boxes=${boxes} /></dd>`;
+      return html`<dt>${seen(column.name)} <small>${seen(column.type)}</small></dt><dd><${Cell} cell=${record.cells[index]} at=${at} large=${true} boxes=${boxes} /></dd>`;
     });
   const facts =
     record?.file &&
@@ -147,14 +169,14 @@ const Record = ({ files, order, total, state, go }) => {
       split: record.split,
       record: counted(record.record) + (record.row_of_block === null ? "" : `, row ${record.row_of_block}`),
       "begins at byte": counted(record.offset),
-      length: `${counted(record.length)} bytes`,
+      length: counted(record.length, "byte"),
       CRC: record.crc,
       command: record.command,
     });
-  return html`<dialog ref=${box} onClose=${close} onKeyDown=${keys} aria-label=${`row ${state.row}`}>
-    <nav><h2>Row ${counted(state.row)}</h2>
-      <button onClick=${() => move(-1)} disabled=${beside(-1) === undefined}>previous</button>
+  return html`<dialog ref=${box} tabindex="-1" onClose=${close} onKeyDown=${keys} aria-label=${`row ${state.row}`}>
+    <nav><button onClick=${() => move(-1)} disabled=${beside(-1) === undefined}>previous</button>
       <button onClick=${() => move(1)} disabled=${beside(1) === undefined}>next</button>
+      <h2>Row ${counted(state.row)}</h2><small class="keys">← → for the rows beside it, Esc to close</small>
       <button onClick=${() => box.current.close()}>close</button></nav>
     ${answer.waits && html`<p role="status">reading...</p>`}
     ${answer.error && html`<p class="bad" role="alert">${seen(answer.error)}</p>`}

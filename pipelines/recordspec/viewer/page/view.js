@@ -45,7 +45,9 @@ const asking = async (name, asked, signal) => {
 };
 
 // What the server answers, again when what is asked changes; the request before is cancelled. An answer that is
-// not `done` is asked for again: `merged` joins it with the one before, and says what is asked next.
+// not `done` is asked for again: `merged` joins it with the one before, and says what is asked next. An error
+// keeps what was answered before it. Until the next answer is there, the one before it is shown: `asked` is the
+// request that an answer belongs to.
 const useAnswer = (name, asked, merged = (_, value) => [{ value }, {}]) => {
   const [answer, setAnswer] = useState({});
   useEffect(() => {
@@ -59,11 +61,11 @@ const useAnswer = (name, asked, merged = (_, value) => [{ value }, {}]) => {
       do {
         const next = await asking(name, { ...asked, ...more }, control.signal);
         [so_far, more] = merged(so_far, next);
-        setAnswer(so_far);
+        setAnswer({ ...so_far, asked });
       } while (so_far.done === false);
     };
     setAnswer((before) => ({ ...before, error: undefined, waits: true }));
-    read().catch((error) => error.name === "AbortError" || setAnswer({ error: error.message }));
+    read().catch((error) => error.name === "AbortError" || setAnswer((before) => ({ ...before, error: error.message, waits: false })));
     return () => control.abort();
   }, [name, JSON.stringify(asked)]);
   return answer;
@@ -102,37 +104,52 @@ const Problems = ({ state, go }) => {
   const answer = useAnswer("problems", state.run ? {} : null, newest);
   if (!state.run) {
     return html`<div class="text"><p>All records are read: their lengths and CRCs, what the manifest says of them, and their values, against the schema.</p>
-      <button onClick=${() => go({ run: 1 })}>verify and check</button></div>`;
+      <button class="primary" onClick=${() => go({ run: 1 })}>verify and check</button></div>`;
   }
   const { value } = answer;
   const listed = value?.problems.map(({ row, text }) => html`<li>${row !== null && html`<a href=${urlOf({ ...state, row, split: null })} onClick=${(event) => { event.preventDefault(); go({ row, split: null }); }}>row ${counted(row)}</a>: `}${seen(text)}</li>`);
   return html`<div class="text"><${Progress} answer=${answer} />
-    ${value && html`<h2>${value.count ? `${counted(value.count)} problems` : "No problem"}</h2>
-      ${!value.checked && html`<p>There is no schema: records were verified, but their values were not checked.</p>`}
+    ${value && html`<h2>${value.count ? counted(value.count, "problem") : "No problem"}</h2>
+      <p>${counted(value.records, "record")} verified: lengths, CRCs, and what the manifest says of the files. ${value.checked ? "Their values were checked against the schema." : "There is no schema: their values were not checked."}</p>
       ${value.count > listed.length && html`<p>These are the first ${counted(listed.length)}.</p>`}<ul class="bad">${listed}</ul>`}</div>`;
 };
 
 const Compare = ({ files, state, go }) => {
-  const asked = state.old && state.new ? { old: state.old, new: state.new } : null;
-  const answer = useAnswer("compare", asked, newest);
-  const [chosen, setChosen] = useState({ old: state.old ?? files.sides[0], new: state.new ?? files.sides.at(-1) });
+  const [old, other] = [state.old ?? files.pair[0], state.new ?? files.pair[1]];
+  const isAsked = (state.old && state.new) || (old !== other && !files.remote);
+  const answer = useAnswer("compare", isAsked ? { old, new: other } : null, newest);
+  const [chosen, setChosen] = useState({ old, new: other });
   const apply = (event) => {
     event.preventDefault();
     go(chosen);
   };
   const choice = (name, text) => html`<label>${text} <select name=${name} value=${chosen[name]} onChange=${(event) => setChosen({ ...chosen, [name]: event.target.value })}>
     ${files.sides.map((side) => html`<option value=${side}>${seen(side)}</option>`)}</select></label>`;
-  const { value } = answer;
+  const value = answer.error ? undefined : answer.value;
   const notes = {};
   for (const { key, of, distance, at, different } of value?.measures ?? []) {
     if (distance > 0) notes[key] = [notes[key], html`<div class=${different ? "bad" : ""}>${of}: ${share(distance, 1)} apart${at && `, most at ${seen(at)}`}</div>`];
   }
-  return html`<div class="text"><form onSubmit=${apply}>${choice("old", "compare")} ${choice("new", "with")} <button>compare</button></form>
+  return html`<div class="text"><form onSubmit=${apply}>${choice("old", "compare")} ${choice("new", "with")} <button class="primary">compare</button></form>
     <p>By distribution: how far apart the shares of values are, at most. ${files.sides.length < 2 && "These files have one split: `recordspec view FILES --against OTHERS` compares with others."}</p>
     <${Progress} answer=${answer} />
     ${value?.keys && html`<h2>By key</h2><p>${counted(value.keys.added)} rows added, ${counted(value.keys.removed)} removed, ${counted(value.keys.moved)} in another split${value.keys.changed === null ? "" : `, ${counted(value.keys.changed)} changed`}.</p>`}
     ${value?.empty.length > 0 && html`<p class="bad">There are no rows in ${value.empty.map(seen).join(" and in ")}.</p>`}
-    ${value && html`<${Features} statistics=${{ ...value, features: byDistance(value) }} names=${state.names} notes=${notes} />`}</div>`;
+    ${value && html`<${Distances} value=${value} /><${Features} statistics=${{ ...value, features: byDistance(value) }} names=${state.names} notes=${notes} />`}</div>`;
+};
+
+// The features by their largest distance, the worst first; each leads to its card.
+const Distances = ({ value }) => {
+  const largest = new Map();
+  for (const measure of value.measures) if (!largest.has(measure.key)) largest.set(measure.key, measure);
+  const lines = byDistance(value).map(({ key, name }) => {
+    const { of, distance, at, different } = largest.get(key) ?? { of: "", distance: 0, at: "" };
+    return html`<tr><th scope="row"><button class="link" onClick=${() => document.getElementById(key).scrollIntoView()}>${seen(name)}</button></th>
+      <td class=${different ? "number bad" : "number"}>${share(distance, 1)}</td>
+      <td><span class="share"><span style=${{ width: `${100 * distance}%` }}></span></span></td>
+      <td>${distance > 0 && of}</td><td>${distance > 0 && seen(at)}</td></tr>`;
+  });
+  return html`<div class="wide"><table class="distances" aria-label="distances"><thead><tr><th scope="col">feature</th><th scope="col" class="number">distance</th><td></td><th scope="col">of</th><th scope="col">most at</th></tr></thead><tbody>${lines}</tbody></table></div>`;
 };
 
 // The features that differ most come first.
@@ -157,7 +174,7 @@ const Batch = ({ files, state, go }) => {
   const orders = { global: "in the global order of the epoch", buffer: "shuffled with a buffer", files: "in the order of the files" };
   const number = (name) => html`<label>${name} <${Field} type="number" name=${name} min="0" step="1" value=${state[name]} /></label>`;
   return html`<div class="text"><form onSubmit=${apply}><label>split <select value=${split} onChange=${(event) => go({ split: event.target.value, step: 0 })}>${splits.map((each) => html`<option value=${each}>${seen(each)}</option>`)}</select></label>
-      ${number("epoch")} ${number("step")} <button>show</button>
+      ${number("epoch")} ${number("step")} <button class="primary">show</button>
       <button type="button" onClick=${() => go({ step: state.step - 1 })} disabled=${state.step === 0}>previous</button>
       <button type="button" onClick=${() => go({ step: state.step + 1 })} disabled=${state.step + 1 >= steps}>next</button></form>
     <p>${batch === null ? "Rows" : `Batches of ${counted(batch)} rows`}, ${orders[order]}${value?.steps ? `; ${counted(value.steps)} steps an epoch` : ""}.</p>
@@ -168,29 +185,32 @@ const Batch = ({ files, state, go }) => {
 };
 
 const BatchRows = ({ files, batch, state, go }) => {
+  const table = useRef();
+  useCuts(table, [batch]);
   const isKnown = batch.rows.every((row) => row.stored);
   const heads = batch.columns.map(
-    (column) => html`<th scope="col">${seen(column.name)}<small>${column.role}, ${column.type}${column.padding === undefined ? "" : `, padded with ${column.padding}`}</small></th>`,
+    (column, place) => html`<th scope="col" class=${isNumber(batch.rows[0]?.cells[place]) ? "number" : ""}>${seen(column.name)}<small>${column.role}, ${column.type}${column.padding === undefined ? "" : `, padded with ${column.padding}`}</small></th>`,
   );
-  const stored = isKnown && files.columns.map((column) => html`<th scope="col">${seen(column.name)}<small>${column.kind ?? ""} ${column.type}</small></th>`);
+  const stored = isKnown && files.columns.map((column) => html`<th scope="col" class=${column.number ? "number" : ""}>${seen(column.name)}<small>${seen(column.type)}</small></th>`);
   const rows = batch.rows.map((row, place) => {
     const at = { split: batch.split, epoch: batch.epoch, step: batch.step, row: place };
-    const given = row.cells.map((cell, column) => html`<td class=${isNumber(cell) ? "number" : ""}><${Cell} cell=${cell} at=${{ ...at, column }} boxes=${boxesOver(batch.columns, row.cells, batch.columns[column].name)} /></td>`);
+    const given = row.cells.map((cell, column) => html`<${Value} column=${batch.columns[column]} cell=${cell} at=${{ ...at, column }} boxes=${boxesOver(batch.columns, row.cells, batch.columns[column].name)} />`);
     if (!isKnown) return html`<tr><th scope="row">${place}</th>${given}</tr>`;
     const of_row = { split: batch.split, row: row.row };
-    const open = (event) => {
+    const open = () => go(of_row);
+    const follow = (event) => {
       event.preventDefault();
-      go(of_row);
+      open();
     };
-    const head = html`<th scope="row"><a href=${urlOf({ ...state, ...of_row })} onClick=${open}>${counted(row.row)}</a></th>`;
+    const head = html`<th scope="row"><a href=${urlOf({ ...state, ...of_row })} onClick=${follow}>${counted(row.row)}</a></th>`;
     const { cells, problems } = row.stored;
     const kept = problems
       ? html`<td class="bad" colspan=${files.columns.length}>${seen(problems.join("; "))}</td>`
-      : files.columns.map(({ name }, index) => html`<td class=${isNumber(cells[index]) ? "number" : ""}><${Cell} cell=${cells[index]} at=${{ ...of_row, column: name }} boxes=${boxesOver(files.columns, cells, name)} /></td>`);
-    return html`<tr>${head}${given}${kept}</tr>`;
+      : files.columns.map((column, index) => html`<${Value} column=${{ ...column, key: false }} cell=${cells[index]} at=${{ ...of_row, column: column.name }} boxes=${boxesOver(files.columns, cells, column.name)} />`);
+    return html`<tr onClick=${opening(open)}>${head}${given}${kept}</tr>`;
   });
   const groups = isKnown && html`<tr><td></td><th scope="colgroup" colspan=${heads.length}>what the model gets</th><th scope="colgroup" colspan=${files.columns.length}>what is stored</th></tr>`;
-  return html`<table class="batch"><thead>${groups}<tr><th scope="col">row</th>${heads}${stored}</tr></thead><tbody>${rows}</tbody></table>`;
+  return html`<div class="scroll" ref=${table} tabindex="0" role="region" aria-label="batch"><table class="rows batch"><thead>${groups}<tr><th scope="col">row</th>${heads}${stored}</tr></thead><tbody>${rows}</tbody></table></div>`;
 };
 
 const TABS = { rows: "Rows", columns: "Columns", problems: "Problems", compare: "Compare", batch: "Batch" };
@@ -231,24 +251,30 @@ const App = () => {
   if (files.error) return html`<main><h1>recordspec view</h1><p class="bad" role="alert">${files.error}</p></main>`;
   if (!described) return html`<main><h1>recordspec view</h1><p>reading...</p></main>`;
   const name = described.files.length === 1 ? described.files[0] : described.name;
-  document.title = `${name.split("/").pop()} - recordspec view`;
+  const parts = name.split("/");
+  const last = parts.pop();
+  document.title = `${[...parts.slice(-1), last].join("/")} - recordspec`;
+  for (const column of described.columns) column.classes.forEach(colourOf);
   const splits = described.splits.length > 1 && html`<label>split
     <select value=${state.split ?? ""} onChange=${(event) => go({ split: event.target.value || null, first: 0, row: null })}>
       <option value="">all</option>${described.splits.map((split) => html`<option value=${split}>${seen(split)}</option>`)}
     </select></label>`;
   const part = {
-    rows: () => html`<${Search} state=${state} go=${go} /><${Found} answer=${answer} state=${state} />
+    rows: () => html`<${Search} state=${state} error=${answer.error} go=${go} /><${Found} answer=${answer} state=${state} />
       ${described.compressed && html`<p class="note">These files are compressed: to show rows, all before them are read.</p>`}
-      ${answer.error ? html`<p class="bad" role="alert">${seen(answer.error)}</p>` : html`<${Table} files=${described} answer=${answer} statistics=${statistics.value} state=${state} go=${go} />`}`,
+      <${Table} files=${described} answer=${answer} statistics=${statistics.value} state=${state} go=${go} />`,
     columns: () => html`<${Columns} files=${described} answer=${statistics} state=${state} go=${go} />`,
     problems: () => html`<${Problems} state=${state} go=${go} />`,
     compare: () => html`<${Compare} files=${described} state=${state} go=${go} />`,
     batch: () => described.batches && html`<${Batch} files=${described} state=${state} go=${go} />`,
   }[state.tab ?? "rows"];
   return html`<a class="skip" href="#main">to the content</a>
-    <header><h1 title=${described.files.join("\n")}>${seen(name)}</h1><${Tabs} files=${described} state=${state} go=${go} />
-      ${isRows && splits}${isRows && html`<${Pages} state=${state} answer=${answer} go=${go} />`}
-      <span role="status">${isRows && answer.waits ? "reading..." : ""}</span></header>
+    <header><div class="about"><img class="logo" src="/page/favicon.svg" alt="" />
+      <h1 title=${described.files.join("\n")}>${parts.length > 0 && html`<small>${seen(`${parts.join("/")}/`)}</small>`}${seen(last)}</h1>
+      <p>${seen(described.facts.join(" · "))}</p></div>
+      <div class="parts"><${Tabs} files=${described} state=${state} go=${go} />
+      <span role="status">${isRows && answer.waits ? "reading..." : ""}</span>
+      ${isRows && splits}${isRows && html`<${Pages} state=${state} answer=${answer} go=${go} />`}</div></header>
     <main id="main">${part?.()}</main>
     ${state.row !== null && html`<${Record} key="record" files=${described} order=${(answer.rows ?? []).map(({ row }) => row)} total=${state.split ? answer.total : described.total} state=${state} go=${go} />`}`;
 };
@@ -256,7 +282,7 @@ const App = () => {
 // The page of `stats --html`: its statistics are in it.
 const Offline = ({ title, statistics }) => {
   const [names, setNames] = useState("");
-  return html`<header><h1>${seen(title)}</h1></header><main class="text">
+  return html`<header><div class="about"><h1>${seen(title)}</h1></div></header><main class="text">
     <p><${Names} state=${{ names }} go=${(change) => setNames(change.names ?? "")} /></p>
     <${Statistics} statistics=${statistics} names=${names} /></main>`;
 };
