@@ -52,6 +52,13 @@ _UPLOAD_RETRY = {"retry_timeout": timedelta(minutes=5)}
 # By scheme, the prefix of the environment variables with the client's settings, and their names. Settings
 # given to obstore replace all settings of the environment.
 _PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
+# The variables of another endpoint. obstore does not check them, and panics at the first request.
+_ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT"),
+}
+_ENDPOINT = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
 _SETTINGS = (
     "allow_http",
     "allow_invalid_certificates",
@@ -643,6 +650,7 @@ def _upload_store(root: str) -> Any:
 def _connected(root: str, client: Mapping[str, str], retry: Mapping[str, Any]) -> Any:
     obstore = _obstore()
     scheme = root.partition(":")[0]
+    _check_endpoints(scheme)
     options: dict[str, Any] = {"client_options": _settings(scheme, client)}
     try:
         if (credentials := _profile(scheme)) is not None:
@@ -650,6 +658,23 @@ def _connected(root: str, client: Mapping[str, str], retry: Mapping[str, Any]) -
         return obstore.store.from_url(root, retry_config={**_RETRY, **retry}, **options)
     except (obstore.exceptions.BaseError, ValueError) as error:
         raise StoreError(Problem(where=root, expected="", got=f"cannot connect: {_reason(error)}")) from None
+
+
+def _check_endpoints(scheme: str) -> None:
+    """Raises StoreError for a variable whose value is not the URL of an endpoint."""
+    problems = []
+    for name in _ENDPOINTS.get(scheme, ()):
+        value = os.environ.get(name)
+        if value is None or _ENDPOINT.fullmatch(value):
+            continue
+        hint = "unset it for the endpoint of the provider"
+        if value and "//" not in value and "@" not in value:
+            hint = f"is `http://{value}` meant?"
+        got = f"`{shown_url(value)}`" if value else "an empty value"
+        expected = "the URL of an endpoint such as https://minio.example.com"
+        problems.append(Problem(where=name, expected=expected, got=got, hint=hint))
+    if problems:
+        raise StoreError(problems)
 
 
 def _settings(scheme: str, client: Mapping[str, str]) -> dict[str, str]:

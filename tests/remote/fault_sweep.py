@@ -142,7 +142,7 @@ COMMANDS: dict[str, Command] = {
             "info": ["data"],
             "head": ["data"],
             "stats": ["data"],
-            "check": ["data/schema.yaml", "data"],
+            "check": ["data"],
             "diff": ["data", "data"],
             "lint": ["config.yaml"],
         }.items()

@@ -125,6 +125,31 @@ def role(monkeypatch, tmp_path, servers):
         yield server
 
 
+@pytest.mark.parametrize(
+    ("url", "name", "value", "end"),
+    [
+        ("s3://b/x", "AWS_ENDPOINT_URL", "", "an empty value (unset it for the endpoint of the provider)"),
+        ("s3://b/x", "AWS_ENDPOINT_URL", "foo", "`foo` (is `http://foo` meant?)"),
+        ("s3://b/x", "AWS_ENDPOINT", "h:9000", "`h:9000` (is `http://h:9000` meant?)"),
+        (
+            "s3://b/x",
+            "AWS_ENDPOINT_URL_S3",
+            "ftp://h",
+            "`ftp://h` (unset it for the endpoint of the provider)",
+        ),
+        ("gs://b/x", "GOOGLE_BASE_URL", "foo", "`foo` (is `http://foo` meant?)"),
+        ("az://b/x", "AZURE_ENDPOINT", "h:9000", "`h:9000` (is `http://h:9000` meant?)"),
+    ],
+)
+def test_an_endpoint_that_is_no_url_is_told(url, name, value, end, monkeypatch):
+    """obstore panics, which is not an Exception."""
+    monkeypatch.setenv(name, value)
+    with fresh_stores(), pytest.raises(rs.StoreError) as caught:
+        rs.Manifest.load(url)
+    expected = "expected the URL of an endpoint such as https://minio.example.com"
+    assert str(caught.value) == f"{name}: {expected}, got {end}"
+
+
 def test_that_there_are_no_credentials_is_told_before_a_request(role):
     place = RemotePath.parse(f"{role.root}/a/b")
     with role.proxy.failing(), pytest.raises(StoreError) as error:

@@ -100,10 +100,10 @@ def test_a_table_is_read_by_ranges(web, handler, tmp_path):
     parquet.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "rows.parquet")
     assert rs.write(Parquet(files=f"{web}/rows.parquet"), SCHEMA, tmp_path / "three").rows("train") == 3
     (tmp_path / "rows#1.csv").write_text("a\n1\n2\n")
-    assert rs.write(Csv(path=f"{web}/rows%231.csv"), SCHEMA, tmp_path / "data").rows("train") == 2
+    assert rs.write(Csv(files=f"{web}/rows%231.csv"), SCHEMA, tmp_path / "data").rows("train") == 2
     handler.ranges = False
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(Csv(path=f"{web}/rows%231.csv"), SCHEMA, tmp_path / "other")
+        rs.write(Csv(files=f"{web}/rows%231.csv"), SCHEMA, tmp_path / "other")
     assert str(caught.value) == (
         f"{web}/rows%231.csv: cannot read: operation not supported: Range request not supported by rows#1.csv"
     )

@@ -1,4 +1,4 @@
-"""Notes on parts of a schema that one format expresses and another cannot."""
+"""Notes on parts of a schema that one format expresses and another cannot, and features in words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from recordspec.errors import Path, show_path
 from recordspec.schema.features import Feature
-from recordspec.schema.options import to_builtins
+from recordspec.schema.options import option_texts, to_builtins
 from recordspec.schema.schema import Schema
+
+# Options with class names, which a description has elsewhere.
+_CLASS_NAMES = ("names", "vocabulary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +38,8 @@ def losses(schema: Schema, back: Schema) -> Iterator[Note]:
         if getattr(schema, option) != getattr(back, option):
             path = "schema" if option == "name" else option
             yield Note(path=(path,), text="not expressed")
-    imported = {(place.section, _key(feature)): feature for place, feature in back.placed}
-    for place, feature in schema.placed:
+    imported = {(place.section, _key(feature)): feature for place, feature in back._placed}
+    for place, feature in schema._placed:
         other = imported.get((place.section, _key(feature)))
         if other is None:
             continue
@@ -53,3 +56,11 @@ def losses(schema: Schema, back: Schema) -> Iterator[Note]:
 
 def _key(feature: Feature) -> str:
     return feature.columns()[0].key
+
+
+def feature_line(feature: Feature) -> str:
+    """The kind of a feature and the options that are set, on one line, for a description in another format;
+    without its name, description and class names.
+    """
+    options = {"kind": feature.kind, **option_texts(feature.shortest)}
+    return ", ".join(f"{name} {text}" for name, text in options.items() if name not in _CLASS_NAMES)

@@ -106,6 +106,41 @@ def test_features_of_older_files(text, feature, notes):
     assert list(map(str, found)) == notes
 
 
+TRANSLATION = {"languages": ["de", "en"]}
+OF_TRANSLATION = {name: Text(name=name) for name in ("de", "en")}
+WORDS = VariableLen(name="words", dtype="string")
+OF_WORDS = {"words": {"pythonClassName": "b.Text", "text": {}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "features"),
+    [
+        ({"pythonClassName": "a.Translation", "translation": TRANSLATION}, OF_TRANSLATION),
+        ({"type": "a.Translation", "content": TRANSLATION}, OF_TRANSLATION),
+        (
+            {"type": "a.TranslationVariableLanguages", "content": {"languages": ["de"]}},
+            {name: VariableLen(name=name, dtype="string") for name in ("language", "translation")},
+        ),
+        (
+            {
+                "pythonClassName": "a.Sequence",
+                "sequence": {
+                    "feature": {"pythonClassName": "a.FeaturesDict", "featuresDict": {"features": OF_WORDS}},
+                    "length": "-1",
+                },
+            },
+            {"words": WORDS},
+        ),
+        (
+            {"type": "a.Sequence", "content": {"feature": {"type": "a.FeaturesDict", "content": OF_WORDS}}},
+            {"words": WORDS},
+        ),
+    ],
+)
+def test_any_structure_may_be_on_top(text, features):
+    assert tfds.loads(json.dumps(text))[0].names == features
+
+
 def test_the_content_may_be_a_message_as_text():
     text = json.dumps(
         {
@@ -146,7 +181,14 @@ def test_a_feature_without_a_counterpart_is_left_out_with_a_note(feature, note):
         ("", "expected JSON, got Expecting value: line 1 column 1 (char 0)"),
         ("[]", "expected a feature of TFDS, got list []"),
         ('{"pythonClassName": "a.FeaturesDict"}', "expected features by name, got dict {}"),
-        ('{"pythonClassName": "a.Text", "text": {}}', "expected a FeaturesDict, got Text"),
+        (
+            '{"pythonClassName": "a.Text", "text": {}}',
+            "expected features by name, got a single Text (no key is known; the files alone can be inferred: give them in place of the folder)",
+        ),
+        (
+            '{"type": "tensorflow_datasets.core.features.text_feature.Text", "content": {}}',
+            "expected features by name, got a single Text (no key is known; the files alone can be inferred: give them in place of the folder)",
+        ),
         (node("Tensor", shape=3, dtype="int64"), "a.shape: expected a list of sizes, got int 3"),
         (node("Tensor", shape=["x"], dtype="int64"), "a.shape: expected a whole number, got str 'x'"),
         (

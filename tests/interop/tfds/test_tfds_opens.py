@@ -34,7 +34,7 @@ def test_tfds_gives_the_tensors_that_we_give(case, tmp_path):
     folder = tmp_path / "data"
     rs.write(case.rows, case.schema, folder)
     try:
-        _, notes = tfds.describe(folder)
+        notes = rs.export(folder, as_="tfds").notes
     except rs.SpecError as error:
         pytest.skip(str(error))
     (shard,) = rs.Manifest.load(folder).shards("train")
@@ -56,7 +56,7 @@ def test_splits_shards_and_names(tmp_path):
     )
     rows = [{"id": number, "a/b": number % 3} for number in range(50)]
     rs.write(rows, schema, tmp_path / "data", split={"train": 8, "fold-0": 2}, shards=3)
-    tfds.describe(tmp_path / "data")
+    rs.export(tmp_path / "data", as_="tfds")
     info = theirs.builder_from_directory(str(tmp_path / "data")).info
     assert (info.full_name, info.description) == ("my pets/3.0.0", "Cats and dogs.")
     assert info.features["a/b"].names == ["cat", "dog", "<oov>"]

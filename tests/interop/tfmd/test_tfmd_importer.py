@@ -179,14 +179,14 @@ def test_a_label_by_name_reads_the_names_of_others(tmp_path):
     (batch,) = rs.read(path, schema, batch=3)
     assert batch["x"].numpy().tolist() == [1, 0, 1]
     file_of(path, [*records, example({"x": ("bytes", [b"broken"])})])
-    said = "x: expected one of new, used, or an index, got `broken` (`oov: index` gives all others one index)"
+    said = "x: expected one of `new`, `used`, or an index, got `broken` (`oov: index` gives all others one index)"
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         list(rs.read(path, schema, batch=4))
     assert said in caught.value.message
     report = check_files(StoredDataset.of(path, schema).checked_files(), schema)
     assert [str(one.problem) for one in report.examples] == [
         f"{path}: record 3 at byte {path.stat().st_size - len(framed(example({'x': ('bytes', [b'broken'])})))}: "
-        "features.x: expected one of new, used, or an index, got `broken`"
+        "features.x: expected one of `new`, `used`, or an index, got `broken` (add `broken` to `names` if it is a class)"
     ]
     other = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: label, names: [new, used], encoding: name, oov: index}}"

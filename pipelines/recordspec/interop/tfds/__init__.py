@@ -5,12 +5,12 @@ datasets for `tfds.builder_from_directory`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import State, StoreError, show_json
+from recordspec.errors import StoreError, show_json
 from recordspec.interop import MAX_SCHEMA_BYTES, TFDS_FEATURES, TFDS_INFO
 from recordspec.interop.notes import Note, losses
 from recordspec.interop.tfds import dataset_info
@@ -18,10 +18,8 @@ from recordspec.interop.tfds.exporter import export_features, label_files
 from recordspec.interop.tfds.importer import ClassNames, import_schema
 from recordspec.interop.tfds.nodes import LABELS_SUFFIX, parse_features
 from recordspec.locations import local, read_text
-from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.schema import Schema
-from recordspec.store.manifest import SCHEMA_FILE, Manifest
-from recordspec.store.sidecars import add_sidecars
+from recordspec.store.manifest import Manifest
 
 
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
@@ -76,7 +74,7 @@ def loads(
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
     """Returns a schema as features.json, and notes on parts that it cannot express. Raises SpecError.
 
-    The names of labels are stored in other files of the folder; see `describe`.
+    The names of labels are stored in other files of the folder; see `dataset_files`.
     """
     features, notes = export_features(schema)
     text = _dump_json(features)
@@ -84,24 +82,15 @@ def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
     return text, (*notes, *_losses(schema, back))
 
 
-def describe(
-    folder: str | Path, *, kinds: Mapping[str, type[Feature]] = KINDS
-) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-    """Writes the files that `tfds.builder_from_directory(folder)` needs to open a dataset, beside its shards.
+def dataset_files(folder: Path, manifest: Manifest, schema: Schema) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Returns the texts of the files that `tfds.builder_from_directory(folder)` needs to open a dataset, by
+    name, and notes on parts that they cannot express.
 
-    Returns the names of the files, and notes on parts that they cannot express; `kinds` are the kinds of the
-    dataset's schema. Raises StoreError if TFDS cannot read the dataset, or if different files have these
-    names.
+    Raises StoreError if TFDS cannot read the dataset.
     """
-    folder = local(folder)
-    manifest = Manifest.load(folder)
     problems = [problem.at(str(folder)) for problem in dataset_info.unreadable(manifest)]
     if problems:
         raise StoreError(problems)
-    path = folder / manifest.name_of(SCHEMA_FILE)
-    if not path.exists():
-        raise StoreError(State(where=str(path), got="does not exist", hint="TFDS needs it"))
-    schema = Schema.load(path, kinds)
     features, notes = export_features(schema)
     labels = dict(label_files(schema))
     named = {f"{stem}{LABELS_SUFFIX}": "\n".join(names) + "\n" for stem, names in labels.items()}
@@ -111,13 +100,13 @@ def describe(
         TFDS_INFO: _dump_json(dataset_info.dataset_info(manifest, schema)),
     }
     back, _ = loads(files[TFDS_FEATURES], name=schema.name, names=labels.get)
-    add_sidecars(folder, files)
-    return tuple(files), (*notes, *_losses(schema, replace(back, version=schema.version)))
+    lost = _losses(schema, replace(back, version=schema.version))
+    return files, tuple(map(str, (*notes, *lost)))
 
 
 def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
     """Notes on differences, with their consequences for readers with TFDS."""
-    defaults = {(place.section, feature.name, "default") for place, feature in schema.placed}
+    defaults = {(place.section, feature.name, "default") for place, feature in schema._placed}
     for note in losses(schema, back):
         more = ": TFDS fails at a record without the feature" * (note.path in defaults)
         yield replace(note, text=f"{note.text}{more}")

@@ -38,11 +38,11 @@ def export_features(schema: Schema) -> tuple[Json, list[Note]]:
 
     Raises SpecError if no feature is left.
     """
-    if schema.shared_keys:
-        raise SpecError(schema.shared_keys)
+    if schema._shared_keys:
+        raise SpecError(schema._shared_keys)
     features: Json = {}
     notes = []
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         described = {"description": feature.description} if feature.description else {}
         try:
             if place.section != "features":
@@ -64,7 +64,7 @@ def label_files(schema: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
 
     A label is omitted if TFDS would change its names: TFDS strips lines, and ignores empty lines.
     """
-    for _, feature in schema.placed:
+    for _, feature in schema._placed:
         names = feature.traits.class_names
         if names and all(name.strip() == name != "" and "\n" not in name for name in names):
             yield file_stem(feature.stored), names

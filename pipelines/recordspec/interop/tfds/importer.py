@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from recordspec.errors import SpecError, show_shape
+from recordspec.errors import Problem, SpecError, show_shape
 from recordspec.interop.notes import Note
 from recordspec.interop.stored_tensor import StoredTensor, full_default
 from recordspec.interop.tfds.nodes import (
@@ -83,8 +83,6 @@ class _FeatureImporter:
 
     def schema(self, root: FeatureNode, name: str) -> Schema:
         """The schema of a whole file. Raises SpecError."""
-        if root.kind != "FeaturesDict":
-            raise root.wrong("a FeaturesDict", root.kind)
         features = tuple(self._features(root, Scope()))
         if not features:
             raise root.wrong("a feature with a counterpart", "; ".join(map(str, self.notes)) or "none")
@@ -120,6 +118,11 @@ class _FeatureImporter:
             raise _no_counterpart(node, f"one of {known}", f"`{node.kind}`")
 
     def _convert(self, node: FeatureNode, scope: Scope) -> Feature:
+        if not scope.key:
+            problem = Problem(
+                path=node.path, expected="features by name", got=f"a single {node.kind}", hint=_ALONE
+            )
+            raise SpecError(problem)
         try:
             return _CONVERTERS[node.kind](self, node, scope)
         except SpecError as error:  # raised by a feature kind, with the path of an option
@@ -302,6 +305,7 @@ class _FeatureImporter:
         return self._stored(node, scope, "float32", (4,))
 
 
+_ALONE = "no key is known; the files alone can be inferred: give them in place of the folder"
 _STRUCTURES = ("FeaturesDict", "Sequence", "Translation")
 _CONVERTERS: dict[str, Callable[[_FeatureImporter, FeatureNode, Scope], Feature]] = {
     "Tensor": _FeatureImporter._tensor,

@@ -48,12 +48,12 @@ _TYPES = {"bytes": BYTES, "int64": INT, "float32": FLOAT}
 
 def export_schema(schema: Schema) -> Any:
     """The message, without parts that it cannot express. Raises SpecError if features share a key."""
-    if schema.shared_keys:
-        raise SpecError(schema.shared_keys)
+    if schema._shared_keys:
+        raise SpecError(schema._shared_keys)
     message = classes()["Schema"]()
     if schema.description:
         message.annotation.comment.append(schema.description)
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         if not place.in_steps:
             _FeatureExporter(message, message.feature, in_steps=False).add(feature)
     if schema.record == "sequence_example":
@@ -81,7 +81,7 @@ class _FeatureExporter:
             if isinstance(column.layout, Component):
                 continue
             _set_domain(feature, message)
-            if feature.traits.known_names and column.storage == "int64":
+            if feature.traits.known_names and column.storage != "bytes":
                 name = names_domain(self._path, column.key)
                 self._schema.string_domain.add(name=name, value=feature.traits.known_names)
             if feature.description:
@@ -184,8 +184,8 @@ def _set_domain_of_label(feature: Label, message: Any) -> None:
     """Sets the domain of a label: for stored names, the names; for indices, their range, while the names
     are in a domain of the schema: see `names_domain`.
     """
-    if message.type == INT:
-        domain = message.int_domain
+    if message.type != BYTES:
+        domain = message.int_domain if message.type == INT else message.float_domain
         domain.min, domain.max, domain.is_categorical = 0, feature.classes - 1, True
         return
     message.string_domain.value.extend(feature.names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from recordspec.errors import Problem, SpecError
 from recordspec.interop.notes import Note
@@ -17,6 +17,7 @@ from recordspec.interop.tfmd.messages import (
     BYTES,
     DEFAULT_FIELDS,
     DTYPES,
+    FLOAT,
     INT,
     NARROW_DTYPES,
     STEPS,
@@ -35,13 +36,14 @@ from recordspec.interop.tfmd.representations import (
 from recordspec.interop.tfmd.unsupported import NO_COUNTERPART, unsupported
 from recordspec.schema.feature_set import ALL_SECTIONS
 from recordspec.schema.features import Feature
-from recordspec.schema.features.label import Label
+from recordspec.schema.features.label import MISSING, Label
 from recordspec.schema.features.sparse import SparseValues
 from recordspec.schema.features.text import Text
 from recordspec.schema.schema import Schema
 from recordspec.schema.values import dtype_range
 
 _BY_RANGE = {dtype_range(dtype): dtype for dtype in NARROW_DTYPES}
+_ENCODINGS: dict[int, Literal["index", "name", "float"]] = {INT: "index", BYTES: "name", FLOAT: "float"}
 _SHARED_DOMAINS = ("int_domain", "float_domain", "string_domain")
 # The values that TFX substitutes for missing ones under `generate_legacy_feature_spec`.
 _LEGACY_DEFAULTS: dict[str, Any] = {"string": "", "int64": -1, "float32": -1.0}
@@ -221,14 +223,16 @@ class _SchemaImporter:
             if name not in shared:
                 return None
             domain = shared[name]
-        plain = stored.default is None and stored.max_length is None
+        # the default of a label that a row may lack
+        may_lack = stored.default == ("" if field.type == BYTES else MISSING) and not stored.shape
+        plain = (stored.default is None or may_lack) and stored.max_length is None
         names = tuple(domain.value)
         if not plain or stored.sparse or stored.row_lengths or len(stored.shape) > 1:
             return None
         mass = field.distribution_constraints.min_domain_mass
         is_open = field.HasField("distribution_constraints") and mass == 0
-        if field.type == INT:
-            indices = field.int_domain
+        if field.type != BYTES:
+            indices = field.int_domain if field.type == INT else field.float_domain
             is_open = indices.max == len(names)
             if not (indices.is_categorical and indices.min == 0 and indices.max + 1 - is_open == len(names)):
                 return None
@@ -239,13 +243,14 @@ class _SchemaImporter:
                 description=stored.description,
                 names=names,
                 shape=stored.shape,
+                missing=may_lack or "error",
                 oov="index" if is_open else "error",
-                encoding="index" if field.type == INT else "name",
+                encoding=_ENCODINGS[field.type],
             )
         except SpecError:  # two names are equal, or there are no names
             return None
         self._used.add(domain.name)
-        _take(field, "domain", "int_domain")
+        _take(field, "domain", "int_domain", "float_domain")
         _take(field.string_domain, "name", "value", "is_categorical")
         if not field.string_domain.ListFields():
             _take(field, "string_domain")
