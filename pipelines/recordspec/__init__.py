@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ExistsError": "errors",
     "Interrupted": "errors",
     "MissingExtra": "errors",
     "Problem": "errors",
@@ -30,9 +31,9 @@ _HOMES = {
     "adopt": "writing.adopt",
     "check": "integrity.check",
     "diff": "statistics.diff",
-    "export": "tables.export",
+    "export": "interop.export",
     "leaks": "statistics.leaks",
-    "lint": "config",
+    "lint": "linting",
     "query": "tables.query",
     "verify": "integrity.verify",
     "ShardedWriter": "writing.writer",
@@ -55,6 +56,7 @@ _HOMES = {
 __all__ = [
     "KINDS",
     "Backup",
+    "ExistsError",
     "Feature",
     "InferredConfig",
     "Interrupted",
@@ -97,8 +99,8 @@ __all__ = [
 if TYPE_CHECKING:
     from recordspec.arrays.iterate import iterate
     from recordspec.arrays.random_access import Rows, open
-    from recordspec.config import lint
     from recordspec.errors import (
+        ExistsError,
         Interrupted,
         MissingExtra,
         Problem,
@@ -112,6 +114,8 @@ if TYPE_CHECKING:
     from recordspec.inferring.inferred_config import InferredConfig
     from recordspec.integrity.check import check
     from recordspec.integrity.verify import verify
+    from recordspec.interop.export import export
+    from recordspec.linting import lint
     from recordspec.order.position import Position
     from recordspec.pipeline import Pipeline
     from recordspec.reading.corrupt_records import locating
@@ -124,7 +128,6 @@ if TYPE_CHECKING:
     from recordspec.statistics.leaks import leaks
     from recordspec.statistics.stats import stats
     from recordspec.store.manifest import Manifest
-    from recordspec.tables.export import export
     from recordspec.tables.query import query
     from recordspec.tables.table import scan
     from recordspec.training.backup import Backup

@@ -6,24 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from recordspec.errors import Problem, RecordspecError, SpecError, nearest, one_of
+from recordspec.errors import Path, Problem, SpecError, State, correction, did_you_mean, nearest, one_of
 from recordspec.locations import (
     AnyPath,
     Location,
     LocationText,
     absolute,
     below,
-    location,
     location_problem,
 )
 from recordspec.order.read_options import Read
 from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.options import INVALID, Imported, YamlValue, from_python, options_of, read_fields
+from recordspec.schema.options import INVALID, Imported, Log, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
 from recordspec.schema.yaml_text import ScalarNode
-from recordspec.store.expand import Files, path_list
+from recordspec.store.expand import missing_file
 from recordspec.training.fit import Fit
 from recordspec.writing.write_options import SPLIT_NAME, ByColumn, Write, is_split_name
 
@@ -42,12 +41,17 @@ class From:
     Attributes:
         csv: CSV files, whose headers name the features.
         jsonl: JSON Lines files, with one object per row.
+        json: JSON files with one list of objects.
         parquet: Parquet files.
         image_folder: a folder of images, with one subfolder per class.
         audio_folder: a folder of audio files, with one subfolder per class.
+        tensor_folder: a folder of `.npy` files, with one subfolder per class.
         tfrecord: existing TFRecord files, decoded and encoded again.
-        coco: the images and boxes of a COCO annotation file.
+        coco: the images of a COCO annotation file, with boxes, keypoints or captions.
         voc: the images and boxes of a folder of Pascal VOC annotations.
+        yolo: the images and boxes of a YOLO dataset.
+        labelme: the images and boxes of a folder of LabelMe annotations.
+        cvat: the images and boxes of an annotation file of CVAT for images.
         webdataset: WebDataset tar files; the files of a row share a name.
     """
 
@@ -55,11 +59,16 @@ class From:
 
     csv: Annotated[Any, _source("csv", "Csv")] | None = None
     jsonl: Annotated[Any, _source("jsonl", "Jsonl")] | None = None
+    json: Annotated[Any, _source("jsonl", "JsonList")] | None = None
     parquet: Annotated[Any, _source("parquet", "Parquet")] | None = None
     image_folder: Annotated[Any, _source("folders", "ImageFolder")] | None = None
     audio_folder: Annotated[Any, _source("folders", "AudioFolder")] | None = None
-    coco: Annotated[Any, _source("detection", "Coco")] | None = None
-    voc: Annotated[Any, _source("detection", "PascalVoc")] | None = None
+    tensor_folder: Annotated[Any, _source("folders", "TensorFolder")] | None = None
+    coco: Annotated[Any, _source("coco", "Coco")] | None = None
+    voc: Annotated[Any, _source("voc", "PascalVoc")] | None = None
+    yolo: Annotated[Any, _source("yolo", "Yolo")] | None = None
+    labelme: Annotated[Any, _source("labelme", "LabelMe")] | None = None
+    cvat: Annotated[Any, _source("cvat", "Cvat")] | None = None
     webdataset: Annotated[Any, _source("webdataset", "WebDataset")] | None = None
     tfrecord: Annotated[Any, _source("tfrecord", "TFRecords")] | None = None
 
@@ -67,6 +76,12 @@ class From:
         if len(self._given) != 1:
             expected = one_of(field.name for field in fields(self))
             raise SpecError(Problem(expected=expected, got="several" if self._given else "none"))
+
+    @property
+    def given(self) -> tuple[str, Any]:
+        """The name of the option, and the source."""
+        ((name, form),) = self._given.items()
+        return name, form
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -77,7 +92,7 @@ class From:
         """Opens the source of rows; its paths are relative to `folder`. A `path` given here replaces the
         config's and is relative to the current folder.
         """
-        (form,) = self._given.values()
+        _, form = self.given
         source = form.open(folder)
         if path is not None:
             source = replace(source, **{form.SHORT_FORM: str(absolute(path))})
@@ -155,9 +170,14 @@ class Config:
     description: str = ""
 
 
-def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
-    """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
-    node, log = parse_file(path)
+def load(
+    path: Location, kinds: Mapping[str, type[Feature]] = KINDS, text: str | None = None
+) -> tuple[Config, Schema]:
+    """A config and its schema. `text` replaces the contents of the config.
+
+    Raises SpecError with every problem in both, or StoreError.
+    """
+    node, log = parse_file(path, text)
     if node.values.keys() & {"features", "context", "sequence"} and "data" not in node.values:
         hint = "a config names it as its `schema`; `recordspec init` writes both"
         raise SpecError(Problem(where=str(path), expected="a config", got="a feature spec", hint=hint))
@@ -165,15 +185,36 @@ def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Co
     schema: Any = INVALID
     name = node.values.get("schema")
     if isinstance(name, ScalarNode) and location_problem(name.text) is None:
-        try:
-            schema = Schema.load(below(path.parent, name.text), kinds)
-        except SpecError as error:  # its problems join those of the config
-            for problem in error.problems:
-                log.put(problem)
+        schema = _load_schema(path.parent, kinds, name, log)
     if config is not INVALID and schema is not INVALID:
         log.adopt(SpecError(list(_check(config, schema))), YamlValue(node), ())
     log.close()
     return config, schema
+
+
+def _load_schema(folder: Location, kinds: Mapping[str, type[Feature]], name: ScalarNode, log: Log) -> Any:
+    """The schema that a config in `folder` names, or INVALID: its problems join those of the config. Raises
+    StoreError.
+    """
+    try:
+        path = below(folder, name.text)
+        if (missing := missing_file(str(path))) is not None:
+            return log.put(missing_path(missing, name, ("schema",)))
+        return Schema.load(path, kinds)
+    except SpecError as error:
+        for problem in error.problems:
+            log.put(problem)
+        return INVALID
+
+
+def missing_path(missing: State, name: ScalarNode, path: Path) -> Problem:
+    """The problem of an option that names a missing file, at its position in a config."""
+    hint, meant = missing.hint, correction(missing)
+    if meant is not None:  # a name in the same folder
+        folder, slash, _ = name.text.rpartition("/")
+        hint = did_you_mean(f"{folder}{slash}{meant}")
+    got = f"`{missing.where}` {missing.got}"
+    return Problem(where=str(name.position), path=path, expected="", got=got, hint=hint)
 
 
 def config_of(options: Mapping[str, Any], schema: Schema) -> Config:
@@ -185,33 +226,12 @@ def config_of(options: Mapping[str, Any], schema: Schema) -> Config:
     return config
 
 
-def load_any(path: Location) -> tuple[Config | None, Schema]:
-    """Reads a schema file, or a config file with its schema; a schema is recognized by its features. Raises
-    as `load` does.
+def load_any(path: Location, text: str | None = None) -> tuple[Config | None, Schema]:
+    """Reads a schema file, or a config file with its schema; a schema is recognized by its features. `text`
+    and the errors are as for `load`.
     """
-    schema = schema_in(path)
-    return load(path) if schema is None else (None, schema)
-
-
-def lint(files: Files) -> tuple[Problem, ...]:
-    """Returns all problems of schemas and configs, each with its file, line and column.
-
-    A file that cannot be read is a problem, too.
-
-    Args:
-        files: the path of a schema or of a config, or several paths.
-
-    Example:
-        >>> rs.lint(["schemas/points.yaml", "configs/points.yaml"])
-        ()
-    """
-    problems: list[Problem] = []
-    for file in path_list(files):
-        try:
-            load_any(location(file))
-        except RecordspecError as error:
-            problems += error.problems
-    return tuple(problems)
+    schema = schema_in(path, text)
+    return load(path, text=text) if schema is None else (None, schema)
 
 
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import json
 import os
 import re
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,9 +24,17 @@ Path = tuple["str | int", ...]
 
 _PLAIN_NAME = re.compile(r"[\w/-]+")
 _LONGEST_VALUE = 60
+_MOST_CLASSES = 10  # that are listed in a message
 # The longest text that is quoted, such as a path, and the longest list of expected, found or hinted values.
 _LONGEST_QUOTE = 200
 _LONGEST_TEXT = 2000
+# Hints that propose a text: that of `nearest`, to quote a scalar, to write a number in another notation.
+_CORRECTION = re.compile(r'did you mean `([^`]+)`\?|quote it: (".*")|write (-?[0-9.][0-9.eE+-]*)')
+# The hint of a key that has another name now.
+RENAMED = "renamed"
+# Folders whose lines are not the user's: the package, Python, and installed packages.
+_PACKAGE, _PYTHON = (os.path.join(os.path.dirname(file), "") for file in (__file__, traceback.__file__))
+_INSTALLED = {"site-packages", "dist-packages"}
 _LONG_QUOTE = re.compile(f'(?<=`)[^`]{{{_LONGEST_QUOTE},}}(?=`)|(?<=")[^"]{{{_LONGEST_QUOTE},}}(?=")')
 
 
@@ -119,6 +130,48 @@ class RecordspecError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems,)
 
+    def _render_traceback_(self) -> list[str]:
+        """The lines that IPython shows for the error: its problems, the line that called the package, and the
+        line of the user's function that failed. `%tb`, for which the error is no longer being handled, shows
+        the traceback.
+        """
+        if sys.exc_info()[1] is not self:
+            return "".join(traceback.format_exception(self)).splitlines()
+        notes = getattr(self, "__notes__", ())
+        return [f"{type(self).__name__}: {self}", *map(str, notes), *_lines_of_user(self)]
+
+
+def _lines_of_user(error: BaseException) -> Iterator[str]:
+    """Yields the user's last line before the package: `  line 4: rs.write(rows(), ...)`. If the package
+    called a function of the user, such as a generator of rows, also yields the last line of the function:
+    `  line 2 in rows: yield x`.
+    """
+    told = traceback.TracebackException.from_exception(error)
+    before = [*filter(_is_user, itertools.takewhile(lambda frame: not _is_package(frame), told.stack))]
+    frames = [*filter(_is_user, told.stack)]
+    while told.__cause__ is not None:
+        told = told.__cause__
+        frames += filter(_is_user, told.stack)
+    yield from (_line(frame) for frame in before[-1:])
+    yield from (_line(frame, f" in {frame.name}") for frame in frames[-1:] if frame not in before)
+
+
+def _is_package(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith(_PACKAGE)
+
+
+def _is_user(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame has a line, and is neither of the package nor of Python or an installed package."""
+    if _is_package(frame) or frame.filename.startswith((_PYTHON, "<frozen ")):
+        return False
+    return bool(frame.line) and _INSTALLED.isdisjoint(frame.filename.split(os.sep))
+
+
+def _line(frame: traceback.FrameSummary, function: str = "") -> str:
+    in_cell = not os.path.exists(frame.filename)
+    where = f"line {frame.lineno}" if in_cell else f"{frame.filename}:{frame.lineno}"
+    return f"  {where}{function}: {shorten(frame.line or '', _LONGEST_QUOTE)}"
+
 
 class SpecError(RecordspecError):
     """A schema, a config or an argument is invalid.
@@ -177,17 +230,32 @@ class WriteError(RecordspecError):
 
 
 class StoreError(RecordspecError):
-    """A file or folder cannot be read or written: the disk, a permission, or a dataset that exists.
+    """A file or folder cannot be read or written: the disk, a permission, or a state such as a missing
+    dataset.
+
+    Example:
+        >>> try:
+        ...     rs.Manifest.load("data/none")
+        ... except rs.StoreError as error:
+        ...     print(error.problems[0].got)
+        does not exist
+    """
+
+    exit_code = 3
+
+
+class ExistsError(StoreError):
+    """A file or dataset exists already where a new one is to be written.
 
     Example:
         >>> try:
         ...     rs.write(rows, schema, "data/points")
-        ... except rs.StoreError as error:
+        ... except rs.ExistsError as error:
         ...     print(error)
         `data/points` exists: force=True, or --force, replaces it
     """
 
-    exit_code = 3
+    exit_code = 4
 
 
 class IncompleteError(StoreError):
@@ -262,16 +330,47 @@ def see(page: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known name closest to `name`, or nothing."""
-    by_lower = {text.lower(): text for text in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"did you mean `{by_lower[close[0]]}`?" if close else ""
+    """A hint that names the known name closest to `name`, or several equally close ones, or nothing."""
+    close = close_names(name, known)
+    return did_you_mean(*close) if close else ""
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known name closest to `name`: none if all are far from it, several if they are equally close, such
+    as names that differ in case alone."""
+    by_lower: dict[str, list[str]] = {}
+    for text in dict.fromkeys(known):
+        by_lower.setdefault(text.lower(), []).append(text)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=2, cutoff=0.6)
+    if len(close) > 1:
+        ratios = [difflib.SequenceMatcher(None, one, name.lower()).ratio() for one in close]
+        close = close[: 1 + (ratios[0] == ratios[1])]
+    return [text for one in close for text in by_lower[one]]
+
+
+def did_you_mean(*names: str) -> str:
+    """The hint that proposes a name, or one of several."""
+    return f"did you mean {' or '.join(f'`{name}`' for name in names)}?"
+
+
+def correction(problem: Problem) -> str | None:
+    """The text that a hint proposes in place of the wrong one; None if it proposes none, or two."""
+    if problem.hint == RENAMED:
+        return problem.expected.strip("`")
+    found = _CORRECTION.fullmatch(problem.hint)
+    return None if found is None else next(text for text in found.groups() if text is not None)
 
 
 def one_of(names: Iterable[str]) -> str:
     """`one of a, b, c`, or the name alone."""
     names = list(names)
     return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+
+
+def one_of_classes(names: Sequence[str]) -> str:
+    """``one of `cat`, `dog` ``, or the number of many classes."""
+    few = len(names) <= _MOST_CLASSES
+    return one_of(f"`{name}`" for name in names) if few else f"one of {len(names):,} classes"
 
 
 def describe(value: Any) -> str:

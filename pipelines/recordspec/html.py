@@ -6,7 +6,6 @@ colour: the notebook's colours apply, light or dark.
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -17,6 +16,8 @@ from recordspec.errors import counted, shorten, show_text
 # Rows of a table in a notebook; of further rows, only the first cells are listed.
 MOST_ROWS = 20
 _MOST_LISTED = 1000
+# The least length, in pixels, of the longer side of an image as it is shown; `cells.js` has it, too.
+LEAST_SIDE = 48
 # Characters of a cell.
 _LONGEST_TEXT = 200
 
@@ -39,11 +40,6 @@ def short_text(value: Any) -> Markup:
     if isinstance(value, (int, Markup)):
         return text(value)
     return text(shorten(str(value), _LONGEST_TEXT))
-
-
-def option_text(value: Any) -> str:
-    """The value of an option, on one line: plain text, lists and mappings."""
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def table(names: Iterable[Any], rows: Iterable[Sequence[Any]], style: str = "") -> Markup:
@@ -100,9 +96,18 @@ def items(values: Iterable[Any]) -> Markup:
     return Markup(f"<ul>{made}</ul>" if made else "")
 
 
-def picture(data: bytes, media_type: str, alt: str) -> Markup:
-    """An image, such as `image/png`, embedded in the page, at most 160 by 120 pixels large."""
+def picture(data: bytes, media_type: str, alt: str, size: tuple[int, int]) -> Markup:
+    """An image, such as `image/png`, embedded in the page, at most 160 by 120 pixels large.
+
+    A small image is enlarged to 48 pixels, with its pixels seen.
+
+    Args:
+        size: the height and the width, in pixels.
+    """
+    scale = -(-LEAST_SIDE // max(*size, 1))
     style = "max-width: 160px; max-height: 120px"
+    if scale > 1:
+        style += f"; width: {scale * size[1]}px; height: {scale * size[0]}px; image-rendering: pixelated"
     return Markup(
         f'<img src="{_inline(data, media_type)}" alt="{text(alt)}" title="{text(alt)}" style="{style}">'
     )

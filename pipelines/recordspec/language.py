@@ -26,6 +26,7 @@ from recordspec.schema.options import (
     literals,
     required,
     short_form,
+    switched_on,
     to_builtins,
 )
 from recordspec.schema.schema import DEFAULT_KIND, HEAD, Kinds, Schema
@@ -176,6 +177,8 @@ def _forms(choice: Any, definitions: JsonSchema) -> Iterator[JsonSchema]:
         yield _define(cls, definitions)
         if (name := short_form(cls)) is not None:
             yield _value(hints(cls)[name], definitions)
+        if switched_on(cls) is not None:
+            yield {"type": "boolean"}
     else:
         yield {"type": _TYPES[choice]}
 

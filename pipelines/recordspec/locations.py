@@ -25,6 +25,7 @@ from typing import IO, Annotated, Any
 
 from recordspec import remote
 from recordspec.errors import (
+    ExistsError,
     Problem,
     RecordspecError,
     SpecError,
@@ -128,12 +129,14 @@ def location(path: AnyPath) -> Location:
     if isinstance(path, RemotePath):
         return path
     text = os.fspath(path)
+    if ":/" not in text:  # most paths, without a search for a scheme
+        return path if isinstance(path, Path) else Path(text)
     if is_url(text):
         return RemotePath.parse(text)
     problem = url_problem(text)
     if problem is not None:
         raise SpecError(replace(problem, expected=PLACE))
-    return Path(text)
+    return path if isinstance(path, Path) else Path(text)
 
 
 def absolute(path: AnyPath) -> Location:
@@ -238,8 +241,10 @@ def check_regular(path: Location) -> os.stat_result | None:
     Raises StoreError for a pipe or a device, since files are read more than once and from any offset, and for
     anything else that is no file.
     """
-    with _reading(path):
+    try:
         status = disk_status(path)
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
     if status is not None:
         _check_mode(path, status.st_mode)
     return status
@@ -249,8 +254,9 @@ def files_in(folder: Location) -> list[Location]:
     """The files in a folder, without those of its folders, sorted by name. Raises StoreError."""
     if isinstance(folder, RemotePath):
         return sorted(folder.iterdir())
-    with system_errors("read", folder):
-        return sorted(path for path in folder.iterdir() if not path.is_dir())
+    with system_errors("read", folder), os.scandir(folder) as entries:  # without a call of `stat` for each
+        names = sorted(entry.name for entry in entries if not entry.is_dir())
+    return [folder / name for name in names]
 
 
 def folders_in(folder: Location) -> list[Location]:
@@ -265,13 +271,13 @@ def folders_in(folder: Location) -> list[Location]:
     return [path for path in found if not path.name.startswith((".", "_"))]
 
 
-@contextmanager
-def _reading(path: Location) -> Iterator[None]:
-    """Raises StoreError for an error of reading a file: an OSError, or a ValueError for a NUL in its path."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise StoreError(system_problem("read", error, str(path))) from error
+# Errors of opening and reading a file: a ValueError is a NUL in its path. Functions that are called for each
+# of thousands of files catch them themselves: `system_errors` takes a microsecond more.
+_UNREADABLE = (OSError, ValueError)
+
+
+def _unreadable(path: Location, error: Exception) -> StoreError:
+    return StoreError(system_problem("read", error, str(path)))
 
 
 def open_file(path: AnyPath) -> io.BufferedReader:
@@ -280,15 +286,17 @@ def open_file(path: AnyPath) -> io.BufferedReader:
     Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
     """
     place = location(path)
-    with _reading(place):
+    try:
         if isinstance(place, RemotePath):
             return remote.open_object(place)
         return io.BufferedReader(_Named(place, opener=_open_regular))
+    except _UNREADABLE as error:
+        raise _unreadable(place, error) from error
 
 
 def read_start(path: Location, most: int) -> bytes:
     """The first bytes of a file or an object. Raises StoreError."""
-    with _reading(path):
+    try:
         if isinstance(path, RemotePath):
             return remote.read_start(path, most)[0]
         # For thousands of files, creating a Python file object for each takes most of the time
@@ -300,6 +308,8 @@ def read_start(path: Location, most: int) -> bytes:
             return data
         finally:
             os.close(handle)
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
 
 
 def read_bytes(path: AnyPath, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
@@ -504,7 +514,7 @@ def output_file(path: AnyPath, *, force: bool) -> Iterator[Path]:
     Raises StoreError if the file exists and `force` is false, or if it cannot be written; SpecError for a URL
     of a web server, and for a bucket.
     """
-    place, refused = location(path), StoreError(exists(path))
+    place, refused = location(path), ExistsError(exists(path))
     if isinstance(place, Path):
         if not force and os.path.lexists(place):  # even a broken link
             raise refused

@@ -62,6 +62,12 @@ def test_count_and_head_tell_what_is_there(home):
         ),
         (["bild"], 2, "Error: No such command 'bild' (did you mean `build`?)"),
         (["publish"], 2, "Error: No such command 'publish'."),
+        (
+            ["describe", "data"],
+            2,
+            "Error: `recordspec describe` was removed: use `recordspec export DATA --as tfds`",
+        ),
+        (["language"], 2, "Error: `recordspec language` was removed: use `recordspec docs language`"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_line(tmp_path, arguments, status, message):
@@ -78,8 +84,8 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path, arguments, status, message):
     [
         ("head data/flowers -n 60 | head -n 1", 0),
         # of the violations none is judged before the end
-        ("check other.yaml data/flowers --examples 60 | true", 141),
-        ("check other.yaml data/flowers 2>&1 > violations | true", 141),
+        ("check data/flowers --schema other.yaml --examples 60 | true", 141),
+        ("check data/flowers --schema other.yaml 2>&1 > violations | true", 141),
     ],
 )
 def test_a_pipe_that_closes_is_no_error_and_no_success_either(home, command, status):

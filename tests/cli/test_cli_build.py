@@ -15,10 +15,47 @@ pytestmark = pytest.mark.slow
 def test_build_is_refused_then_forced(home):
     config = home / "configs/flowers.yaml"
     refused = run("build", config)
-    assert refused.returncode == 3
+    assert refused.returncode == 4
     assert refused.stdout == ""
     assert refused.stderr.endswith("exists: force=True, or --force, replaces it\n")
     assert run("build", config, "--force").returncode == 0
+
+
+def test_a_missing_dataset_is_built_once(tmp_path):
+    run("init", tmp_path)
+    config, data = tmp_path / "configs/flowers.yaml", tmp_path / "data/flowers"
+    first = run("build", config, "--if-missing")
+    assert first.returncode == 0
+    (tmp_path / "raw/flowers.csv").unlink()  # it is not read
+    again = run("build", config, "--if-missing")
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    for old, new, said in (
+        ("  shards: 2", "  shards: 2\n  compression: gzip", '`compression` is "none", not "gzip"'),
+        ("train: 80", "train: 90", '`splits` is {"splits": {"train": 80.0'),
+        (
+            "  key: id",
+            "  key: {names: id, unique: false}",
+            '`key` is {"unique": true}, not {"unique": false}',
+        ),
+    ):
+        text = config.read_text()
+        config.write_text(text.replace(old, new))
+        assert config.read_text() != text
+        other = run("build", config, "--if-missing")
+        assert (other.returncode, other.stdout) == (4, "")
+        got = "exists, and was built from another config, of which"
+        assert other.stderr.startswith(f"`{data}` {got} {said}")
+        assert other.stderr.endswith(": force=True, or --force, replaces it\n")
+        config.write_text(text)
+    schema = tmp_path / "schemas/flowers.yaml"
+    schema.write_text(schema.read_text().replace("id: int64", "id: {dtype: int64, default: 0}"))
+    other = run("build", config, "--if-missing")
+    assert (other.returncode, "`schema` is another one: force" in other.stderr) == (4, True)
+    refused = run("build", config, "--if-missing", "--limit", "5")
+    assert refused.stderr.endswith("--if-missing compares CONFIG with the dataset: without --limit\n")
+    schema.write_text(schema.read_text().replace("id: {dtype: int64, default: 0}", "id: int64"))
+    next(data.glob("train-*")).unlink()
+    assert run("build", config, "--if-missing").returncode == 1
 
 
 def test_build_takes_its_rows_from_elsewhere(home, tmp_path):

@@ -12,9 +12,8 @@ def test_what_is_wrong_on_the_command_line(tmp_path):
     (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {a: int64}")
     done = run("stats", tmp_path / "s.yaml")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        f"Error: {tmp_path}/s.yaml is a schema: name files, and give it as --spec"
-    )
+    hint = "(the schema is an argument of its own, `schema` or --schema)"
+    assert done.stderr == f"{tmp_path}/s.yaml: expected TFRecord files or a config, got a schema {hint}\n"
     done = run("stats", tmp_path / "none")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == f"`{tmp_path}/none` does not exist: {tmp_path} has s.yaml\n"

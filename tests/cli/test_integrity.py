@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,28 @@ def test_a_file_that_cannot_be_read_is_an_error_of_the_system(unprivileged, comm
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("12h", 43_200), ("7d", 604_800)])
 def test_the_units_of_an_age(text, seconds):
     assert _age(None, None, text) == timedelta(seconds=seconds)
+
+
+def test_adopt_writes_a_config_that_reads(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: float32, label: {kind: label, names: [a, b]}}\n")
+    schema.dump(tmp_path / "s.yaml")
+    rs.write({"x": [0.5, 1.5], "label": [0, 1]}, schema, "theirs", progress=False)
+    for name in ("manifest.json", "schema.yaml"):
+        (tmp_path / "theirs" / name).unlink()
+    done = run("adopt", "theirs", "--schema", "s.yaml", "--config", "configs/c.yaml")
+    assert done.returncode == 0, done.stderr
+    text = Path("configs/c.yaml").read_text()
+    assert text.splitlines()[1:4] == ["schema: ../s.yaml", "data: ../theirs", "read:"]
+    assert rs.lint("configs/c.yaml") == ()
+    pipeline = rs.Pipeline.load("configs/c.yaml")
+    assert (pipeline.manifest.rows("train"), pipeline.config.fit.targets) == (2, "label")
+    done = run("adopt", "theirs", "--schema", "s.yaml", "--out", "links", "--config", "configs/c.yaml")
+    assert done.stderr == "`configs/c.yaml` exists: nothing was adopted; --force replaces it\n"
+    assert not Path("links").exists()
+    arguments = ("--schema", "configs/c.yaml", "--config", "configs/c.yaml", "--force")  # its own schema
+    assert run("adopt", "theirs", "--out", "links", *arguments).returncode == 0
+    assert Path("configs/c.yaml").read_text().splitlines()[1:3] == [
+        "schema: ../s.yaml",
+        "data: ../links",
+    ]

@@ -99,9 +99,7 @@ def test_records_on_a_terminal(home):
         "  time   1478559601",
         "  x      0.1",
     ]
-    assert plain(terminal(home, "show", "data", "--record", 1, "--spec", "s.yaml", "--columns", "side,time"))[
-        1:
-    ] == [
+    assert plain(terminal(home, "show", "data", 1, "--schema", "s.yaml", "--columns", "side,time"))[1:] == [
         "  side  right",
         "  time  1478559601",
     ]
@@ -112,7 +110,7 @@ def test_records_on_a_terminal(home):
 
 def test_records_in_a_pipe(home):
     name = "data/train-00000-of-00001.tfrecord"
-    assert lines(home, "show", "data", "--record", 3, "--spec", "s.yaml", "--columns", "x, side") == [
+    assert lines(home, "show", "data", 3, "--schema", "s.yaml", "--columns", "x, side") == [
         {"file": name, "record": 3, "features": {"x": 0.1, "side": "right"}}
     ]
     (raw,) = lines(home, "head", "data", "--raw", "--where", "x IS NULL")
@@ -225,7 +223,7 @@ def test_other_messages_on_a_terminal(tmp_path):
         "f: record 1",
         f"{expected} 4 bytes that do not parse: <4 bytes>",
     ]
-    assert plain(terminal(tmp_path, "show", "f", "--record", 0, "--raw"))[1].endswith(r"\x03\xff\x1b[")
+    assert plain(terminal(tmp_path, "show", "f", 0, "--raw"))[1].endswith(r"\x03\xff\x1b[")
 
 
 def test_blocks_that_cannot_be_taken_apart_are_said_to_be(home, tmp_path):
@@ -237,7 +235,7 @@ def test_blocks_that_cannot_be_taken_apart_are_said_to_be(home, tmp_path):
     }
     (tmp_path / "b/schema.yaml").unlink()
     done = run(tmp_path, "head", "b")
-    note = "each record is a block of rows; a schema beside the shards, or --spec, unpacks them\n"
+    note = "each record is a block of rows; a schema beside the shards, or --schema, unpacks them\n"
     assert (done.returncode, done.stderr) == (0, note)
     assert json.loads(done.stdout.splitlines()[0])["features"] == {"/rows": 2, "time": [0, 1]}
 
@@ -251,7 +249,7 @@ def test_an_export(home, tmp_path):
         tmp_path / "o.csv",
         "--columns",
         "side,x",
-        "--spec",
+        "--schema",
         "s.yaml",
         "--limit",
         2,
@@ -281,15 +279,28 @@ def test_any_key_can_be_among_the_columns(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["show", "data", "--record", 6], 2, "record: expected a number from 0 to 5, got 6"),
-        (["show", "data"], 2, "Error: Missing option '--record'."),
+        (["show", "data", 6], 2, "record: expected a number from 0 to 5, got 6"),
+        (["show", "data"], 2, "Error: expected files and the number of a record: `recordspec show FILES 0`"),
+        (["show"], 2, "Error: expected files and the number of a record: `recordspec show FILES 0`"),
+        (["query", "data", "SELECT 1"], 2, "SQL: expected a query, got the path `data` (SQL is the first argument: `recordspec query SQL FILES`)"),
+        (["check", "data", "--spec", "s.yaml"], 2, "Error: --spec was removed: use `--schema`"),
+        (["adopt", "data", "--spec", "s.yaml"], 2, "Error: --spec was removed: use `--schema`"),
+        (["reshard", "data", "new", "--spec", "s.yaml"], 2, "Error: --spec was removed: use `--schema`"),
+        (["adopt", "data"], 2, "Error: Missing option '--schema'. `recordspec infer FILES --out schema.yaml` writes one."),
+        (["head", "data", "--split", "train"], 2, "Error: No such option '--split'."),
+        (["head", "data", "--colums", "x"], 2, "Error: No such option '--colums' (did you mean `--columns`?)"),
+        (
+            ["show", "data", "--record", 6],
+            2,
+            "Error: --record was removed: use `recordspec show FILES NUMBER`",
+        ),
         (["head", "data", "--columns", "tim"], 2, "columns: expected one of time, x, side, image, got `tim` (did you mean `time`?)"),
         (["head", "data", "--where", "tim > 3"], 2, "where: expected a feature, or a key of the first records, got `tim` (did you mean `time`?)"),
         (["head", "data", "--where", "side::INT > 3"], 1, "data/train-00000-of-00001.tfrecord: record 0 at byte 0: where: Could not convert string 'left' to INT32 when casting from source column side"),
-        (["head", "data", "--spec", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
+        (["head", "data", "--schema", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
         (["export", "data", "--out", "s.yaml"], 2, "out: expected a name that ends in one of .jsonl, .csv, .parquet, got `s.yaml`"),
         (["export", "data", "--out", "none/o.csv"], 3, "none/o.csv: cannot write: no such file or directory"),
-        (["info", "s.yaml"], 1, "s.yaml: expected a TFRecord file, got text that begins 'schema: s\\nrecord: exampl' (for a config, give the folder of its `data`)"),
+        (["info", "s.yaml"], 2, "s.yaml: expected TFRecord files or a config, got a schema (the schema is an argument of its own, `schema` or --schema)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_a_line(home, arguments, status, message):

@@ -1,4 +1,4 @@
-"""`recordspec init`, `lint`, `describe` and `explain`, which prints what `schema.explain` finds."""
+"""`recordspec init`, `lint`, `export --as` and `explain`, which prints what `schema.explain` finds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_init_overwrites_nothing_and_writes_what_is_missing(tmp_path):
     config.write_text("mine")
     rows.unlink()
     done = run("init", tmp_path)
-    assert done.returncode == 3
+    assert done.returncode == 4
     assert done.stderr == f"`{config}` exists: nothing was written\n"
     assert (config.read_text(), rows.exists()) == ("mine", False)
 
@@ -80,9 +80,9 @@ def test_explain_says_a_schema_in_other_languages(root):
     ]
 
 
-def test_describe_names_its_files_and_is_refused_elsewhere(home):
+def test_a_description_names_its_files_and_is_refused_elsewhere(home):
     data = home / "data/flowers"
-    done = run("describe", data)
+    done = run("export", data, "--as", "tfds")
     names = ["features.json", "species.labels.txt", "dataset_info.json"]
     assert list(map(json.loads, done.stdout.splitlines())) == [
         {"file": str(data / name), "bytes": (data / name).stat().st_size} for name in names
@@ -91,7 +91,7 @@ def test_describe_names_its_files_and_is_refused_elsewhere(home):
         done.stderr
         == "note: features.sepal_length.default: not expressed: TFDS fails at a record without the feature\n"
     )
-    refused = run("describe", home)
+    refused = run("export", home, "--as", "tfds")
     assert refused.returncode == 3
     assert refused.stderr == (
         f"`{home}/manifest.json` does not exist: `recordspec build CONFIG` builds a dataset, `recordspec adopt` takes files of other writers\n"

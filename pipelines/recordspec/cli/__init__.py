@@ -20,62 +20,52 @@ _INTERRUPTED = 130
 _CLOSED = 141
 # The environment variable that shell completion sets; see `docs/installing.md`.
 _COMPLETE = "_RECORDSPEC_COMPLETE"
-# The module of each command.
-_MODULES = {
-    "adopt": "integrity",
-    "bench": "bench",
-    "build": "build",
-    "check": "check",
-    "count": "records",
-    "describe": "schemas",
-    "diff": "diff",
-    "docs": "docs",
-    "doctor": "doctor",
-    "explain": "schemas",
-    "export": "records",
-    "head": "records",
-    "index": "integrity",
-    "infer": "infer",
-    "info": "info",
-    "init": "schemas",
-    "language": "schemas",
-    "leaks": "leaks",
-    "lint": "schemas",
-    "query": "query",
-    "repair": "integrity",
-    "reshard": "build",
-    "sample": "records",
-    "show": "records",
-    "stats": "stats",
-    "sweep": "integrity",
-    "verify": "integrity",
-    "view": "view",
-    "which": "records",
+# The commands as `recordspec --help` groups them, and the module of each.
+_GROUPS = {
+    "begin": {"init": "schemas", "infer": "infer", "build": "build", "adopt": "integrity"},
+    "look": {
+        "view": "view",
+        "info": "info",
+        "count": "records",
+        "head": "records",
+        "show": "records",
+        "sample": "records",
+        "explain": "schemas",
+    },
+    "ask": {"query": "query", "stats": "stats", "diff": "diff", "leaks": "leaks"},
+    "validate": {"lint": "schemas", "check": "check", "verify": "integrity", "repair": "integrity"},
+    "move": {"export": "records", "reshard": "build", "index": "integrity", "sweep": "integrity"},
+    "train": {"bench": "bench", "which": "records"},
+    "help": {"docs": "docs", "doctor": "doctor"},
+}
+_MODULES = {name: group[name] for group in _GROUPS.values() for name in group}
+# Commands that were removed, and what replaces them.
+_REMOVED = {
+    "describe": "recordspec export DATA --as tfds",
+    "language": "recordspec docs language",
 }
 # Commands whose exit code reports a finding or an action: a closed pipe ends them with an error, since they
 # are not finished. Any other command prints as much as the reader of the pipe wants, and succeeds.
-_ACT = frozenset({"adopt", "build", "check", "describe", "diff", "index", "init", "leaks", "lint"})
+_ACT = frozenset({"adopt", "build", "check", "diff", "index", "init", "leaks", "lint"})
 _ACT |= {"repair", "reshard", "sweep", "verify"}
 # The page of each command in the documentation.
 PAGES = {
     "adopt": "adopting",
     "bench": "reading",
     "build": "building",
-    "check": "inspecting",
+    "check": "validating",
     "count": "inspecting",
-    "describe": "interop",
-    "diff": "statistics",
+    "diff": "comparing",
     "docs": "installing",
     "doctor": "installing",
     "explain": "interop",
-    "export": "inspecting",
+    "export": "exporting",
     "head": "inspecting",
     "index": "integrity",
     "infer": "inferring",
     "info": "inspecting",
     "init": "tutorial",
-    "language": "reference/language",
-    "leaks": "tables",
+    "leaks": "comparing",
     "lint": "reference/language",
     "query": "tables",
     "repair": "integrity",
@@ -86,7 +76,7 @@ PAGES = {
     "sweep": "stores",
     "verify": "integrity",
     "view": "viewing",
-    "which": "reading",
+    "which": "resuming",
 }
 
 
@@ -94,7 +84,18 @@ class Commands(click.Group):
     """Commands, each imported only when it runs, so that it starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_MODULES)
+        return sorted(_MODULES)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, _MODULES))
+        for group, names in _GROUPS.items():
+            lines = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                assert command is not None
+                lines.append((name.ljust(width), command.get_short_help_str(formatter.width)))
+            with formatter.section(group.capitalize()):
+                formatter.write_dl(lines)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _MODULES:
@@ -107,23 +108,35 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (replacement := _REMOVED.get(args[0])) is not None:
+            ctx.fail(f"`recordspec {args[0]}` was removed: use `{replacement}`")
         hint = "" if args[0] in _MODULES else nearest(args[0], _MODULES)
         if hint:
             ctx.fail(f"No such command '{args[0]}' ({hint})")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:  # click also suggests hidden options; its words differ by version
+            params = error.ctx.command.params if error.ctx else ()
+            shown = [name for one in params if not getattr(one, "hidden", False) for name in one.opts]
+            hint = nearest(error.option_name, shown)
+            message = f"No such option '{error.option_name}'"
+            raise click.UsageError(f"{message} ({hint})" if hint else f"{message}.", error.ctx) from None
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="recordspec")
 def commands() -> None:
-    """Write TFRecords, read them with tf.data and train on them, from one YAML spec.
+    """Write TFRecords, read them with tf.data and train on them, from one YAML schema.
 
     \b
       recordspec init my-data
       recordspec build my-data/configs/flowers.yaml
 
-    Exit codes: 0 success, 1 invalid data, 2 an invalid spec or command line, 3 an error of the
-    environment (disk, permissions, a missing package).
+    Exit codes: 0 success, 1 invalid data, 2 an invalid schema, config or command line, 3 an error of the
+    environment (disk, permissions, a missing package), 4 a file or dataset that exists already.
     """
 
 

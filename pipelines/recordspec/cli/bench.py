@@ -15,8 +15,9 @@ from recordspec.locations import Location
 @click.argument("config", type=PATH)
 @click.option("--split", default="train", show_default=True, help="The split to read.")
 @click.option("--seconds", type=float, default=5.0, show_default=True, help="The time for each stage.")
+@click.option("--no-targets", is_flag=True, help="Read the inputs alone, if rows lack the targets.")
 @json_option
-def bench(config: Location, split: str, seconds: float, as_json: bool) -> None:
+def bench(config: Location, split: str, seconds: float, no_targets: bool, as_json: bool) -> None:
     """Measure how fast the dataset of CONFIG is read, stage by stage.
 
     \b
@@ -28,8 +29,8 @@ def bench(config: Location, split: str, seconds: float, as_json: bool) -> None:
     from recordspec.pipeline import Pipeline
 
     pipeline = Pipeline.load(config)
-    with quiet_tensorflow():
-        measured = pipeline.bench(split, seconds=seconds)
+    with quiet_tensorflow(), pipeline.locating(split):
+        measured = pipeline.bench(split, seconds=seconds, targets=not no_targets)
     print_rows(map(_row, measured.stages), as_json, lambda: f"\nlimit: {measured.limit}")
     if wants_json(as_json):
         print_json({"limit": measured.limit})

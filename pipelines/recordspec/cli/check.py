@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING
 import click
 
 from recordspec.cli.output import echo, print_json, wants_json
-from recordspec.cli.shared_options import LOCAL_PATH, PATH, PATTERN, jobs_option, json_option
+from recordspec.cli.shared_options import (
+    LOCAL_PATH,
+    PATH,
+    files_argument,
+    jobs_option,
+    json_option,
+    removed_option,
+)
 from recordspec.errors import RecordError, counted, show_path
-from recordspec.locations import Location, below
+from recordspec.locations import Location
 
 if TYPE_CHECKING:
     from recordspec.integrity.check import CheckReport
-    from recordspec.schema.schema import Schema
-    from recordspec.store.expand import Files
 
 
-@click.command(short_help="Check every record against a spec.")
-@click.argument("spec", type=PATH)
-@click.argument("files", nargs=-1, type=PATTERN)
+@click.command(short_help="Check every record against a schema.")
+@files_argument
+@removed_option("--spec", "`--schema`")
+@click.option("--schema", type=PATH, help="A schema, or a config with one; by default that of FILES.")
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -39,32 +45,31 @@ if TYPE_CHECKING:
 @jobs_option
 @json_option
 def check(
-    spec: Location,
     files: tuple[str, ...],
+    schema: Location | None,
     examples: int,
     allow_absent: tuple[str, ...],
     report: Path | None,
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Check every record of FILES (paths, folders, patterns) against SPEC, a schema or a config.
+    """Check every record of FILES (a config, paths, folders, patterns) against their schema, or another.
 
     \b
       recordspec check configs/digits.yaml
-      recordspec check schemas/digits.yaml 'data/digits/train-*' --examples 3
+      recordspec check 'data/digits/train-*' --schema schemas/digits.yaml --examples 3
 
-    Without FILES, the shards of the config are checked. Prints each violation with its shard, byte and
-    feature, and the expected and the actual value. Exits with 1 if a record is invalid, if a feature of the
-    spec is in no record, or if a dataset was written with another spec.
+    The schema of FILES is that of the config, or the one beside the files. Prints each violation with its
+    shard, byte and feature, and the expected and the actual value. Exits with 1 if a record is invalid, if a
+    feature of the schema is in no record, or if a dataset was written with another schema.
     """
     from recordspec.integrity.check import check as compare
     from recordspec.locations import output_file
     from recordspec.progress import Progress
 
-    schema, to_read = _given(spec, files)
     with Progress() as progress:
         checked = compare(
-            to_read, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
+            files, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
         )
     if report is not None:
         with output_file(report, force=True) as begun:
@@ -77,21 +82,6 @@ def check(
     for line in (*checked.mismatches, *_notes(checked)):
         echo(line, err=True)
     return 0 if checked.valid and not checked.mismatches else RecordError.exit_code
-
-
-def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:
-    """Returns a schema and the files to check, by default the shards of a config."""
-    from recordspec.schema.schema import schema_in
-
-    schema = schema_in(spec)
-    if schema is not None and not files:
-        raise click.UsageError(f"{spec} is a schema: name FILES to check")
-    if schema is not None:
-        return schema, files  # without importing config, which takes 0.1 s
-    from recordspec.config import load
-
-    config, schema = load(spec)
-    return schema, files or below(spec.parent, config.data)
 
 
 def _print_valid(report: CheckReport, as_json: bool) -> None:

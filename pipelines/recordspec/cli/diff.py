@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import PATTERN, jobs_option, json_option, spec_option
-from recordspec.cli.stats import is_yaml, to_read
+from recordspec.cli.shared_options import PATTERN, jobs_option, json_option, schema_option
 from recordspec.errors import RecordError, show_path
 from recordspec.locations import Location, location
 
 if TYPE_CHECKING:
+    from recordspec.schema.schema import Schema
     from recordspec.statistics.diff import Change, Difference, Measure
 
 
 @click.command(short_help="Compare two schemas or datasets.")
 @click.argument("old", type=PATTERN)
 @click.argument("new", type=PATTERN)
-@spec_option
+@schema_option
 @click.option(
     "--by",
     type=click.Choice(["key", "distribution"]),
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def diff(
     old: str,
     new: str,
-    spec: Location | None,
+    schema: Location | None,
     by: str | None,
     threshold: float | None,
     strict: bool,
@@ -65,12 +65,11 @@ def diff(
     elif schemas != [None, None]:
         raise click.UsageError("a schema is compared with a schema, and a dataset with a dataset")
     else:
-        (old_files, schema), (new_files, _) = to_read((old,), spec), to_read((new,), spec)
         with Progress() as progress:
             difference = diff_of(
-                old_files,
-                new_files,
-                schema if spec is not None else None,
+                old,
+                new,
+                schema,
                 threshold=THRESHOLD if threshold is None else threshold,
                 keys=None if by is None else by == "key",
                 jobs=jobs,
@@ -80,14 +79,12 @@ def diff(
     return RecordError.exit_code if difference.different or (strict and difference.schema) else 0
 
 
-def _schema(path: str) -> Any:
-    """Returns the schema in a file; None for a config or data."""
-    if not is_yaml(path):
-        return None
-    from recordspec.config import load_any
+def _schema(path: str) -> Schema | None:
+    """The schema in a file; None for a config or data."""
+    from recordspec.schema.schema import schema_in
+    from recordspec.store.expand import is_config
 
-    config, schema = load_any(location(path))
-    return schema if config is None else None
+    return schema_in(location(path)) if is_config(path) else None
 
 
 def _print(difference: Difference, as_json: bool, everything: bool) -> None:

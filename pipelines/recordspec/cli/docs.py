@@ -1,7 +1,8 @@
-"""`recordspec docs`: the pages of the documentation. A wheel includes them."""
+"""`recordspec docs`: the pages of the documentation, which a wheel includes, and the YAML language."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -16,12 +17,14 @@ from recordspec.locations import read_text
 
 _MOST_BYTES = 1 << 20
 # Pages that the site generates from other files, or that only link to other pages.
-_OF_THE_SITE = re.compile(r"howto/.*|reference/(api|commands)|index|changelog|notebooks|gallery")
+_OF_THE_SITE = re.compile(r"howto/.*|reference/(api|commands)|agents|index|changelog|notebooks|gallery")
 # Text that the site inserts, blocks of its layout, and the title of a page.
 _INSERTED = re.compile(r"^\{\{ (\w+).*\}\}$", re.MULTILINE)
 _LAYOUT = re.compile(r"^(`{3,}|:{3,})\{[^}]+\}.*?^\1$\n*", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-_MADE_BY = {"language": "recordspec language", "architecture": "make docs-serve"}
+_MADE_BY = {"language": "recordspec docs language", "architecture": "make docs-serve"}
+# The argument that lists the options of the YAML language, which are made from the code.
+_LANGUAGE = "language"
 
 
 def pages() -> dict[str, Path]:
@@ -35,25 +38,38 @@ def pages() -> dict[str, Path]:
 
 @click.command(short_help="Show a page of the documentation.")
 @click.argument("page", required=False)
+@click.option(
+    "--json-schema",
+    is_flag=True,
+    help="With `language`: a JSON Schema (2020-12) of specs and configs, for editors.",
+)
 @json_option
-def docs(page: str | None, as_json: bool) -> None:
+def docs(page: str | None, json_schema: bool, as_json: bool) -> None:
     """Show a page of the documentation, or list the pages.
 
     \b
-      recordspec docs
       recordspec docs building
+      recordspec docs language
 
-    What the site generates from the code, such as the list of all options, is printed by other commands,
-    which the page names.
+    `recordspec docs language` lists every option of the YAML language, by kind of feature and section of a
+    config. Editors with the YAML language server complete and check a file whose first line is
+    `# yaml-language-server: $schema=recordspec.schema.json`, if `recordspec docs language --json-schema` was
+    written to that file. `recordspec lint` checks more than a JSON Schema can express.
     """
+    if json_schema and page != _LANGUAGE:
+        raise click.UsageError("--json-schema belongs to `recordspec docs language`")
+    if page == _LANGUAGE:
+        _print_language(json_schema, as_json)
+        return
     known = pages()
     if page is None:
         rows = [{"page": name, "title": _title(path)} for name, path in known.items()]
+        rows.append({"page": _LANGUAGE, "title": "All options of the YAML language"})
         print_rows(rows, as_json)
         return
     name = page.removeprefix("docs/").removesuffix(".md")
     if name not in known:
-        expected, hint = "a page that `recordspec docs` lists", nearest(name, known)
+        expected, hint = "a page that `recordspec docs` lists", nearest(name, [*known, _LANGUAGE])
         raise SpecError(Problem(expected=expected, got=f"`{page}`", hint=hint))
     text = _LAYOUT.sub("", read_text(known[name], _MOST_BYTES))
     text = _INSERTED.sub(lambda match: f"`{_MADE_BY[match[1]]}` shows this part.", text)
@@ -64,6 +80,15 @@ def docs(page: str | None, as_json: bool) -> None:
     from rich.markdown import Markdown
 
     Console().print(Markdown(text, hyperlinks=False))
+
+
+def _print_language(json_schema: bool, as_json: bool) -> None:
+    from recordspec import language
+
+    if json_schema:
+        print_text(json.dumps(language.json_schema(), indent=1))
+    else:
+        print_rows(language.options_table(), as_json)
 
 
 def _title(path: Path) -> str:

@@ -6,18 +6,30 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recordspec.cli.output import echo, print_json, print_notes, print_rows, size, wants_json
-from recordspec.cli.shared_options import LOCAL_PATH, PATH, PATTERN, files_argument, jobs_option, json_option
-from recordspec.errors import RecordError, StoreError, counted, see
-from recordspec.locations import Location
+from recordspec.cli.shared_options import (
+    LOCAL_PATH,
+    PATH,
+    PATTERN,
+    LocationType,
+    files_argument,
+    jobs_option,
+    json_option,
+    removed_option,
+)
+from recordspec.errors import ExistsError, RecordError, StoreError, counted, exists, see
+from recordspec.locations import Location, location
 
 if TYPE_CHECKING:
     from recordspec.integrity.verify import FileIntegrity
+    from recordspec.schema.schema import Schema
+    from recordspec.store.manifest import Manifest
 
 _COLUMNS = ("file", "records", "corrupt", "recovered", "bytes lost", "rows lost")
 
@@ -35,9 +47,20 @@ def _split(context: click.Context, param: click.Parameter, values: tuple[str, ..
     return splits
 
 
+class _SchemaPath(LocationType):
+    """The path of a schema. Where it is missing, the error names the command that writes one."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "`recordspec infer FILES --out schema.yaml` writes one."
+
+
+_SCHEMA = _SchemaPath(location, Path)
+
+
 @click.command(short_help="Make a dataset of existing files, without a copy.")
 @click.argument("files", nargs=-1, type=PATTERN)
-@click.option("--schema", type=PATH, required=True, help="The schema of the records.")
+@removed_option("--spec", "`--schema`")
+@click.option("--schema", type=_SCHEMA, required=True, help="The schema of the records; `infer` writes one.")
 @click.option("--out", type=PATH, help="A folder for links to FILES; by default FILES stay in theirs.")
 @click.option(
     "--split",
@@ -47,6 +70,7 @@ def _split(context: click.Context, param: click.Parameter, values: tuple[str, ..
     callback=_split,
     help="The files of a split, in place of FILES; repeat it for each.",
 )
+@click.option("--config", type=LOCAL_PATH, help="Also write a config that trains on the dataset.")
 @click.option("--check", is_flag=True, help="Read every record: check it, and count the classes of labels.")
 @click.option("--force", is_flag=True, help="Adopt FILES again.")
 @jobs_option
@@ -56,6 +80,7 @@ def adopt(
     schema: Location,
     out: Location | None,
     splits: dict[str, list[str]],
+    config: Path | None,
     check: bool,
     force: bool,
     jobs: int | None,
@@ -68,22 +93,27 @@ def adopt(
       recordspec adopt --split a='data/digits/t*' --schema schemas/digits.yaml --out folds
 
     Writes a manifest, an index and the schema into the folder of FILES, or to a folder of links to them. A
-    config whose `data` is that folder trains on it, and every command reads it. FILES do not change: no
-    command replaces or deletes them. The splits follow from the names of files or folders, or it is `train`.
+    config whose `data` is that folder, as --config writes it, trains on it, and every command reads it.
+    FILES do not change: no command replaces or deletes them. The splits follow from the names of files or
+    folders, or it is `train`.
 
     Reads the lengths and the first records of each file, with --check all records.
     """
-    from recordspec.config import load_any
     from recordspec.progress import Progress
+    from recordspec.schema.schema import as_schema, schema_path
+    from recordspec.store.expand import expand
     from recordspec.writing.adopt import adopt as adopt_files
 
     if bool(files) == bool(splits):
         raise click.UsageError("name either FILES, or those of each --split")
+    if config is not None and not force and config.exists():
+        raise ExistsError(exists(config, "nothing was adopted; --force replaces it"))
     start = time.perf_counter()
+    loaded = as_schema(schema)
     with Progress() as progress:
         manifest = adopt_files(
             splits or files,
-            load_any(schema)[1],
+            loaded,
             None if out is None else str(out),
             check=check,
             jobs=jobs,
@@ -91,6 +121,9 @@ def adopt(
             progress=progress,
         )
     seconds = time.perf_counter() - start
+    if config is not None:
+        folder = expand([*files, *chain.from_iterable(splits.values())])[0].parent if out is None else out
+        _write_config(config, folder, schema_path(schema), loaded, manifest, force=force)
     rows = counted(sum(map(manifest.rows, manifest.splits)), "row")
     several = (
         f"{counted(len(manifest.all_shards), 'file')}, {size(sum(map(manifest.bytes, manifest.splits)))}"
@@ -110,12 +143,24 @@ def adopt(
     )
 
 
+def _write_config(
+    path: Path, folder: Location, spec: Location, schema: Schema, manifest: Manifest, *, force: bool
+) -> None:
+    """Writes a config for the adopted dataset in a folder. `spec` is the file of the schema."""
+    from recordspec.inferring.inferred_config import adopted_config_text, write_texts
+    from recordspec.language import header, write_json_schema
+
+    text = adopted_config_text(schema, spec, path, folder, manifest.splits)
+    write_json_schema(path.parent)
+    write_texts({path: header() + text}, force=force)
+
+
 @click.command(short_help="Check every length and CRC of files, and their manifest.")
 @files_argument
 @jobs_option
 @json_option
 def verify(files: tuple[str, ...], jobs: int | None, as_json: bool) -> int:
-    """Read every byte of FILES (paths, folders, patterns), and report all corruption.
+    """Read every byte of FILES (a config, paths, folders, patterns), and report all corruption.
 
     \b
       recordspec verify data/digits
@@ -174,7 +219,7 @@ def _losses(integrity: FileIntegrity) -> Iterator[str]:
 @click.option("--force", is_flag=True, help="Replace the folder if it holds a dataset or a repair.")
 @json_option
 def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> None:
-    """Write the intact records of FILES (paths, folders, patterns) to new shards in a folder.
+    """Write the intact records of FILES (a config, paths, folders, patterns) to new shards in a folder.
 
     \b
       recordspec repair data/digits --out data/digits-repaired
@@ -215,7 +260,7 @@ def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> 
 @jobs_option
 @json_option
 def index(files: tuple[str, ...], form: Any, jobs: int | None, as_json: bool) -> None:
-    """Write an index of each of FILES (paths, folders, patterns), which must not be compressed.
+    """Write an index of each of FILES (a config, paths, folders, patterns), which must not be compressed.
 
     \b
       recordspec index exported/train.tfrecord

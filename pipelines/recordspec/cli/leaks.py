@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import NAMED_PATTERN, grouped, json_option, names_in, spec_option
+from recordspec.cli.shared_options import NAMED_PATTERN, grouped, json_option, names_in, schema_option
 from recordspec.errors import RecordError
 from recordspec.locations import Location
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="[NAME=]FILES...", type=NAMED_PATTERN)
 @click.option("--columns", metavar="A,B", help="Rows with the same values of these features are the same.")
 @click.option("--memory", help="Memory of the search, such as 2GiB. [default: 80 % of the machine's]")
-@spec_option
+@schema_option
 @json_option
 def leaks(
     files: tuple[tuple[str, str], ...],
     columns: str | None,
     memory: str | None,
-    spec: Location | None,
+    schema: Location | None,
     as_json: bool,
 ) -> int:
     """Find rows that are in several splits, or several times in one.
@@ -37,13 +37,11 @@ def leaks(
     Rows are the same if their bytes are, or their key, or the features that --columns names. NAME=FILES is a
     split with that name; FILES have the splits of the dataset. Exits with 1 if there are any.
     """
-    from recordspec.config import load_any
     from recordspec.progress import Progress
     from recordspec.statistics.leaks import leaks as leaks_of
 
     with Progress() as progress:
         progress.begin("reading", None)
-        schema = None if spec is None else load_any(spec)[1]
         leaking = leaks_of(
             grouped(files), schema, columns=names_in(columns or ""), memory=memory, progress=progress
         )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 
 import click
 
 from recordspec.cli.output import echo, print_json_lines, print_rows, wants_json
-from recordspec.cli.shared_options import NAMED_PATTERN, PATH, force_option, grouped, json_option, spec_option
-from recordspec.errors import counted
+from recordspec.cli.shared_options import (
+    NAMED_PATTERN,
+    PATH,
+    force_option,
+    grouped,
+    json_option,
+    schema_option,
+)
+from recordspec.errors import Problem, SpecError, counted
 from recordspec.locations import Location
 
 # The number of rows shown on a terminal.
@@ -23,7 +32,7 @@ _SHOWN = 50
 @click.option("--out", type=PATH, help="FILE.jsonl, .csv or .parquet, instead of printing.")
 @force_option
 @click.option("--memory", help="Memory of the query, such as 2GiB. [default: 80 % of the machine's]")
-@spec_option
+@schema_option
 @json_option
 def query(
     sql: str,
@@ -31,7 +40,7 @@ def query(
     out: Location | None,
     force: bool,
     memory: str | None,
-    spec: Location | None,
+    schema: Location | None,
     as_json: bool,
 ) -> None:
     """Query TFRecord files with SQL, as DuckDB has it.
@@ -44,16 +53,19 @@ def query(
     whose names tell no split are the table `records`. The columns are the features, or the keys of the first
     records. A query that names `file`, `record`, `split` or `key` has these columns, too.
     """
-    from recordspec.config import load_any
     from recordspec.progress import Progress
+    from recordspec.schema.schema import given_schema
     from recordspec.tables.sql import named_tables
     from recordspec.tables.sql import query as run_query
     from recordspec.tables.table_writers import json_lines, saving
 
+    if not re.search(r"\s", sql) and Path(sql).exists():
+        hint = "SQL is the first argument: `recordspec query SQL FILES`"
+        raise SpecError(Problem(where="SQL", expected="a query", got=f"the path `{sql}`", hint=hint))
     in_json = wants_json(as_json)  # before a bar replaces stdout, which is then not a terminal
     with ExitStack() as stack:
         save = None if out is None else stack.enter_context(saving(out, force=force))
-        tables = named_tables(grouped(files), sql, None if spec is None else load_any(spec)[1])
+        tables = named_tables(grouped(files), sql, given_schema(schema))
         progress = stack.enter_context(Progress())
         progress.begin("reading", None)
         result = stack.enter_context(run_query(sql, tables, memory=memory, progress=progress))

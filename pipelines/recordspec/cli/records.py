@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.output import echo, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.output import (
+    echo,
+    print_json,
+    print_notes,
+    print_rows,
+    shown,
+    size,
+    wants_json,
+)
 from recordspec.cli.shared_options import (
     PATH,
     Command,
@@ -16,6 +25,7 @@ from recordspec.cli.shared_options import (
     force_option,
     json_option,
     query,
+    removed_option,
     where_option,
 )
 from recordspec.errors import counted
@@ -67,7 +77,7 @@ def _view_options(command: Command) -> Command:
 @where_option
 @_view_options
 def head(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> None:
-    """Show the first records of TFRecord files, with or without a spec for them.
+    """Show the first records of TFRecord files, with or without a schema for them.
 
     \b
       recordspec head data/digits
@@ -77,16 +87,28 @@ def head(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> Non
     _print(viewer, viewer.head(number), as_json)
 
 
-@click.command(short_help="Show one record by its number.")
+class _OfNumber(click.Command):
+    """A command of files and a number. Click takes a single argument as the number, and misses the files."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter:
+            message = "expected files and the number of a record: `recordspec show FILES 0`"
+            raise click.UsageError(message, ctx) from None
+
+
+@click.command(cls=_OfNumber, short_help="Show one record by its number.")
 @files_argument
-@click.option("--record", "number", type=click.IntRange(0), required=True, help="Counted from 0.")
+@click.argument("number", type=click.IntRange(0))
+@removed_option("--record", "`recordspec show FILES NUMBER`")
 @_view_options
 def show(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> None:
     """Show one record of TFRecord files by its number, counted from 0 across all files.
 
     \b
-      recordspec show data/digits --record 0
-      recordspec show "data/digits/train-*" --record 7 --full
+      recordspec show data/digits 0
+      recordspec show "data/digits/train-*" 7 --full
 
     In unpacked blocks, the number is that of a row.
     """
@@ -111,39 +133,66 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view
     _print(viewer, viewer.sample(number, seed), as_json)
 
 
-@click.command(short_help="Export records as jsonl, csv or parquet.")
+@click.command(short_help="Export records to a table, or files that describe a dataset.")
 @files_argument
-@click.option("--out", required=True, type=PATH, help="FILE.jsonl, .csv or .parquet")
+@click.option("--out", type=PATH, help="Write records to FILE.jsonl, .csv or .parquet.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["croissant", "card", "tfds"]),
+    help="Describe a dataset for Croissant, the Hugging Face Hub, or TensorFlow Datasets.",
+)
 @click.option("--limit", type=click.IntRange(1), help="The most records to write.")
 @force_option
 @where_option
 @columns_options
 @json_option
 def export(
-    files: tuple[str, ...], out: Location, limit: int | None, force: bool, as_json: bool, **options: Any
+    files: tuple[str, ...],
+    out: Location | None,
+    form: Any,
+    limit: int | None,
+    force: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
-    """Write the records of TFRecord files to a file in the format of its suffix.
+    """Write the records of TFRecord files to a file in the format of its suffix; or, with --as, files that
+    describe the dataset in a folder to other programs, beside its shards.
 
     \b
       recordspec export data/digits --out digits.parquet
-      recordspec export "data/digits/train-*" --out labels.csv --columns label --limit 1000
+      recordspec export data/digits --as croissant
 
     A column has single values if every record has one, else lists. Missing values are null.
+
+    --as croissant writes croissant.json, metadata of the standard Croissant 1.0; --as card writes README.md,
+    a dataset card with the head of the Hugging Face Hub; --as tfds writes the files with which
+    tfds.builder_from_directory("data/digits") opens the dataset. They come from the manifest and the schema;
+    no record is read. Notes on stderr list what they do not express. Files of another origin are not
+    replaced.
     """
-    from recordspec.progress import Progress
-    from recordspec.tables.export import export as export_records
+    from recordspec.interop import export as exporting
 
     selected = query(**options)
-    done = export_records(
-        files,
-        out,
-        schema=selected.spec,
-        columns=selected.columns,
-        where=selected.where,
-        limit=limit,
-        force=force,
-        progress=Progress(),
-    )
+    how: dict[str, Any] = {
+        "out": out,
+        "schema": selected.schema,
+        "columns": selected.columns,
+        "where": selected.where,
+        "limit": limit,
+        "force": force,
+    }
+    if form is not None:
+        described = exporting.export(files[0] if len(files) == 1 else files, as_=form, **how)
+        rows = [{"file": file, "bytes": os.path.getsize(file)} for file in described.files]
+        print_rows(rows, as_json)
+        print_notes(described.notes)
+        return
+    if out is None:
+        raise click.UsageError("name a file to write with --out, or a description with --as")
+    from recordspec.progress import Progress
+
+    done = exporting.export(files, progress=Progress(), **how)
     if wants_json(as_json):
         print_json(vars(done))
     else:

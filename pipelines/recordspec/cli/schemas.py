@@ -1,9 +1,8 @@
-"""`recordspec lint`, `explain`, `describe` and `init`: schemas and configs."""
+"""`recordspec lint`, `explain` and `init`: schemas and configs."""
 
 from __future__ import annotations
 
 import importlib.resources
-import json
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ from recordspec.cli.output import (
     size,
 )
 from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
-from recordspec.errors import RecordspecError, StoreError, exists, show_path, system_errors
+from recordspec.errors import ExistsError, exists, show_path, system_errors
 from recordspec.locations import Location, output_file, read_bytes
 
 _STARTER_FILES = {
@@ -29,73 +28,63 @@ _STARTER_FILES = {
 
 @click.command(short_help="Report all errors in schemas and configs, with lines.")
 @click.argument("files", nargs=-1, required=True, type=PATH)
+@click.option("--no-sources", is_flag=True, help="Do not examine the sources of configs.")
+@click.option("--fix", is_flag=True, help="Correct the files whose problems have one correction each.")
 @json_option
-def lint(files: tuple[Location, ...], as_json: bool) -> int:
+def lint(files: tuple[Location, ...], no_sources: bool, fix: bool, as_json: bool) -> int:
     """Report all errors in schemas and configs, with line and column.
 
     \b
-      recordspec lint schemas/digits.yaml
-      recordspec lint schemas/*.yaml configs/*.yaml --json
+      recordspec lint schemas/digits.yaml configs/digits.yaml
+      recordspec lint schemas/*.yaml configs/*.yaml --no-sources --json
+
+    Also checks that the sources of configs on this machine exist and have the columns of the features, as
+    far as a build knows before it reads rows. --no-sources leaves that out, for a machine without the data.
+    --fix applies corrections such as "did you mean" and prints the changes. It changes no file in which a
+    problem without a single correction remains, such as the name of a missing file.
 
     Exits with 2 if there is an error, with 3 if a file cannot be read.
     """
-    from recordspec.config import load_any
+    from recordspec.linting import Fix, fix_files, lint_files
 
+    fixes = fix_files(files, sources=not no_sources) if fix else {}
     exit_code = 0
-    for file in files:
-        try:
-            load_any(file)
-        except RecordspecError as error:
-            exit_code = max(exit_code, error.exit_code)
-            for problem in error.problems:
-                if as_json:
-                    print_json({**vars(problem), "path": show_path(problem.path)})
-                else:
-                    echo(problem)
-            continue
-        if as_json:
-            print_json({"file": str(file), "problems": 0})
+    for linted in lint_files(files, sources=not no_sources):
+        file, fixed = linted.path, fixes.get(linted.path, Fix())
+        if fixed.changes and not as_json:
+            print_text(fixed.changes)
+        for problem in linted.problems:
+            if as_json:
+                print_json({**vars(problem), "path": show_path(problem.path)})
+            else:
+                echo(problem)
+        if linted.error is not None:
+            exit_code = max(exit_code, linted.error.exit_code)
+        elif as_json:
+            print_json(
+                {"file": str(file), "problems": 0} | ({"diff": fixed.changes} if fixed.changes else {})
+            )
         else:
             echo(f"{file}: no problems")
+        if fixed.reason:
+            echo(f"{file}: not changed: {fixed.reason}", err=True)
+            for problem in fixed.remaining:
+                echo(f"  {problem}", err=True)
     return exit_code
 
 
-@click.command(short_help="List the kinds, the sections and their options.")
-@click.option(
-    "--json-schema", is_flag=True, help="A JSON Schema (2020-12) of specs and configs, for editors."
-)
-@json_option
-def language(json_schema: bool, as_json: bool) -> None:
-    """List every option of the YAML language, by kind of feature and section of a config.
-
-    \b
-      recordspec language
-      recordspec language --json-schema > recordspec.schema.json
-
-    Editors with the YAML language server complete and check a file whose first line is
-    `# yaml-language-server: $schema=recordspec.schema.json`. `recordspec lint` checks more than a JSON Schema
-    can express.
-    """
-    from recordspec import language as of_yaml
-
-    if json_schema:
-        print_text(json.dumps(of_yaml.json_schema(), indent=1))
-    else:
-        print_rows(of_yaml.options_table(), as_json)
-
-
-@click.command(short_help="Show what a spec or config compiles to.")
+@click.command(short_help="Show what a schema or config compiles to.")
 @click.argument("file", type=PATH)
 @click.option("--python", is_flag=True, help="Print Python that parses the records with TensorFlow alone.")
 @click.option(
     "--as",
     "form",
     type=click.Choice(["tfmd", "tfds"]),
-    help="Print the spec as schema.pbtxt of TensorFlow Metadata, or as features.json of TensorFlow Datasets.",
+    help="Print it as schema.pbtxt of TensorFlow Metadata, or as features.json of TensorFlow Datasets.",
 )
 @json_option
 def explain(file: Location, python: bool, form: str | None, as_json: bool) -> None:
-    """Show what a spec or a config compiles to.
+    """Show what a schema or a config compiles to.
 
     \b
       recordspec explain schemas/movie_ratings.yaml
@@ -126,35 +115,6 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
 
 
-@click.command(short_help="Write the files that TensorFlow Datasets needs.")
-@click.argument("folder", type=LOCAL_PATH)
-@click.option(
-    "--as",
-    "form",
-    type=click.Choice(["tfds"]),
-    default="tfds",
-    show_default=True,
-    help="The reader: TensorFlow Datasets.",
-)
-@json_option
-def describe(folder: Path, form: str, as_json: bool) -> None:
-    """Write the files that other libraries need to open the dataset in FOLDER, beside its shards.
-
-    \b
-      recordspec describe data/digits
-      recordspec describe data/digits --as tfds --json
-
-    tfds.builder_from_directory("data/digits") then reads features.json, dataset_info.json and the names
-    of labels. Notes on stderr list what they cannot express. Files of another origin are not replaced.
-    """
-    from recordspec.interop import tfds
-
-    files, notes = tfds.describe(folder)
-    rows = [{"file": str(folder / name), "bytes": (folder / name).stat().st_size} for name in files]
-    print_rows(rows, as_json)
-    print_notes(notes)
-
-
 def _holds(path: Path, content: bytes) -> bool:
     """Whether a file already has the content: an interrupted `init` has written it."""
     same = path.is_file() and path.stat().st_size == len(content)
@@ -183,7 +143,7 @@ def init(folder: Path) -> None:
         targets[target] = (first + (starter / name).read_text(encoding="utf-8")).encode()
     for target, content in targets.items():
         if target.exists() and not _holds(target, content):
-            raise StoreError(exists(target, "nothing was written"))
+            raise ExistsError(exists(target, "nothing was written"))
     for target, content in targets.items():
         if not target.exists():
             with system_errors("write", target):

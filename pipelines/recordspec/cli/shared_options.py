@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 
-class _Place(click.Path):
+class LocationType(click.Path):
     """The type of a path. Checks its syntax; errors of the file are reported when it is opened."""
 
     def __init__(self, check: Callable[..., Any], path_type: type[str] | type[Path]) -> None:
@@ -33,7 +33,7 @@ class _Place(click.Path):
         return value if self.type is str else checked
 
 
-class _NamedPattern(_Place):
+class _NamedPattern(LocationType):
     """The type of `NAME=FILES` or FILES. Checks the syntax, and returns a pair: the name, empty for FILES,
     and the files."""
 
@@ -53,9 +53,9 @@ def _name_of(param: click.Parameter | None) -> str:
 
 
 # PATH: a local path or the URL of an object store. LOCAL_PATH: a local path.
-PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
+PATH, LOCAL_PATH = LocationType(location, Path), LocationType(local, Path)
 # A path or a pattern, unchanged.
-PATTERN = _Place(location, str)
+PATTERN = LocationType(location, str)
 NAMED_PATTERN = _NamedPattern(location, str)
 
 
@@ -78,13 +78,36 @@ jobs_option = click.option(
     "--jobs", type=click.IntRange(1), help="Processes, or threads. [default: one per processor]"
 )
 
-spec_option = click.option("--spec", type=PATH, help="A schema or config that names features and classes.")
-
 force_option = click.option("--force", is_flag=True, help="Replace the file if it exists.")
 
 where_option = click.option(
     "--where", metavar="CONDITION", help="""Only records such as "age > 30 AND city = 'Paris'", in SQL."""
 )
+
+
+def removed_option(name: str, replacement: str) -> Callable[[Command], Command]:
+    """An option that was removed: it is an error that names its replacement, and is not in the help."""
+
+    def refuse(context: click.Context, param: click.Parameter, value: Any) -> None:
+        if value:
+            raise click.UsageError(f"{name} was removed: use {replacement}", context)
+
+    return click.option(
+        name,
+        type=click.UNPROCESSED,
+        multiple=True,
+        hidden=True,
+        expose_value=False,
+        is_eager=True,
+        callback=refuse,
+    )
+
+
+def schema_option(command: Command) -> Command:
+    """`--schema`, which names the features and classes of files that have none."""
+    schema_help = "A schema, or a config with one, that names features and classes."
+    command = removed_option("--spec", "`--schema`")(command)
+    return click.option("--schema", type=PATH, help=schema_help)(command)
 
 
 def build_options(command: Command) -> Command:
@@ -100,21 +123,17 @@ def build_options(command: Command) -> Command:
 
 
 def columns_options(command: Command) -> Command:
-    """Adds `--columns` and `--spec`, the arguments of `query`."""
+    """Adds `--columns` and `--schema`, the arguments of `query`."""
     columns_help = 'Only these features, in this order; "A, B" in double quotes is one name.'
-    return click.option("--columns", metavar="A,B", help=columns_help)(spec_option(command))
+    return click.option("--columns", metavar="A,B", help=columns_help)(schema_option(command))
 
 
-def query(columns: str | None, spec: Location | None, where: str | None = None) -> Query:
+def query(columns: str | None, schema: Location | None, where: str | None = None) -> Query:
     """The query that these options define. Raises SpecError."""
+    from recordspec.schema.schema import given_schema
     from recordspec.tables.query import Query
 
-    schema = None
-    if spec is not None:
-        from recordspec.config import load_any  # importing takes 0.1 s, and most queries have no spec
-
-        schema = load_any(spec)[1]
-    return Query(columns=names_in(columns or ""), where=where, spec=schema)
+    return Query(columns=names_in(columns or ""), where=where, schema=given_schema(schema))
 
 
 def names_in(columns: str) -> tuple[str, ...]:

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.cli.shared_options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
+from recordspec.cli.shared_options import LOCAL_PATH, files_argument, jobs_option, json_option, schema_option
 from recordspec.errors import RecordError, State, StoreError
-from recordspec.locations import Location, below, location, output_file
+from recordspec.locations import Location, output_file
 
 if TYPE_CHECKING:
-    from recordspec.schema.schema import Schema
     from recordspec.statistics.summary import StatsReport
 
 
 @click.command(short_help="Summarize the values of features, with warnings.")
-@click.argument("paths", nargs=-1, required=True, type=PATTERN)
-@spec_option
+@files_argument
+@schema_option
 @click.option("--html", type=LOCAL_PATH, help="Write a page with charts to this file.")
 @jobs_option
 @json_option
 def stats(
-    paths: tuple[str, ...],
-    spec: Location | None,
+    files: tuple[str, ...],
+    schema: Location | None,
     html: Path | None,
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Summarize each feature of the records in PATHS (files, patterns, folders, or a config), by split.
+    """Summarize each feature of the records in FILES (a config, paths, folders, patterns), by split.
 
     \b
       recordspec stats data/digits
@@ -46,41 +44,18 @@ def stats(
 
     if html is not None and not html.parent.is_dir():  # before the counting, which may take long
         raise StoreError(State(where=str(html.parent), got="does not exist"))
-    files, schema = to_read(paths, spec)
     with Progress() as progress:
         report = stats_of(files, schema, jobs=jobs, progress=progress)
     if html is not None:
         from recordspec.viewer.offline import page
 
         with output_file(html, force=True) as fresh:
-            fresh.write_text(page(report, " ".join(paths)), encoding="utf-8")
+            fresh.write_text(page(report, " ".join(files)), encoding="utf-8")
     _print(report, as_json)
     for split in report.splits:
         for problem in split.problems:
             echo(problem, err=True)
     return RecordError.exit_code if report.broken else 0
-
-
-def to_read(paths: tuple[str, ...], spec: Location | None) -> tuple[tuple[str, ...], Schema | None]:
-    """The files that the arguments name, and their schema. Raises SpecError and StoreError."""
-    config_given = len(paths) == 1 and is_yaml(paths[0])
-    if spec is None and not config_given:
-        return paths, None  # without importing config, which takes 0.1 s
-    from recordspec.config import load_any
-
-    schema = None if spec is None else load_any(spec)[1]
-    if not config_given:
-        return paths, schema
-    path = location(paths[0])
-    config, own = load_any(path)
-    if config is None:
-        raise click.UsageError(f"{path} is a schema: name files, and give it as --spec")
-    return (str(below(path.parent, config.data)),), schema or own
-
-
-def is_yaml(path: str) -> bool:
-    """Whether a path names a schema or a config."""
-    return path.endswith((".yaml", ".yml")) and not os.path.isdir(path)
 
 
 def _print(report: StatsReport, as_json: bool) -> None:
