@@ -208,6 +208,7 @@ bench-read: $(BENCH)/ready $(BENCH)-tfrecord/ready
 
 bench-jobs: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/jobs.py
+	$(BENCH)/bin/python benchmarks/jobs.py --source jsonl
 	$(BENCH)/bin/python benchmarks/jobs.py --memory 256MiB
 
 bench-readers: $(BENCH)/ready $(BENCH)-tfrecord/ready $(BENCH)-dali/ready

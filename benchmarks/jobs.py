@@ -1,13 +1,13 @@
-"""Builds from Parquet with one and with two jobs, and a shuffle that exceeds its memory limit.
+"""Builds from Parquet or JSON Lines with one and with two jobs, and a shuffle that exceeds its memory limit.
 
-    python benchmarks/jobs.py [--rows 1000000] [--jobs 1 2] [--runs 3]
+    python benchmarks/jobs.py [--rows 1000000] [--jobs 1 2] [--runs 5] [--source jsonl]
     python benchmarks/jobs.py --memory 256MiB
 
-Rows are Criteo-like, in a Parquet file with row groups of 65,536. Each run measures the whole command
-`recordspec build` in a new process: three splits, shuffled, 16 shards a split. Runs with different numbers
-of jobs are interleaved; the first of each is a warm-up, and the median of the others is reported. The shards
-must have equal bytes. CPU time is that of all processes. Memory is the peak of their summed resident sizes,
-sampled every 20 ms, so that a shared page counts once a process.
+Rows are Criteo-like, in a Parquet file with row groups of 65,536, or in a file of JSON Lines. Each run
+measures the whole command `recordspec build` in a new process: three splits, shuffled, 16 shards a split.
+Runs with different numbers of jobs are interleaved; the first of each is a warm-up, and the best time of the
+others is reported. The shards must have equal bytes. CPU time is that of all processes. Memory is the peak of
+their summed resident sizes, sampled every 20 ms, so that a shared page counts once a process.
 
 With `--memory` the rows have four times as many bytes as that limit, which is passed to the command; memory
 is then the proportional size (PSS), in which a shared page counts once.
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -46,7 +46,7 @@ CONFIG = """\
 schema: schema.yaml
 data: data
 write:
-  source: {parquet: rows.parquet}
+  source: {SOURCE: rows.SOURCE}
   splits: {train: 8, validation: 1, test: 1}
   shards: 16
   shuffle: {seed: 1}
@@ -69,16 +69,17 @@ def main() -> None:
         rows = 4 * bytes_of(options.memory) // RECORD_BYTES
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        prepare(folder, rows)
+        prepare(folder, rows, options.source)
         builds = alternate(folder, options)
-    print(table(builds, rows, options.memory))
+    print(table(builds, rows, options.source, options.memory))
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--source", choices=["parquet", "jsonl"], default="parquet")
     parser.add_argument("--memory", help="an allowance such as 256MiB, for four times as many bytes")
     parser.add_argument("--folder", type=Path, help="where the files are; by default /tmp or $TMPDIR")
     return parser.parse_args()
@@ -91,15 +92,21 @@ def bytes_of(size: str) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
-def prepare(folder: Path, rows: int) -> None:
-    """Writes the Parquet file, the schema and the config."""
+def prepare(folder: Path, rows: int, source: str) -> None:
+    """Writes the rows, the schema and the config."""
     columns = {
         name: pyarrow.array(values, pyarrow.binary()).cast(pyarrow.string()) if name in STRINGS else values
         for name, values in CRITEO.make(rows).items()
     }
-    parquet.write_table(pyarrow.table(columns), folder / "rows.parquet", row_group_size=ROW_GROUP)
+    table = pyarrow.table(columns)
+    if source == "parquet":
+        parquet.write_table(table, folder / "rows.parquet", row_group_size=ROW_GROUP)
+    else:
+        with open(folder / "rows.jsonl", "w") as file:
+            for batch in table.to_batches(ROW_GROUP):
+                file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
     (folder / "schema.yaml").write_text(CRITEO.schema)
-    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "config.yaml").write_text(CONFIG.replace("SOURCE", source))
 
 
 def alternate(folder: Path, options: argparse.Namespace) -> dict[int, list[Build]]:
@@ -201,21 +208,22 @@ def digest(data: Path) -> str:
     return total.hexdigest()
 
 
-def table(builds: dict[int, list[Build]], rows: int, memory: str | None) -> str:
-    """The medians, in Markdown, compared with the first number of jobs; of memory the maximum."""
+def table(builds: dict[int, list[Build]], rows: int, source: str, memory: str | None) -> str:
+    """The best times, in Markdown, compared with those of the first number of jobs; of memory the maximum."""
     allowed = f" within {memory}" if memory else ""
     lines = [
-        f"`recordspec build` of {rows:,} Criteo-like rows from Parquet{allowed}: shuffled, three splits, "
+        f"`recordspec build` of {rows:,} Criteo-like rows from {source}{allowed}: shuffled, three splits, "
         f"16 shards each; {os.cpu_count()} cores\n",
-        "| jobs | wall, s | CPU, s | rows/s | peak memory, MiB | as fast as the first |",
-        "|--:|--:|--:|--:|--:|--:|",
+        "| jobs | wall, s | CPU, s | rows/s | peak memory, MiB | wall of the first | CPU of the first |",
+        "|--:|--:|--:|--:|--:|--:|--:|",
     ]
     first = None
     for jobs, runs in builds.items():
-        wall, cpu = (statistics.median(getattr(run, what) for run in runs) for what in ("wall", "cpu"))
-        first = first or wall
+        wall, cpu = (min(getattr(run, what) for run in runs) for what in ("wall", "cpu"))
+        first = first or (wall, cpu)
         peak = max(run.memory for run in runs) / (1 << 20)
-        cells = f"{wall:.1f} | {cpu:.1f} | {rows / wall:,.0f} | {peak:,.0f} | {first / wall:.2f}x"
+        cells = f"{wall:.1f} | {cpu:.1f} | {rows / wall:,.0f} | {peak:,.0f}"
+        cells += f" | {wall / first[0]:.2f} | {cpu / first[1]:.2f}"
         lines.append(f"| {jobs} | {cells} |")
     return "\n".join(lines)
 

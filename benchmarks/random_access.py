@@ -3,7 +3,9 @@
     python benchmarks/random_access.py [--runs 7] [--records 200000] [--folder /dev/shm]
 
 Records of 1,300 bytes on average, one shard; batches of 1,024 random ones, and single ones, with their CRCs
-checked by both. Then the index of ten million records, and the first batch and the memory of a shuffle of
+checked by both. Then decoded rows of 40 numbers, of a string and of 512 tokens, one and 128 at random, beside
+Hugging Face's datasets in NumPy, MosaicML's streaming, and protobuf. Peers that are not installed are left
+out. Then the index of ten million records, and the first batch and the memory of a shuffle of
 all rows, of one of 10,000 rows in a buffer, and of `shuffle(10000)` of plain tf.data, each in a process of
 its own.
 """
@@ -62,6 +64,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         random_records(Path(folder), options.records, options.runs)
+        for name in TABLES:
+            random_rows(Path(folder) / name.replace(" ", "-"), name, options.runs)
         index_of_many(Path(folder))
         shuffles(Path(folder), options.runs)
 
@@ -112,6 +116,105 @@ def random_records(folder: Path, count: int, runs: int) -> None:
     for name, (_, amount) in ways.items():
         wall, cpu = (1e6 * seconds / amount for seconds in best[name])
         print(f"| {name} | {1e6 / wall:,.0f} | {wall:.2f} | {cpu:.2f} |")
+
+
+NUMBERS = [f"f{place}" for place in range(13)], [f"c{place}" for place in range(27)]
+# The features of a row, how many rows there are, and the values of a column.
+TABLES: dict[str, tuple[str, Callable[[np.random.Generator, int], dict[str, Any]]]] = {
+    "40 numbers": (
+        ", ".join([*(f"{name}: float32" for name in NUMBERS[0]), *(f"{name}: int64" for name in NUMBERS[1])]),
+        lambda rng, rows: {
+            **{name: rng.normal(size=rows).astype(np.float32) for name in NUMBERS[0]},
+            **{name: rng.integers(0, 1000, rows) for name in NUMBERS[1]},
+        },
+    ),
+    "a string": (
+        "text: string",
+        lambda rng, rows: {"text": [rng.bytes(30).hex().encode() for _ in range(rows)]},
+    ),
+    "512 tokens": (
+        "tokens: {kind: var_len, dtype: int64}",
+        lambda rng, rows: {"tokens": list(rng.integers(0, 50_000, (rows, 512)))},
+    ),
+}
+TABLE_ROWS = 20_000
+
+
+def random_rows(folder: Path, name: str, runs: int) -> None:
+    rng = np.random.default_rng(1)
+    features, values = TABLES[name]
+    columns = values(rng, TABLE_ROWS)
+    schema = rs.Schema.loads(f"{{schema: s, features: {{{features}}}}}")
+    rs.write(columns, schema, folder / "ours", shards=1, progress=False)
+    rows = rs.open(folder / "ours")
+    singles = rng.integers(0, TABLE_ROWS, 500).tolist()
+    batches = rng.integers(0, TABLE_ROWS, (16, 128))
+    ways = {
+        "rs.open": (lambda: [rows[one] for one in singles], lambda: [rows[some] for some in batches]),
+        "tf.train.Example, parsed alone": (protobuf_way(rows, singles), None),
+        "Hugging Face datasets": hugging_face_ways(columns, singles, batches),
+        "MosaicML streaming": mosaicml_ways(folder / "mosaicml", columns, singles, batches),
+    }
+    print(f"\n## Rows of {name}, {TABLE_ROWS:,} of them, best of {runs}, us a row\n")
+    print("| way | one row: wall | CPU | 128 rows: wall | CPU |\n|---|--:|--:|--:|--:|")
+    for way, (single, batch) in ((way, both) for way, both in ways.items() if both and both[0]):
+        cells = [
+            f"{1e6 * taken / count:.1f}"
+            for run, count in ((single, len(singles)), (batch, batches.size))
+            for taken in (best_of(run, runs) if run is not None else ())
+        ]
+        print(f"| {way} | {' | '.join([*cells, *[''] * (4 - len(cells))])} |")
+
+
+def best_of(run: Callable[[], object], runs: int) -> list[float]:
+    """The best wall time and CPU time of a function, in seconds, after a run that is not measured."""
+    best = [np.inf, np.inf]
+    for number in range(runs + 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        run()
+        taken = time.perf_counter() - wall, time.process_time() - cpu
+        best = [min(pair) for pair in zip(best, taken, strict=True)] if number else best
+    return best
+
+
+def protobuf_way(rows: rs.Rows, singles: list[int]) -> Callable[[], object] | None:
+    """Messages of protobuf, whose values are not arrays yet."""
+    try:
+        import tensorflow as tf
+    except ImportError:
+        return None
+    records = rows.records(singles)
+    return lambda: [tf.train.Example.FromString(record) for record in records]
+
+
+def hugging_face_ways(columns: dict[str, Any], singles: list[int], batches: Any) -> Any:
+    try:
+        from datasets import Dataset
+    except ImportError:
+        return None
+    data = Dataset.from_dict({name: list(values) for name, values in columns.items()}).with_format("numpy")
+    numbers = batches.tolist()
+    return lambda: [data[one] for one in singles], lambda: [data[some] for some in numbers]
+
+
+def mosaicml_ways(folder: Path, columns: dict[str, Any], singles: list[int], batches: Any) -> Any:
+    try:
+        from streaming import LocalDataset, MDSWriter
+    except ImportError:
+        return None
+    types = {np.dtype("float32"): "float32", np.dtype("int64"): "int64"}
+    kinds = {
+        name: "bytes" if isinstance(values[0], bytes) else types.get(values[0].dtype, "")
+        for name, values in columns.items()
+    }
+    if "tokens" in columns:
+        kinds["tokens"] = "ndarray:int64:512"
+    with MDSWriter(out=str(folder), columns=kinds) as writer:
+        for row in zip(*columns.values(), strict=True):
+            writer.write(dict(zip(columns, row, strict=True)))
+    data = LocalDataset(str(folder))
+    numbers = batches.ravel().tolist()
+    return lambda: [data[one] for one in singles], lambda: [data[one] for one in numbers]
 
 
 def index_of_many(folder: Path) -> None:

@@ -128,25 +128,24 @@ class Report:
         matplotlib.rcParams.update({"svg.hashsalt": self.name, "svg.fonttype": "none"})
         import matplotlib.pyplot as plt
 
-        lines = -(-len(results.datasets) // 2)
-        most = max(map(len, results.datasets.values()))
-        size = (14, max(3.3, 0.6 + 0.27 * most) * lines)
-        figure, axes = plt.subplots(lines, 2, figsize=size, squeeze=False)
-        for panel, (name, ways) in zip(axes.flat, results.datasets.items(), strict=False):
+        # One column, whose text can be read on a phone.
+        heights = [1.1 + 0.36 * len(ways) for ways in results.datasets.values()]
+        how = {"figsize": (5.5, sum(heights)), "gridspec_kw": {"height_ratios": heights}}
+        figure, axes = plt.subplots(len(heights), squeeze=False, **how)
+        for panel, (name, ways) in zip(axes.flat, results.datasets.items(), strict=True):
             self._bars(panel, name, ways)
-        for empty in axes.flat[len(results.datasets) :]:
-            empty.set_axis_off()
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None} if self.image == "svg" else None)
 
     def _bars(self, panel: Any, name: str, ways: list[Measured]) -> None:
-        titles = [self.ways[one.way].title for one in ways]
+        titles = [textwrap.fill(self.ways[one.way].title, 30, break_long_words=False) for one in ways]
         rates = [one.a_second(one.rows) for one in ways]
         bars = panel.barh(titles, rates, color=[COLOURS[self.ways[one.way].side] for one in ways])
         panel.bar_label(bars, [f"{rate:,.0f}" for rate in rates], fontsize=9, padding=3)
+        panel.tick_params(axis="y", labelsize=9)
         panel.set_xscale("log")
         panel.xaxis.set_minor_formatter("")
-        panel.set_xlim(min(rates) / 3, max(rates) * 4)
+        panel.set_xlim(min(rates) / 3, max(rates) * 9)
         panel.invert_yaxis()
         panel.spines[["top", "right"]].set_visible(False)
         panel.set_title(textwrap.fill(self.headings[name], 45), fontsize=10, loc="left")

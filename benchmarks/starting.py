@@ -28,11 +28,11 @@ FILE = "data/train-00000-of-00001.tfrecord"
 COMMANDS = {
     "count": ["count", FILE],
     "head": ["head", FILE],
-    "show": ["show", FILE, "--record", "0"],
+    "show": ["show", FILE, "0"],
     "sample": ["sample", FILE],
     "info": ["info", FILE],
     "infer": ["infer", FILE],
-    "check": ["check", "schema.yaml", FILE],
+    "check": ["check", FILE, "--schema", "schema.yaml"],
     "lint": ["lint", "schema.yaml"],
     "explain": ["explain", "schema.yaml"],
     "verify": ["verify", FILE],

@@ -132,7 +132,7 @@ def trips(schema: rs.Schema, path: Path, count: int, folder: Path) -> list[dict[
         rng = np.random.default_rng(0)
         few = [{name: one.sample(rng) for name, one in schema.names.items()} for _ in range(1000)]
         return [few[index % len(few)] for index in range(count)]
-    rs.write(Csv(path=path.name).open(path.parent), schema, folder / "trips")
+    rs.write(Csv(files=path.name).open(path.parent), schema, folder / "trips")
     batch = next(iter(rs.read(folder / "trips", schema, batch=1_000_000)))
     shutil.rmtree(folder / "trips")
     values = {name: value.numpy().tolist() for name, value in batch.items()}

@@ -35,6 +35,7 @@ REPORT = Report(
     headings={name: dataset.title for name, dataset in DATASETS.items()},
     columns=(
         Against(heading="against the loop", way="loop"),
+        Against(heading="against tfx_bsl", way="tfx_bsl"),
         Against(heading="recordspec columns against it", way="columns", turned=True),
         Against(heading="recordspec dict rows against it", way="rows", turned=True),
     ),

@@ -53,6 +53,20 @@ WAYS = {
         packages=_OURS,
         side="ours",
     ),
+    "default_shards": Way(
+        title="recordspec, columns (NumPy), shards of the default size",
+        module="writing.ways.ours",
+        function="default_shards",
+        packages=_OURS,
+        side="ours",
+    ),
+    "default_blocks": Way(
+        title="recordspec, columns (NumPy), blocks of 256 rows, shards of the default size",
+        module="writing.ways.ours",
+        function="default_blocks",
+        packages=_OURS,
+        side="ours",
+    ),
     "loop": Way(
         title="tf.train.Example loop, as tutorials have it", module="writing.ways.loop", packages=_TENSORFLOW
     ),

@@ -1,4 +1,4 @@
-"""recordspec: `rs.write` into one shard, in one process.
+"""recordspec: `rs.write` in one process, into one shard where no other number is named.
 
 Checks every value, computes the SHA-256 of the shard, flushes it to the disk and publishes it by a rename.
 """
@@ -37,6 +37,16 @@ def blocks(dataset: Dataset, rows: int) -> Run:
     return _writing(dataset, dataset.make(rows), layout={"blocks": 256})
 
 
+def default_shards(dataset: Dataset, rows: int) -> Run:
+    """As `columns`, into as many shards as there are by default."""
+    return _writing(dataset, dataset.make(rows), shards="auto")
+
+
+def default_blocks(dataset: Dataset, rows: int) -> Run:
+    """As `blocks`, into as many shards as there are by default."""
+    return _writing(dataset, dataset.make(rows), shards="auto", layout={"blocks": 256})
+
+
 def arrow(dataset: Dataset, rows: int) -> Run:
     """From a `pyarrow.Table`: plain columns, lists of fixed size where every row has as many, else lists."""
     table = _table(dataset.make(rows))
@@ -52,7 +62,7 @@ def _writing(dataset: Dataset, given: Any, **options: Any) -> Run:
     schema = rs.Schema.loads(dataset.schema)
 
     def run(folder: Path) -> None:
-        rs.write(given, schema, folder / "data", force=True, shards=1, progress=False, **options)
+        rs.write(given, schema, folder / "data", **{"force": True, "shards": 1, "progress": False, **options})
 
     return run
 
