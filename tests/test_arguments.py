@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from recordspec.config import config_of, load
+from recordspec.order.read_options import Read, Shuffle
+from recordspec.writing.write_options import Order
 
 SPEC = "schema: s\nfeatures: {id: int64}"
 ROWS = [{"id": number} for number in range(20)]
@@ -60,6 +63,82 @@ def test_the_schema_is_one_or_its_path_or_that_of_the_dataset(home, reader):
 
 
 @each_reader
+def test_a_config_stands_for_its_data_and_its_schema(home, reader, tmp_path):
+    config = home / "config.yaml"
+    config.write_text("schema: spec.yaml\ndata: data")
+    if reader is rs.stats:
+        assert sum(one.records for one in rs.stats(config).splits) == 20
+        return
+    assert ids(reader, config, split=None) == list(range(20))
+    if reader in (rs.read, rs.iterate):
+        with pytest.raises(rs.StoreError, match="has the splits test, train"):
+            ids(reader, config)
+    config = tmp_path / "config.yaml"
+    config.write_text(f"schema: {home}/spec.yaml\ndata: new")
+    with pytest.raises(rs.StoreError) as caught:
+        ids(reader, config, split=None)
+    built = f"`recordspec build {config}` builds it"
+    assert str(caught.value) == f"`{config}` is not built, as {tmp_path / 'new'} does not exist: {built}"
+    # the classes of the config are those of the data, or else an error: not those of the stored schema
+    (tmp_path / "other.yaml").write_text("schema: s\nfeatures: {id: float32}")
+    config.write_text(f"schema: other.yaml\ndata: {home}/data")
+    with pytest.raises(rs.StoreError, match=r"features.id.dtype: expected `int64`, as the data was written"):
+        ids(reader, config, split=None)
+
+
+def test_yaml_that_is_no_config_is_refused(home, tmp_path, command):
+    (tmp_path / "notes.yaml").write_text("a: 1")
+    with pytest.raises(rs.SpecError, match="expected TFRecord files or a config, got YAML without `data`"):
+        rs.open(tmp_path / "notes.yaml")
+    code, _, error = command("count", home / "spec.yaml")
+    hint = "(the schema is an argument of its own, `schema` or --schema)"
+    told = f"{home / 'spec.yaml'}: expected TFRecord files or a config, got a schema {hint}"
+    assert (code, error.splitlines()[-1]) == (2, told)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [pytest.param(rs.read, marks=pytest.mark.tensorflow), rs.iterate],
+    ids=["rs.read", "rs.iterate"],
+)
+def test_a_shuffle_and_a_batch_mean_the_same_in_every_reader(home, reader):
+    def order(**how: object) -> list[int]:
+        return [int(row["id"]) for row in reader(home / "data", split=None, **how)]  # single rows
+
+    assert order() == order(shuffle=False) != order(shuffle=True)
+    assert sorted(order()) == list(range(20))
+    assert order(shuffle=True) == order(shuffle=True, seed=0) != order(shuffle=True, seed=1)
+    everywhere = [int(row["id"]) for row in rs.iterate(home / "data", split=None, shuffle=True)]
+    assert order(shuffle=True) == everywhere
+
+
+def test_true_shuffles_and_false_does_not_in_yaml_and_in_python(home, tmp_path):
+    schema = rs.Schema.load(home / "spec.yaml")
+    config = config_of(
+        {"schema": "s.yaml", "data": "d", "read": {"shuffle": True}, "write": {"shuffle": True}}, schema
+    )
+    assert config.read.shuffle == Shuffle(seed=0, global_=True)
+    assert config.write.shuffle == Order(seed=0)
+    text = "schema: spec.yaml\ndata: data\nread: {shuffle: %s}\nwrite: {shuffle: %s}"
+    (home / "true.yaml").write_text(text % ("true", "true"))
+    (home / "false.yaml").write_text(text % ("false", "false"))
+    assert load(home / "true.yaml")[0].read == config.read
+    assert load(home / "true.yaml")[0].write == config.write
+    assert load(home / "false.yaml")[0].read == Read()
+    assert load(home / "false.yaml")[0].write.shuffle is None
+    (home / "wrong.yaml").write_text(text % ("5", "3.5"))
+    with pytest.raises(rs.SpecError) as caught:
+        load(home / "wrong.yaml")
+    assert [str(one).partition(": ")[2] for one in caught.value.problems] == [
+        "read.shuffle: expected true, a mapping of seed, buffer, global or null, got int `5`",
+        "write.shuffle: expected true or a whole number, got float `3.5`",
+    ]
+    for shuffle, seed in ((True, 0), (False, None), (7, 7), (np.True_, 0), (np.False_, None)):
+        rs.write(ROWS, schema, tmp_path / "d", key="id", shuffle=shuffle, force=True)
+        assert rs.Manifest.load(tmp_path / "d").shuffle_seed == seed
+
+
+@each_reader
 def test_a_split_is_read_alone(home, reader):
     if reader is rs.stats:
         assert [one.split for one in rs.stats(home / "data", split="test").splits] == ["test"]
@@ -75,9 +154,64 @@ def test_a_split_is_read_alone(home, reader):
 def test_batches_of_several_splits_are_asked_for(home, reader):
     with pytest.raises(rs.StoreError) as caught:
         reader(home / "data", batch=4)
-    hint = '`split="test"` reads one of them, and `split=None` all'
+    hint = '`split="train"` reads one of them, and `split=None` all'
     assert str(caught.value) == f"`{home / 'data'}` has the splits test, train: {hint}"
     assert len(ids(reader, home / "data", split=None)) == 20
+
+
+ANY = {
+    **READERS,
+    "rs.query": lambda files, schema, **_: rs.query("SELECT * FROM train", files, schema),
+    "rs.export": lambda files, schema, **_: rs.export(files, Path(files).parent / "out.csv", schema=schema),
+    "rs.leaks": lambda files, schema, **_: rs.leaks(files, schema),
+    "rs.diff": lambda files, schema, **_: rs.diff(files, files, schema),
+}
+
+
+@pytest.mark.parametrize("reader", ANY.values(), ids=ANY)
+def test_a_schema_that_the_files_contradict_is_refused(tmp_path, reader):
+    """Other names of classes would be read as if they had been written."""
+    schema = "schema: s\nfeatures:\n  c: {kind: label, names: [%s]}"
+    rs.write([{"c": "cat"}], rs.Schema.loads(schema % "cat, dog"), tmp_path / "data")
+    (tmp_path / "other.yaml").write_text(schema % "dog, cat")
+    with pytest.raises(rs.StoreError) as caught:
+        reader(tmp_path / "data", tmp_path / "other.yaml", **options(reader))
+    written = 'features.c.names: expected `["cat", "dog"]`, as the data was written, got `["dog", "cat"]`'
+    hint = "(build it again, or read it with its own schema.yaml)"
+    assert str(caught.value) == f"{tmp_path / 'data'}: {written} {hint}"
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_schema_that_cannot_be_compared_is_used_and_told(tmp_path, caplog):
+    rs.write(
+        ROWS,
+        rs.Schema.loads("schema: s\nfeatures: {id: int64, n: {dtype: int64, default: 0}}"),
+        tmp_path / "d",
+    )
+    (tmp_path / "d/schema.yaml").unlink()
+    assert len(rs.scan(tmp_path / "d", rs.Schema.loads(SPEC)).to_table()) == 20
+    assert caplog.messages[0].startswith("the given schema is not compared with that of the files: ")
+
+
+def test_a_manifest_says_nothing_of_other_files_beside_it(tmp_path):
+    rs.write(ROWS, rs.Schema.loads("schema: s\nfeatures: {id: float32}"), tmp_path / "d")
+    rs.write(ROWS, rs.Schema.loads(SPEC), tmp_path / "e")
+    extra = next((tmp_path / "e").glob("*.tfrecord")).rename(tmp_path / "d/extra.tfrecord")
+    assert rs.scan(extra, rs.Schema.loads(SPEC)).to_table()["id"].to_pylist() == list(range(20))
+
+
+def test_a_folder_may_have_the_name_of_a_config(tmp_path):
+    rs.write(ROWS, rs.Schema.loads(SPEC), tmp_path / "ds.yaml")
+    assert len(rs.open(tmp_path / "ds.yaml")) == 20
+
+
+def test_a_feature_that_is_newer_than_the_files_is_told_once(home, caplog):
+    newer = rs.Schema.loads("schema: s\nfeatures: {id: int64, town: {dtype: int64, default: 7}}")
+    for _ in range(2):
+        assert rs.open(home / "data", newer)[0]["town"] == 7
+        assert len(rs.scan(home / "data", newer).to_table()) == 20
+    told = "written before the schema had `town`: stored as missing, decoded as the default"
+    assert caplog.messages == [f"{home / 'data'}: {told}"]
 
 
 @pytest.mark.parametrize("old", ["schema", "path"])
@@ -122,6 +256,38 @@ def test_files_without_a_schema_need_one(home, tmp_path):
         rs.read(alone, batch=4)
     hint = "`rs.read(files, schema)` reads its rows"
     assert str(caught.value) == f"`{tmp_path}` has no schema: {hint}"
+    table = tmp_path / "rows.csv"
+    table.write_text("id\n1\n")
+    with pytest.raises(rs.RecordError) as caught:
+        rs.read(table, batch=4)
+    made = "`recordspec infer` and `recordspec build` make TFRecords of it"
+    assert (
+        str(caught.value) == f"{table}: expected a TFRecord file, got text that begins 'id\\n1\\n' ({made})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("describe data", "use `recordspec export DATA --as tfds`"),
+        ("language", "use `recordspec docs language`"),
+        ("show data --record 0", "use `recordspec show FILES NUMBER`"),
+        *((f"{name} data --spec spec.yaml", "use `--schema`") for name in ("head", "stats", "leaks", "view")),
+        ("check spec.yaml data", "(the schema is an argument of its own, `schema` or --schema)"),
+    ],
+)
+def test_the_old_form_of_a_command_names_the_new_one(home, command, monkeypatch, old, new):
+    """As CHANGELOG.md lists them; keys of YAML are in test_config.py."""
+    monkeypatch.chdir(home)
+    code, out, error = command(*old.split())
+    assert (code, out) == (2, "")
+    assert error.rstrip().endswith(new)
+
+
+def test_the_old_name_of_a_method_names_the_new_one(home):
+    (home / "config.yaml").write_text("schema: spec.yaml\ndata: data")
+    with pytest.raises(AttributeError, match=r"no attribute 'plan': it is `estimate` now$"):
+        rs.Pipeline.load(home / "config.yaml").plan()
 
 
 def answers(command, *arguments: object) -> list[object]:

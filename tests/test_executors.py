@@ -74,9 +74,9 @@ def test_a_little_work_is_done_in_this_process_with_copies_of_the_tasks(monkeypa
 
 
 def test_processes_begin_once_there_is_work_for_them(monkeypatch, tmp_path):
-    """While the first task goes on in this process, which waits for them, unless it was stopped for as long."""
+    """One less than there are jobs: the first task goes on in this process, which waits for them."""
     monkeypatch.setattr(executors, "_ALONE", 0.2)
-    with executors.executor(2, "tasks") as several:
+    with executors.executor(3, "tasks") as several:
         first, *others = several.map(seen, [([], tmp_path)] * 9)
     assert {numbers == [0] for _, numbers in (first, *others)} == {True}
     processes = {process for process, _ in others}
@@ -139,6 +139,18 @@ def test_calls_are_done_in_their_order_and_their_errors_raised():
         failed.result()
     assert failed.done()
     threads.close()
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_of_a_call_in_this_thread_is_raised_before_other_results():
+    with closing(ThreadPool("interrupted", after=60)) as threads:
+        threads.submit(interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            threads.run_next()
+        assert not threads.run_next()
 
 
 def test_closing_waits_for_what_has_begun_alone():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -39,6 +42,25 @@ def test_a_schema_is_a_table_of_its_features(schema):
         "<td>or not</td></tr></table></div>"
     )
     assert repr(schema) == "Schema(points, 2 features: x, inside)"
+
+
+def test_a_feature_is_a_table_of_its_options(schema):
+    assert Fragment(schema["inside"]._repr_html_()).rows == [
+        ["option", "value"],
+        ["names", '["no", "yes"]'],
+        ["stored as", "inside: int64"],
+    ]
+    assert "<p>or not</p>" in schema["inside"]._repr_html_()
+
+
+def test_rows_by_number_are_a_table_of_the_first(schema, manifest, tmp_path):
+    rows = rs.open(tmp_path / "data")
+    text = rows._repr_html_()
+    assert f"<strong>3 rows of {tmp_path}/data</strong>" in text
+    assert Fragment(text).rows[:2] == [["", "xstring", "insidelabel, 2 classes"], ["0", "a", "no"]]
+    assert Fragment(rows.only(["x"])._repr_html_()).rows[0] == ["", "xstring"]
+    given = rs.open([*(tmp_path / "data").glob("train*")], schema)
+    assert Fragment(given._repr_html_()).rows[1] == ["0", "a", "no"]
 
 
 def test_a_manifest_is_a_table_of_its_splits_and_one_of_its_classes(manifest):
@@ -133,3 +155,52 @@ def test_features_are_indexed_by_name(schema):
     with pytest.raises(rs.SpecError) as error:
         schema["insid"]
     assert str(error.value) == "expected one of x, inside, got `insid` (did you mean `inside`?)"
+
+
+# In a process of its own: IPython takes the place of its main module.
+CELLS = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+for cell in sys.argv[1:]:
+    shell.run_cell(cell)
+    print("---")
+"""
+SPEC = "{schema: s, features: {x: float32}}"
+
+
+@pytest.mark.slow
+def test_an_error_is_a_sentence_and_its_traceback_is_kept(tmp_path):
+    pytest.importorskip("IPython")
+    cells = {
+        f"import recordspec as rs\nrs.write([{{'x': 1}}, {{'x': 'a'}}], rs.Schema.loads('{SPEC}'), 'data')": [
+            "RecordError: row 1: features.x: expected float32, got str 'a'",
+            "data: nothing was published, after 0 rows (`invalid: quarantine` leaves out invalid rows; "
+            "see `recordspec docs building`)",
+            f"  line 2: rs.write([{{'x': 1}}, {{'x': 'a'}}], rs.Schema.loads('{SPEC}'), 'data')",
+        ],
+        f"def load():\n    return rs.Schema.loads('{SPEC.replace('32', '23')}')\n\nload()": [
+            "SpecError: <text>:1:27: features.x: expected a dtype, a kind, or a mapping of options, got `float23` "
+            "(did you mean `float32`?)",
+            f"  line 2: return rs.Schema.loads('{SPEC.replace('32', '23')}')",
+        ],
+        f"def rows():\n    yield {{'x': float('one')}}\n\nrs.write(rows(), rs.Schema.loads('{SPEC}'), 'data')": [
+            "WriteError: data: expected all the rows, got ValueError: could not convert string to float: 'one', "
+            "after 0 rows (nothing was published)",
+            f"  line 4: rs.write(rows(), rs.Schema.loads('{SPEC}'), 'data')",
+            "  line 2 in rows: yield {'x': float('one')}",
+        ],
+        "raise rs.StoreError('mine') from KeyError('theirs')": [
+            "StoreError: mine",
+            "  line 1: raise rs.StoreError('mine') from KeyError('theirs')",
+        ],
+    }
+    command = [sys.executable, "-c", CELLS, *cells, "%tb"]
+    environment = os.environ | {"IPYTHONDIR": str(tmp_path / "ipython")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    *shown, traceback, _ = done.stdout.split("---\n")
+    assert [text.split("\n")[:-1] for text in shown] == [*cells.values()]
+    assert traceback.startswith("KeyError: 'theirs'\n\nThe above exception was the direct cause of")
+    assert "recordspec.errors.StoreError: mine\n" in traceback

@@ -1,4 +1,4 @@
-"""The YAML language, listed: `recordspec language` and its JSON Schema."""
+"""The YAML language, listed: `recordspec docs language` and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RIGHT = [
     CONFIG.format("read: {batch: {size: 32, drop_remainder: true}, interleave: {cycle: auto}}\nfit: {inputs: x}"),
     CONFIG.format("write: {source: {csv: a.csv}, splits: {a: 1, b: 0.5}, shards: {size: 1MiB}, layout: {blocks: 9}}"),
     CONFIG.format("write: {source: {csv: [a.csv, b.csv]}, splits: {folds: 3}, shards: 4, key: [a, b], shuffle: 1}"),
-    CONFIG.format("write: {source: {train: {tfrecord: a}, test: {jsonl: {path: b}}}, key: {names: a, unique: false}}"),
+    CONFIG.format("write: {source: {train: {tfrecord: a}, test: {jsonl: {files: b}}}, key: {names: a, unique: false}}"),
     CONFIG.format("read: {batch: 3}\nfit: {inputs: [x], targets: x, weights: {x: x}, pad_to: {x: 3}}"),
 ]  # fmt: skip
 WRONG = [
@@ -94,6 +94,8 @@ WRONG = [
 @pytest.fixture
 def lint(tmp_path):
     (tmp_path / "s.yaml").write_text(SPEC.format("int64"))
+    for name, text in {"a.csv": "x,a,b", "b.csv": "x,a,b", "a": "", "b": '{"x": 1, "a": "k"}'}.items():
+        (tmp_path / name).write_text(text)
 
     def linted(text: str) -> int:
         (tmp_path / "x.yaml").write_text(text)
@@ -134,10 +136,15 @@ def test_the_json_schema_describes_options_and_their_defaults():
 
 
 def test_the_command_prints_both(tmp_path):
-    done = run("language", "--json-schema")
+    done = run("docs", "language", "--json-schema")
     assert (done.returncode, json.loads(done.stdout)) == (0, json.loads(json.dumps(json_schema())))
-    lines = [json.loads(line) for line in run("language").stdout.splitlines()]
+    lines = [json.loads(line) for line in run("docs", "language").stdout.splitlines()]
     assert lines == list(options_table())
+    done = run("docs", "building", "--json-schema")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        "Error: --json-schema belongs to `recordspec docs language`",
+    )
 
 
 def test_init_and_infer_write_it_beside_what_they_write(tmp_path):

@@ -31,7 +31,7 @@ LOSS = {"jpeg": 12.0}
 def invented(schema: rs.Schema, count: int) -> list[dict]:
     rng = np.random.default_rng(0)
     return [
-        {feature.name: invented_value(feature, place, rng) for place, feature in schema.placed}
+        {feature.name: invented_value(feature, place, rng) for place, feature in schema._placed}
         for _ in range(count)
     ]
 
@@ -57,7 +57,7 @@ def test_a_schema_is_written_and_read(path, tmp_path):
     dataset = rs.read(tmp_path / "data", schema, batch=16)
     assert dataset.element_spec == batch_spec(schema)
     assert sum(next(iter(batch.values())).shape[0] for batch in dataset) == 50
-    for place, feature in schema.placed:
+    for place, feature in schema._placed:
         loss = LOSS.get(getattr(feature, "encoding", None), 0)
         stored_again_it_is_the_same(Case(feature, place.section, loss))
 

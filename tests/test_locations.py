@@ -221,12 +221,21 @@ NO_PATHS = {
     ),
     *("Augment.image", "Augment.masks", "Augment.splits"),
     *("Fit.inputs", "Fit.targets", "Fit.weights", "Fit.derived", "Write.key", "Write.group_by", "Key.names"),
-    *("Box.keys", "Coordinates.image", "Drop.with_", "WebDataset.columns", "_Detection.columns"),
+    *("Box.keys", "Coordinates.image", "Drop.with_", "WebDataset.columns", "AnnotatedImages.columns"),
     *(
         "ByColumn.column",
         "ShardSize.size",
         "Staging.size",
         "Csv.delimiter",
+        "Csv.header",
+        "Csv.comment",
+        "Csv.quote",
+        "Csv.currency",
+        "Csv.lists",
+        "Csv.media",
+        "Jsonl.media",
+        "Parquet.media",
+        "JsonList.records",
         "Csv.columns",
         "Csv.encoding",
         "Csv.missing",
@@ -235,7 +244,13 @@ NO_PATHS = {
         "Jsonl.ignore",
     ),
     "Quarantine.max_invalid",
-    *("Parquet.columns", "MediaFolder.label", "ImageFolder.image", "AudioFolder.audio"),
+    *(
+        "Parquet.columns",
+        "MediaFolder.label",
+        "ImageFolder.image",
+        "AudioFolder.audio",
+        "TensorFolder.tensor",
+    ),
     *("Feature.name", "Feature.key", "Feature.description", "Label.names", "SparseValues.index_keys"),
     *("FixedLen.dtype", "FixedLenSequence.dtype", "RaggedLists.dtype", "RaggedLists.row_lengths"),
     *("SparseValues.dtype", "VariableLen.dtype", "AnyTensor.dtype", "Text.pad"),
@@ -295,8 +310,8 @@ def test_every_option_that_is_text_is_a_path_or_known_to_be_none():
     others = {named(*place) for place in options().keys() - PATHS.keys()}
     assert others == NO_PATHS
     assert {named(*place) for place in PATHS} == {
-        *("Config.schema", "Config.data", "Csv.path", "Jsonl.path", "Parquet.files", "MediaFolder.path"),
-        *("_Detection.annotations", "_Detection.images", "WebDataset.files"),
+        *("Config.schema", "Config.data", "Csv.files", "Jsonl.files", "Parquet.files", "MediaFolder.folder"),
+        *("AnnotatedImages.annotations", "AnnotatedImages.images", "Yolo.names", "WebDataset.files"),
         *("TFRecords.files", "TFRecords.schema", "Read.cache", "Staging.folder", "Label.vocabulary"),
     }
     alone = {named(*place) for place, is_local in PATHS.items() if is_local}
@@ -392,12 +407,12 @@ def parameters() -> list[tuple[str, click.Parameter]]:
 
 
 def is_path(param: click.Parameter) -> bool:
-    return isinstance(param.type, options_module._Place)
+    return isinstance(param.type, options_module.LocationType)
 
 
 def test_every_parameter_that_is_text_is_a_path_or_known_to_be_none():
     others = [param for _, param in parameters() if not is_path(param)]
-    assert [param.name for param in others if isinstance(param, click.Argument)] == ["page", "sql"]
+    assert [param.name for param in others if isinstance(param, click.Argument)] == ["page", "sql", "number"]
     plain = (click.types.StringParamType, click.Path, click.File)
     assert {param.name for param in others if isinstance(param.type, plain)} <= NO_PATH_OPTIONS
     assert sum(is_path(param) for _, param in parameters()) >= 35
@@ -499,14 +514,14 @@ def _consumed(value) -> None:
 
 
 def pipeline(**options) -> rs.Pipeline:
-    write = WriteFrom(source=From(csv=Csv(path="rows.csv")))
+    write = WriteFrom(source=From(csv=Csv(files="rows.csv")))
     return rs.Pipeline(Config(**{"schema": "s.yaml", "data": "data", "write": write, **options}), SCHEMA)
 
 
 # What to call with a dataset and a URL.
 CALLS = {
-    "config:From.open:path": lambda call, data, url: call(From(csv=Csv(path="rows.csv")), Path(), url),
-    "interop.tfds:describe:folder": lambda call, data, url: call(url),
+    "config:From.open:path": lambda call, data, url: call(From(csv=Csv(files="rows.csv")), Path(), url),
+    "interop.export:export:files": lambda call, data, url: call(url, as_="card"),
     "interop.tfds:load:path": lambda call, data, url: call(url),
     "interop.tfmd:load:path": lambda call, data, url: call(url),
     "statistics.count:count:files": lambda call, data, url: call(url),
@@ -531,7 +546,7 @@ CALLS = {
     "pipeline:Pipeline.build:source": lambda call, data, url: call(pipeline(), source=url),
     "pipeline:Pipeline.export_model:folder": lambda call, data, url: call(pipeline(), None, url),
     "pipeline:Pipeline.load:path": lambda call, data, url: call(url),
-    "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
+    "pipeline:Pipeline.estimate:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(url, SCHEMA),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
     "inferring.inferred_config:InferredConfig.save:path": lambda call, data, url: call(
@@ -572,6 +587,7 @@ TRIED_ELSEWHERE = {
     *("locations:read_bytes:path", "locations:read_text:path", "locations:output_file:path"),
     *("viewer.viewed_files:ViewedFiles.__init__:files", "viewer.problems:problems:files"),
     *("wire.hashes:sha256_of:path", "writing.sources.base:FileSource.open:folder"),
+    "writing.sources.detection:AnnotatedImages.open:folder",
     *("writing.sources.tfrecord:TFRecords.open:folder",),
     *("writing.adopt:adopt:files", "writing.adopt:adopt:out"),  # tests/writing/test_adopt.py, and the command
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
@@ -594,8 +610,9 @@ TRIED_ELSEWHERE = {
     *("store.dataset:StoredDataset.asked:schema", "writing.writer:ShardedWriter.__init__:schema"),
     *("tables.query:query:schema", "tables.export:export:schema", "statistics.diff:diff:schema"),
     *("integrity.check:check:schema", "statistics.leaks:leaks:schema"),
-    *("tables.sql:named_tables:files", "config:lint:files"),  # as path_list
-    "tables.export:export:out",  # as locations.output_file
+    *("tables.sql:named_tables:files", "linting:lint:files"),  # as path_list
+    *("tables.export:export:out", "interop.export:export:out"),  # as locations.output_file
+    "interop.export:export:schema",  # as Schema.load
     *("writing.write:write:schema", "writing.write:named_rows:schema", "writing.adopt:adopt:schema"),
     "training.backup:Backup.__init__:folder",  # tests/training/test_backup.py: it needs TensorFlow
 }
@@ -603,7 +620,7 @@ TRIED_ELSEWHERE = {
 
 # Those that take a path on this machine alone.
 LOCAL_CALLS = {
-    *("interop.tfds:describe:folder", "interop.tfds:load:path", "interop.tfmd:load:path"),
+    *("interop.export:export:files", "interop.tfds:load:path", "interop.tfmd:load:path"),
     *(
         "integrity.repair:repair:directory",
         "schema.schema:Schema.dump:path",
@@ -615,7 +632,7 @@ LOCAL_CALLS = {
 }
 # Those that take a file, which a folder is not, and those that make a dataset.
 FILE_CALLS = {
-    *("pipeline:Pipeline.build:source", "pipeline:Pipeline.load:path", "pipeline:Pipeline.plan:source"),
+    *("pipeline:Pipeline.build:source", "pipeline:Pipeline.load:path", "pipeline:Pipeline.estimate:source"),
     "schema.schema:Schema.load:path",
 }
 WRITE_CALLS = {
@@ -845,8 +862,8 @@ def tables(folder: locations.Location, name: str, *values: str) -> list[tuple[ob
         place = folder / file
         place.write_bytes(data) if isinstance(place, Path) else remote.create(place, data)
     return [
-        (Csv(path="rows.csv").open(folder), f"{folder}/rows.csv:2"),
-        (Jsonl(path="rows.jsonl").open(folder), f"{folder}/rows.jsonl:1"),
+        (Csv(files="rows.csv").open(folder), f"{folder}/rows.csv:2"),
+        (Jsonl(files="rows.jsonl").open(folder), f"{folder}/rows.jsonl:1"),
         (Parquet(files="rows.parquet").open(folder), f"{folder}/rows.parquet: row 0"),
     ]
 
@@ -889,7 +906,7 @@ def test_files_of_odd_names(home, tmp_path, stores):
     only = MEDIA.only(["image"])
     for number, (rows, _) in enumerate(tables(folder, "image", *names)):
         assert rs.write(rows, only, tmp_path / f"data{number}").rows("train") == len(names)
-    source = ImageFolder(path=".", label=None).open(folder)
+    source = ImageFolder(folder=".", label=None).open(folder)
     written = rs.write(source, only, tmp_path / "all", key="path")
     assert written.rows("train") == len(ODD)
 
@@ -950,7 +967,7 @@ REFUSAL = "{path}: expected a regular file, got {got} " + HINT
     [
         ("s.yaml", "lint {path}", 3, REFUSAL),
         ("s.yaml", "build c.yaml", 3, REFUSAL.replace("{path}", "s.yaml")),
-        ("s.yaml", "head data --spec {path}", 3, REFUSAL),
+        ("s.yaml", "head data --schema {path}", 3, REFUSAL),
         ("c.yaml", "build {path}", 3, REFUSAL),
         ("rows.csv", "infer {path}", 3, REFUSAL),
         ("rows.parquet", "infer {path}", 3, REFUSAL),
@@ -959,9 +976,9 @@ REFUSAL = "{path}: expected a regular file, got {got} " + HINT
         ("features.json", "infer {path}", 3, REFUSAL),
         (SHARD, "count {path}", 3, REFUSAL),
         ("data/manifest.json", "info data", 3, REFUSAL),
-        ("data/schema.yaml", "describe data", 3, REFUSAL),
+        ("data/schema.yaml", "export data --as tfds", 3, REFUSAL),
         ("data/schema.yaml", "stats data", 3, REFUSAL),
-        ("data/features.json", "describe data", 3, "{path}: expected no file, or a sidecar of this dataset, got another file (move it elsewhere first)"),
+        ("data/features.json", "export data --as tfds", 3, "{path}: expected no file, or a sidecar of this dataset, got another file (move it elsewhere first)"),
         ("data/rejects.jsonl", "reshard data other", 3, REFUSAL),
         ("repaired/repair.json", "repair data --out repaired --force", 3, "`repaired` is not a dataset: it has no manifest"),
     ],
@@ -985,8 +1002,9 @@ LOOP = "{path}: cannot read: too many levels of symbolic links"
         *(
             ("loop", arguments, LOOP)
             for arguments in (
-                *("count {path}", "head {path}", "show {path} --record 0", "sample {path}", "info {path}"),
-                *("stats {path}", "index {path}", "infer {path}", "diff data {path}", "check s.yaml {path}"),
+                *("count {path}", "head {path}", "show {path} 0", "sample {path}", "info {path}"),
+                *("stats {path}", "index {path}", "infer {path}", "diff data {path}"),
+                "check {path} --schema s.yaml",
                 *("export {path} --out o.csv", "repair {path} --out o", "reshard {path} o", "count lo*"),
             )
         ),
@@ -1014,7 +1032,10 @@ def test_a_path_that_the_system_refuses_is_told_on_one_line(
 def test_an_image_that_is_a_link_to_itself_is_an_invalid_value(tmp_path):
     (tmp_path / "loop.png").symlink_to("loop.png")
     (tmp_path / "rows.csv").write_text("image\nloop.png\n")
-    schema, rows = rs.Schema.loads("schema: s\nfeatures: {image: image}"), Csv(path="rows.csv").open(tmp_path)
+    schema, rows = (
+        rs.Schema.loads("schema: s\nfeatures: {image: image}"),
+        Csv(files="rows.csv").open(tmp_path),
+    )
     with pytest.raises(rs.RecordspecError) as caught:
         rs.write(rows, schema, tmp_path / "data")
     got = f"expected an image file at {tmp_path}/loop.png, got too many levels of symbolic links"
@@ -1033,7 +1054,7 @@ def test_a_vocabulary_is_a_regular_file(tmp_path, command, monkeypatch, no_waiti
 def test_an_index_that_is_no_file_is_none(special, tmp_path, command, no_waiting):
     in_folder(tmp_path)
     special(tmp_path / f"{SHARD}.index")
-    status, out, err = command("show", tmp_path / SHARD, "--record", 0)
+    status, out, err = command("show", tmp_path / SHARD, 0)
     assert (status, json.loads(out)["features"], err) == (0, {"a": 1}, "")
 
 
@@ -1123,6 +1144,7 @@ OPENERS = {
     "pipeline.py: section.open": "the same",
     "config.py: source.open": "the same",
     "config.py: one.open": "the same",
+    "linting.py: one.open": "the same",
     "writing/sources/tfrecord.py: super().open": "the same",
     "writing/sources/detection.py: super().open": "the same",
     "writing/sources/webdataset.py: tarfile.open": "a tar that open_file opened",
@@ -1180,6 +1202,7 @@ TEMPORARY = {
     *("cli/check.py: begun.write_text", "inferring/inferred_config.py: fresh.write_text"),
     *(
         "cli/schemas.py: fresh.write_bytes",
+        "linting.py: fresh.write_bytes",
         "cli/stats.py: fresh.write_text",
         "integrity/indexing.py: begun.open",
     ),

@@ -24,18 +24,14 @@ pytestmark = pytest.mark.newest
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.append(str(DOCS / "extensions"))
 generated, architecture = (importlib.import_module(name) for name in ("generated", "architecture"))
-journeys = importlib.import_module("journeys")
+agents, journeys = (importlib.import_module(name) for name in ("agents", "journeys"))
 
 EXAMPLES = generated.examples()
 API = (DOCS / "reference/api.md").read_text()
 ROWS = [
     *({**row, "in": "schema"} for row in generated.head_options()),
     *({**row, "in": "every kind"} for row in generated.COMMON),
-    *(
-        row
-        for row in options_table()
-        if not (row["in"].startswith("kind: ") and row["option"] in generated.COMMON_NAMES)
-    ),
+    *(row for row in options_table() if not generated.is_common(row)),
 ]
 
 
@@ -94,7 +90,11 @@ def test_examples_load(place, tmp_path):
                 rest = {"schema": "s"} | given
             rs.Schema.loads(yaml.safe_dump(rest))
         elif place.startswith(("kind: ", "every kind")):
-            head = "record: sequence_example\nsequence" if option == "missing" else "features"
+            head = (
+                "record: sequence_example\nsequence"
+                if (place, option) == ("every kind", "missing")
+                else "features"
+            )
             text = f"schema: s\n{head}:\n  f: {text}\n  photo: image\n  labels: {LABELS}"
             schema = rs.Schema.loads(text, folder=tmp_path)
             assert place == "every kind" or f"kind: {schema.features[0].kind}" == place
@@ -174,6 +174,12 @@ def test_every_journey_has_a_page_and_the_same_without_recordspec():
         assert code is not None, name
         ast.parse(code)
         assert f"{name}.md" in table
+
+
+def test_llms_txt_lists_every_page_once():
+    listed = re.findall(r"^- \[.+\]\((\S+)\.html\)", agents.llms(), re.MULTILINE)
+    pages = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
+    assert sorted(listed) == sorted(pages - {"index"})
 
 
 @pytest.mark.parametrize("name", ["rides", "shapes", "reviews", "sentences", "sounds", "objects"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -85,7 +88,7 @@ def opened(browser):
 
 
 def local(url: str) -> bool:
-    return url.startswith(("file:", "data:", "blob:"))
+    return url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:"))
 
 
 def test_pages_load_nothing_from_outside_and_fit_a_narrow_screen(opened):
@@ -106,6 +109,42 @@ def test_search_finds_an_option_and_a_class(opened):
         page.keyboard.press("Enter")
         # results appear one after another
         page.wait_for_selector(f"#search-results li:has-text('{expected}')")
+
+
+def test_search_results_have_their_context_on_a_server(opened):
+    page = opened()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=SITE)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/search.html?q=quarantine")
+        page.wait_for_selector("#search-results li p.context:has-text('quarantine')")
+        server.shutdown()
+
+
+def test_code_of_the_landing_page_is_not_cut_off(opened):
+    for width in (390, 1300):
+        page = opened(viewport={"width": width, "height": 800})
+        assert (
+            page.evaluate(
+                "Array.from(document.querySelectorAll('pre'), pre => pre.scrollWidth - pre.clientWidth)"
+            )
+            == [0] * 5
+        )
+
+
+def test_the_contents_of_a_page_are_beside_it_from_1200_pixels_on(opened):
+    page = opened("training.html", viewport={"width": 1200, "height": 800})
+    contents, text = (page.locator(name).bounding_box() for name in (".toc-drawer", ".content"))
+    assert text["x"] + text["width"] <= contents["x"]
+    assert contents["x"] + contents["width"] <= 1200
+
+
+def test_a_command_is_copied_without_its_prompt_and_output(opened):
+    page = opened("building.html", permissions=["clipboard-read", "clipboard-write"])
+    page.locator(".highlight-console").nth(1).hover()
+    page.locator(".highlight-console button.copybtn").nth(1).click()
+    assert (
+        page.evaluate("navigator.clipboard.readText()") == "recordspec build configs/readings.yaml --jobs 2"
+    )
 
 
 def test_navigation_leads_to_a_page_and_to_the_next(opened):

@@ -112,6 +112,77 @@ def objects() -> None:
     (RAW / "instances.json").write_text(json.dumps(coco))
 
 
+def yolo() -> None:
+    """The same images in the folders of YOLO: `images/train` and `labels/train`, with `data.yaml`."""
+    objects()
+    coco = json.loads((RAW / "instances.json").read_text())
+    for one, box in zip(coco["images"], coco["annotations"], strict=True):
+        split = "val" if one["id"] % 5 == 0 else "train"
+        for kind in ("images", "labels"):
+            (RAW / kind / split).mkdir(parents=True, exist_ok=True)
+        (RAW / "images" / one["file_name"]).rename(RAW / "images" / split / one["file_name"])
+        left, top, width, height = (side / 48 for side in box["bbox"])
+        line = f"0 {left + width / 2:.6f} {top + height / 2:.6f} {width:.6f} {height:.6f}\n"
+        (RAW / "labels" / split / f"{one['id']}.txt").write_text(line)
+    (RAW / "instances.json").unlink()
+    (RAW / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\n\nnames:\n  0: box\n")
+
+
+def labelme() -> None:
+    """The same images, each beside a JSON file of LabelMe with its rectangle."""
+    objects()
+    coco = json.loads((RAW / "instances.json").read_text())
+    for one, box in zip(coco["images"], coco["annotations"], strict=True):
+        left, top, width, height = box["bbox"]
+        points = [[left, top], [left + width, top + height]]
+        shape = {"label": "box", "points": points, "shape_type": "rectangle", "group_id": None, "flags": {}}
+        file = {"version": "5.5.0", "flags": {}, "shapes": [shape], "imagePath": one["file_name"]}
+        file |= {"imageData": None, "imageHeight": 48, "imageWidth": 48}
+        (RAW / "images" / f"{one['id']}.json").write_text(json.dumps(file))
+    (RAW / "instances.json").unlink()
+
+
+def unlabelled() -> None:
+    """A folder of TFDS, whose test split has -1 in place of each label: `plus` if the first four values have
+    a larger sum than the others.
+    """
+    import tensorflow as tf
+
+    folder = RAW / "signs" / "1.0.0"
+    folder.mkdir(parents=True)
+    for split, rows in (("train", 2000), ("test", 400)):
+        with tf.io.TFRecordWriter(str(folder / f"signs-{split}.tfrecord-00000-of-00001")) as writer:
+            for _ in range(rows):
+                values = DRAW.normal(size=8).astype(np.float32)
+                label = int(values[:4].sum() > values[4:].sum())
+                example = tf.train.Example()
+                example.features.feature["values"].float_list.value.extend(values.tolist())
+                stored = label if split == "train" else -1
+                example.features.feature["label"].int64_list.value.append(stored)
+                writer.write(example.SerializeToString())
+    core = "tensorflow_datasets.core.features"
+    features = {
+        "label": {
+            "pythonClassName": f"{core}.class_label_feature.ClassLabel",
+            "classLabel": {"numClasses": "2"},
+        },
+        "values": {
+            "pythonClassName": f"{core}.tensor_feature.Tensor",
+            "tensor": {"shape": {"dimensions": ["8"]}, "dtype": "float32", "encoding": "none"},
+        },
+    }
+    named = {"pythonClassName": f"{core}.features_dict.FeaturesDict", "featuresDict": {"features": features}}
+    (folder / "features.json").write_text(json.dumps(named))
+    (folder / "label.labels.txt").write_text("minus\nplus\n")
+    template = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+    splits = [
+        {"name": split, "shardLengths": [str(rows)], "numBytes": "1", "filepathTemplate": template}
+        for split, rows in (("train", 2000), ("test", 400))
+    ]
+    info = {"name": "signs", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+
+
 def clicks() -> None:
     """A Parquet file of a gigabyte of columns like Criteo's: 13 numbers, 26 texts, and a click."""
     import pyarrow as pa
@@ -349,6 +420,115 @@ def series() -> None:
         for hour, value in zip(hours, load, strict=True):
             time = np.datetime64("2024-01-01T00") + np.timedelta64(int(hour), "h")
             table.writerow([time, "" if DRAW.random() < 0.01 else f"{value:.3f}"])
+
+
+def phrases() -> None:
+    """Phrases of three words in English, with their French, whose adjective follows the noun."""
+    colors = {"red": "rouge", "black": "noir", "yellow": "jaune", "white": "blanc", "green": "vert"}
+    things = {"cat": "chat", "book": "livre", "train": "train", "hat": "chapeau", "bread": "pain"}
+    numbers = {"two": "deux", "three": "trois", "four": "quatre", "five": "cinq"}
+    with (RAW / "phrases.jsonl").open("w") as file:
+        for number in range(4000):
+            color, thing, many = (str(DRAW.choice([*words])) for words in (colors, things, numbers))
+            row = {
+                "id": f"p{number}",
+                "english": f"{many} {color} {thing}s",
+                "french": f"{numbers[many]} {things[thing]}s {colors[color]}s",
+            }
+            file.write(json.dumps(row) + "\n")
+
+
+def log() -> None:
+    """A compressed text file of a machine without a header: comments, quotes that enclose no cell, and a list of
+    alarms in a cell."""
+    import bz2
+
+    alarms = ["heat", "dust", "noise", "door"]
+    lines = ["# press 7, 2024"]
+    for number in range(1500):
+        raised = [name for name in alarms if DRAW.random() < 0.3]
+        load = float(DRAW.gamma(3, 10))
+        state = "stop" if "heat" in raised or load > 50 else "run"
+        lines.append(f'{number};"{DRAW.choice(["L", "S"])}" pipe;{load:.2f};{"|".join(raised)};{state}')
+        lines += ["# shift"] * (number % 500 == 499)
+    (RAW / "press.csv.bz2").write_bytes(bz2.compress("\n".join([*lines, ""]).encode()))
+
+
+def trips() -> None:
+    """Parquet files in folders named after the columns of the city and the year, as Spark writes them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for place, city in enumerate(("Oslo", "Rome", "Kyiv")):
+        for year in (2023, 2024):
+            folder = RAW / "trips" / f"city={city}" / f"year={year}"
+            folder.mkdir(parents=True)
+            distance, night = DRAW.gamma(2, 4, 400), DRAW.integers(0, 2, 400).astype(bool)
+            price = (2 + place) * distance + 5 * night + (year - 2023) * 4
+            category = np.where(price > 25, "taxi", "bus")
+            columns = {"distance": distance.astype(np.float32), "night": night, "category": category}
+            pq.write_table(pa.table(columns), folder / "part-0.parquet")
+
+
+def questions() -> None:
+    """A JSON document with the questions of an exam in a list, as SQuAD has its articles."""
+    data = []
+    for number in range(1500):
+        asked = [int(DRAW.integers(1, 90)) for _ in range(DRAW.integers(2, 7))]
+        hard = sum(asked) > 180
+        steps = [{"kind": str(DRAW.choice(["add", "copy"])), "number": one} for one in asked]
+        data.append({"id": f"q{number}", "steps": steps, "meta": {"level": "hard" if hard else "easy"}})
+    (RAW / "exam.json").write_text(json.dumps({"version": "1.1", "data": data}))
+
+
+def vibrations() -> None:
+    """`.npy` files of vibrations of several lengths, in folders of folders: the class is the path."""
+    for name, speed in {"metal/iron": 0.3, "metal/gold": 0.9, "stone/flint": 1.8}.items():
+        (RAW / "vibrations" / name).mkdir(parents=True)
+        for number in range(250):
+            times = np.arange(DRAW.integers(20, 40)) * speed + DRAW.uniform(0, 6)
+            values = np.sin(times) + DRAW.normal(0, 0.2, len(times))
+            np.save(RAW / "vibrations" / name / f"{number}.npy", values.astype(np.float32))
+
+
+def dogs() -> None:
+    """A contest as on Kaggle: `train.csv` with names of images and their breeds, and `test.csv` with names alone;
+    `solution.csv` has the breeds of the test set, which a contest keeps."""
+    from PIL import Image
+
+    for split, count in (("train", 600), ("test", 200)):
+        (RAW / split).mkdir()
+        breeds = DRAW.choice(["beagle", "husky"], count)
+        for number, breed in enumerate(breeds):
+            pixels = DRAW.integers(0, 120, (24, 24, 3), np.uint8)
+            across = pixels if breed == "beagle" else pixels.swapaxes(0, 1)
+            across[int(DRAW.integers(2, 18)) :][:4] += 130
+            Image.fromarray(pixels).save(RAW / split / f"{split}{number}.png")
+        names = [f"{split}{number}" for number in range(count)]
+        labelled = ["id,breed", *map(",".join, zip(names, breeds, strict=True))]
+        (RAW / ("train.csv" if split == "train" else "solution.csv")).write_text("\n".join(labelled) + "\n")
+    (RAW / "test.csv").write_text("\n".join(["id", *names]) + "\n")
+
+
+def poses() -> None:
+    """Images with two bright points, which are COCO's keypoints: a head and a tail."""
+    from PIL import Image
+
+    (RAW / "images").mkdir()
+    names = ["head", "tail"]
+    coco = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "fish", "keypoints": names}]}
+    for number in range(800):
+        pixels = DRAW.integers(0, 60, (32, 32, 3), np.uint8)
+        (x, y), (u, v) = (DRAW.integers(2, 30, 2).tolist() for _ in names)
+        for channel, (left, top) in ((0, (x, y)), (2, (u, v))):
+            pixels[top - 2 : top + 2, left - 2 : left + 2, channel] = 250
+        Image.fromarray(pixels).save(RAW / "images" / f"{number}.png")
+        coco["images"].append({"id": number, "file_name": f"{number}.png", "width": 32, "height": 32})
+        left, top, right, bottom = min(x, u) - 1, min(y, v) - 1, max(x, u) + 1, max(y, v) + 1
+        pose = {"id": number, "image_id": number, "category_id": 1, "iscrowd": 0, "num_keypoints": 2}
+        pose["bbox"], pose["area"] = [left, top, right - left, bottom - top], (right - left) * (bottom - top)
+        coco["annotations"].append({**pose, "keypoints": [x, y, 2, u, v, 2]})
+    (RAW / "keypoints.json").write_text(json.dumps(coco))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ python "$RAW" reviews
 # --
 recordspec infer raw/reviews.parquet --out reviews.yaml --config first.yaml
 recordspec build first.yaml
-recordspec describe reviews-data
+recordspec export reviews-data --as tfds
 recordspec infer reviews-data --out again.yaml --config config.yaml
 recordspec build config.yaml
 cat > train.py <<'PYTHON'

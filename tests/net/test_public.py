@@ -130,6 +130,8 @@ def options() -> Iterator[str]:
         yield f"recordspec {name}"
         command = commands.get_command(context, name)
         for one in command.params:
+            if getattr(one, "hidden", False):  # it names what replaces it
+                continue
             many = " ..." if one.multiple or one.nargs != 1 else ""
             needed = ", required" if one.required else ""
             # click has changed what says that there is no default
