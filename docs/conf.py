@@ -34,6 +34,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 # `name` in a docstring is code, as in Markdown.
 default_role = "code"
+# Quotes and dots only: two hyphens begin an option of a command.
+smartquotes_action = "qe"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -51,9 +53,9 @@ html_title = f"recordspec {version}"
 html_logo = html_favicon = "static/logo.svg"
 html_show_sphinx = False
 html_copy_source = False
-# A summary is fetched from its page, which a browser does not do for a site in a folder.
-html_show_search_summary = False
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"

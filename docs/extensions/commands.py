@@ -10,14 +10,20 @@ import click
 from recordspec.cli import commands
 
 
-def page(_: str) -> str:
-    """Each command, with its usage, its examples and its options, in Markdown."""
+def page(section: str) -> str:
+    """Each command, with its usage, its examples and its options, in Markdown; or `brief`, in a line."""
     context = click.Context(commands, info_name="recordspec")
-    lines: list[str] = []
+    *_, exit_codes = inspect.cleandoc(commands.help or "").split("\n\n")
+    lines = [f"{_plain(exit_codes)}\n"] if section == "brief" else []
     for name in commands.list_commands(context):
         command = commands.get_command(context, name)
         assert command is not None
-        lines += _command(command, click.Context(command, info_name=name, parent=context))
+        own = click.Context(command, info_name=name, parent=context)
+        if section == "brief":
+            usage = " ".join(command.collect_usage_pieces(own))
+            lines.append(f"- `recordspec {name} {usage}`: {command.short_help}")
+        else:
+            lines += _command(command, own)
     return "\n".join(lines)
 
 

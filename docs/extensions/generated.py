@@ -1,7 +1,7 @@
 """Fills in what is generated from the code: `{{ NAME }}` or `{{ NAME: ARGUMENT }}`, a line of a page.
 
 The reference of the YAML language comes from the dataclasses that read it, the picture of the architecture
-from the imports, and the pages of journeys from the scripts that CI runs.
+from the imports, the pages of journeys from the scripts that CI runs, and recipes from other pages.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import agents
 import architecture
 import commands
 import yaml
@@ -63,7 +64,12 @@ COMMON = (
         if row["in"] == "kind: fixed_len" and row["option"] in ("key", "missing", "description")
     ),
 )
-COMMON_NAMES = tuple(row["option"] for row in COMMON)
+_COMMON_TEXTS = {row["option"]: row["description"] for row in COMMON}
+
+
+def is_common(row: dict[str, Any]) -> bool:
+    """Whether an option of a kind is that of every kind; a kind may give it a meaning of its own."""
+    return row["in"].startswith("kind: ") and _COMMON_TEXTS.get(row["option"]) == row["description"]
 
 
 def definitions(rows: Iterable[dict[str, Any]], place: str) -> Iterator[str]:
@@ -86,7 +92,9 @@ def yaml_of(value: Any) -> str:
 
 
 def language(section: str) -> str:
-    """The options of feature specs, of kinds or of configs."""
+    """The options of feature specs, of kinds or of configs; or `brief`, all in a line for each place."""
+    if section == "brief":
+        return "\n".join(_lines())
     if section == "spec":
         return "\n".join(definitions(head_options(), "schema"))
     if section == "features":
@@ -100,24 +108,45 @@ def language(section: str) -> str:
         lines.append(f"{level} `{name}`\n")
         if section == "kinds":
             lines.append(f"{summary(KINDS[name])}\n")
-        own = (row for row in rows if section != "kinds" or row["option"] not in COMMON_NAMES)
+        own = (row for row in rows if not is_common(row))
         lines += definitions(own, place)
     return "\n".join(lines)
+
+
+def _lines() -> Iterator[str]:
+    """The options of each place, with their types."""
+    every = [{**row, "in": "every kind"} for row in COMMON]
+    own = (row for row in options_table() if not is_common(row))
+    for place, rows in groupby([*every, *own], key=lambda row: row["in"]):
+        kind = place.removeprefix("kind: ")
+        about = f" {summary(KINDS[kind])}" if kind != place else ""
+        options = (
+            f"`{row['option']}` ({row['type']}{', required' * (row['default'] == 'required')})"
+            for row in rows
+        )
+        yield f"- **{place}**:{about} {'; '.join(options)}"
 
 
 MAKERS = {
     "language": language,
     "commands": commands.page,
+    "recipes": agents.recipes,
     "journey": journeys.page,
     "journeys": journeys.table,
     "architecture": lambda _: architecture.html(),
 }
 
 
+def filled(text: str) -> str:
+    """A page with what is generated for it."""
+    return _PLACE.sub(lambda found: MAKERS[found[1]](found[2] or ""), text)
+
+
 def fill(app: Any, name: str, source: list[str]) -> None:
-    source[0] = _PLACE.sub(lambda found: MAKERS[found[1]](found[2] or ""), source[0])
+    source[0] = filled(source[0])
 
 
 def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", fill)
+    app.connect("build-finished", agents.write)
     return {"parallel_read_safe": True}

@@ -83,18 +83,26 @@ def page(name: str) -> str:
     return "\n".join(parts)
 
 
+def names() -> list[str]:
+    """The journeys, in the order of the index of their pages."""
+    return re.findall(r"^\w+$", (HOWTO / "index.md").read_text().partition("{toctree}")[2], re.MULTILINE)
+
+
 def table(page: str) -> str:
-    """All journeys and their lines, in Markdown, for a page beside theirs; in sum for the landing page."""
-    landing = page == "landing"
-    columns = ["recordspec"] if landing else ["YAML", "Python", "commands"]
-    rows = [f"| | {' | '.join(columns)} | without |", f"|---|{'--:|' * len(columns)}--:|"]
-    index = (HOWTO / "index.md").read_text()
-    for name in re.findall(r"^\w+$", index.partition("{toctree}")[2], re.MULTILINE):
+    """All journeys and their lines, in Markdown; for the landing page, a sentence with the sums."""
+    ours = {name: lines_of(name) for name in names()}
+    alone = {name: counted(plain(name) or "") for name in ours}
+    if page == "landing":
+        lines = sum(sum(counts.values()) for counts in ours.values())
+        return (
+            f"The {len(ours)} [how-to pages](howto/index.md) have {lines:,} lines from raw data to a trained "
+            "model: YAML, Python and commands. The same without recordspec has "
+            f"{sum(alone.values()):,} lines. Tests run both with every change."
+        )
+    rows = ["| | YAML | Python | commands | without |", "|---|--:|--:|--:|--:|"]
+    for name, counts in ours.items():
         title = (HOWTO / f"{name}.md").read_text().partition("\n")[0].removeprefix("# ")
-        counts, code = [*lines_of(name).values()], plain(name)
-        alone = "" if code is None else str(counted(code))
-        lines = " | ".join(map(str, [sum(counts)] if landing else counts))
-        rows.append(f"| [{title}]({'howto/' if landing else ''}{name}.md) | {lines} | {alone} |")
+        rows.append(f"| [{title}]({name}.md) | {' | '.join(map(str, counts.values()))} | {alone[name]} |")
     return "\n".join(rows)
 
 
