@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.resources
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -90,17 +92,26 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
       recordspec explain schemas/movie_ratings.yaml
       recordspec explain schemas/movie_ratings.yaml --python > parse.py
 
-    Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
-    what --as tfmd and --as tfds cannot express.
+    Prints what each feature stores and decodes to, and the bytes of a generated value; of a config with
+    `read.pack`, also the packs of each split. Notes on stderr list what --as tfmd and --as tfds cannot
+    express.
     """
     from recordspec.schema.explain import features, python_source
     from recordspec.schema.schema import schema_in
 
-    schema = schema_in(file)
+    schema, packs = schema_in(file), dict[str, Any]()
     if schema is None:
-        from recordspec.config import load  # takes 0.1 s
+        from recordspec.pipeline import Pipeline  # takes 0.1 s
 
-        _, schema = load(file)
+        pipeline = Pipeline.load(file)
+        schema = pipeline.schema
+        if pipeline.config.read.pack is not None and not (form or python):
+            from recordspec.store.manifest import manifest_in
+
+            if manifest_in(pipeline.data) is None:
+                print_notes([f"no packs are planned: {pipeline.data} is not built"])
+            else:
+                packs = {split: pipeline.packs(split) for split in pipeline.manifest.splits}
     if form in ("tfmd", "tfds"):
         from recordspec.interop import tfds, tfmd
 
@@ -112,7 +123,12 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     else:
         rows = features(schema)
         total = size(sum(row["bytes"] for row in rows))
+        if packs and as_json:
+            print_json({"features": rows, "packs": {split: asdict(plan) for split, plan in packs.items()}})
+            return
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
+        for split, plan in packs.items():
+            echo(f"\n{split}: " + "\n  ".join(plan.lines()))
 
 
 def _holds(path: Path, content: bytes) -> bool:

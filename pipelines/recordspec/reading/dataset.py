@@ -15,6 +15,7 @@ from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
+from recordspec.order.packing import PackOrder
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read, Shuffle
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -122,6 +123,7 @@ def build(
     start: Position | None = None,
     worker: WorkerShard | None = None,
     measures: Mapping[str, Callable[..., Any]] | None = None,
+    packed: Callable[[Rows], PackOrder] | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
@@ -130,11 +132,13 @@ def build(
         worker: the worker that reads, in a global order; in another order, `plan` has its files.
         measures: by feature, a function from decoded values to the lengths by which rows are bucketed; other
             features are measured by `filtering.lengths_of`.
+        packed: plans the packs of all rows, for `pack`; `map` takes the elements of a `PackedOrder` then.
     """
     order = epoch_order(
         options,
         schema,
         plan,
+        packed,
         split=split,
         predicate=predicate,
         start=start,
@@ -154,14 +158,29 @@ def build(
 
 
 def epoch_order(
-    options: Read, schema: Schema, plan: Plan, *, worker: WorkerShard | None = None, **others: Any
+    options: Read,
+    schema: Schema,
+    plan: Plan,
+    packed: Callable[[Rows], PackOrder] | None = None,
+    *,
+    worker: WorkerShard | None = None,
+    **others: Any,
 ) -> EpochOrder:
-    """The order of rows that the options choose: the global order, or the order of a buffer and of files.
+    """The order of rows that the options choose: packs, the global order, or the order of a buffer and of
+    files.
 
     Args:
+        packed: as for `build`.
         worker: the worker of a global order that reads; by default the only one.
         others: the other attributes of `EpochOrder`.
     """
+    if options.pack is not None:
+        from recordspec.reading.packed_order import PackedOrder
+
+        if packed is None:
+            hint = "`Pipeline.dataset` packs the rows of a config"
+            raise SpecError(Problem(path=("pack",), expected="a config", got="files", hint=hint))
+        return PackedOrder.of(options, schema, plan, packed, worker=worker or WorkerShard(), **others)
     if options.is_global:
         return GlobalOrder(
             options=options, schema=schema, plan=plan, worker=worker or WorkerShard(), **others
@@ -217,6 +236,11 @@ class EpochOrder(abc.ABC):
     def replicas(self) -> int:
         """The number of batches of a step."""
         return 1
+
+    @property
+    def mean_rows(self) -> float | None:
+        """The mean number of rows of a batch, if its first dimension does not tell it."""
+        return None
 
     def batches(self) -> Dataset:
         """The rows of all passes, in batches, before decoding; the cardinality is stated if it is known.
@@ -540,9 +564,10 @@ def at_a_glance(options: Read, rows: int) -> Read:
         raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
     return Read(
         batch=Batch(size=rows),
-        interleave=Interleave(block=1),
+        interleave=Interleave(block=1) if options.pack is None else None,
         features=options.features,
         augment=options.augment,
+        pack=options.pack,
         corrupt=options.corrupt,
         prefetch=None,
     )
@@ -569,7 +594,7 @@ def of_worker(options: Read, workers: int, number: int, replicas: int) -> tuple[
 
     Raises SpecError for a batch that the replicas cannot divide.
     """
-    if not options.is_global:
+    if not options.divides_batches:
         return per_replica(options, replicas), WorkerShard(workers, number)
     if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
