@@ -222,6 +222,7 @@ bench-edges: $(BENCH)/ready
 
 bench-feeding: $(BENCH)-frameworks/ready
 	$(BENCH)-frameworks/bin/python benchmarks/feeding.py
+	$(BENCH)-frameworks/bin/python benchmarks/packing.py
 
 bench-scanning: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
 	$(BENCH)/bin/python benchmarks/scanning.py

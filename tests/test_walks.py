@@ -52,7 +52,7 @@ RECORDED = {
     "stats": (69, 2),
     "check": (44, 2),
     "read a batch": (34, 1),
-    "read by a config": (52, 3),
+    "read by a config": (53, 3),
 }
 AIM = (15, 0)
 ROWS = [{"id": i, "fare": i / 2, "company": "abc"[i % 3], "tags": ["x"] * (i % 3)} for i in range(1000)]

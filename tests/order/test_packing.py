@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordspec import SpecError
-from recordspec.order.packing import PackedRows, PackOrder
+from recordspec.order.packing import PackOrder, RowsInPacks
 from recordspec.order.read_options import Batch, Pack
 from selection import scaled
 
@@ -32,7 +32,7 @@ def planned(lengths, *, seed=None, size=None, **options) -> PackOrder:
     return PackOrder(lengths, names, Pack(**options), seed, blocks)
 
 
-def by_pack(found: PackedRows, values: np.ndarray) -> list[list[int]]:
+def by_pack(found: RowsInPacks, values: np.ndarray) -> list[list[int]]:
     return [part.tolist() for part in np.split(values, np.cumsum(found.counts)[:-1])]
 
 

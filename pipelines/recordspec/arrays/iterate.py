@@ -17,7 +17,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Permutation, Share, check_share, permutation, whole_numbers
-from recordspec.order.packing import PackedRows, PackOrder
+from recordspec.order.packing import PackOrder, RowsInPacks
 from recordspec.order.position import Opening, Position, no_batch
 from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
@@ -102,7 +102,7 @@ class Group(NamedTuple):
     numbers: Ints
     sizes: Ints
     windows: BlockWindows | None
-    packs: Sequence[PackedRows] = ()
+    packs: Sequence[RowsInPacks] = ()
 
     @classmethod
     def of(cls, batches: list[Ints], windows: BlockWindows | None) -> Group:
@@ -231,7 +231,7 @@ class BatchReader:
         if some:
             yield Group.of(some, windows)
 
-    def packs_of_step(self, epoch: int, step: int) -> PackedRows:
+    def packs_of_step(self, epoch: int, step: int) -> RowsInPacks:
         """The rows in the packs of a step. Raises SpecError for a step beyond the pass."""
         assert self.packs is not None
         epoch, step = whole_numbers(epoch=(epoch, 0), step=(step, 0))
@@ -257,7 +257,7 @@ class BatchReader:
         numbers: Ints,
         sizes: Ints,
         windows: BlockWindows | None = None,
-        packs: Sequence[PackedRows] = (),
+        packs: Sequence[RowsInPacks] = (),
     ) -> Iterator[tuple[Any, ...]]:
         """Decodes the batches of a group, and yields the features of each, with the rows of its packs."""
         names = self.features

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +122,8 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     else:
         rows = features(schema)
         total = size(sum(row["bytes"] for row in rows))
-        if packs and as_json:
-            print_json({"features": rows, "packs": {split: asdict(plan) for split, plan in packs.items()}})
-            return
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
-        for split, plan in packs.items():
-            echo(f"\n{split}: " + "\n  ".join(plan.lines()))
+        print_rows([row for split, plan in packs.items() for row in plan.as_rows(split)], as_json)
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -37,7 +37,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
-class PackedRows:
+class RowsInPacks:
     """The rows in some packs. A row that is split is several pieces.
 
     Attributes:
@@ -54,15 +54,15 @@ class PackedRows:
     lengths: Ints
     counts: Ints
 
-    def part(self, first: int, stop: int) -> PackedRows:
+    def part(self, first: int, stop: int) -> RowsInPacks:
         """Packs `first` to `stop`."""
         start, end = (int(self.counts[:place].sum()) for place in (first, stop))
         some = slice(start, end)
         sizes, lengths = self.sizes[:, some], self.lengths[:, some]
-        return PackedRows(self.rows[some], self.starts[some], sizes, lengths, self.counts[first:stop])
+        return RowsInPacks(self.rows[some], self.starts[some], sizes, lengths, self.counts[first:stop])
 
     @classmethod
-    def of_arrays(cls, table: Ints, counts: Ints) -> PackedRows:
+    def of_arrays(cls, table: Ints, counts: Ints) -> RowsInPacks:
         """The rows of packs, of `arrays`."""
         (rows, starts), others = table[:2], table[2:]
         sizes, lengths = np.split(others, 2)
@@ -117,16 +117,22 @@ class PackPlan:
     longer: int
     empty: int
 
-    def lines(self) -> Iterator[str]:
-        """The plan as text."""
-        yield f"{self.rows:,} rows in {self.packs:,} packs; {self.steps:,} steps an epoch"
-        yield f"rows a pack: {self.pieces / max(1, self.packs):.1f} on average, {self.most} at most"
+    def as_rows(self, split: str) -> Iterator[dict[str, Any]]:
+        """The plan of a split as a row of a table for each packed feature."""
         for name, share in self.fill.items():
-            yield f"{name}: {share:.2%} full; with a padded row in each, {self.unpacked[name]:.2%}"
-        if self.longer:
-            yield f"{self.longer:,} rows are longer than a pack"
-        if self.empty:
-            yield f"{self.empty:,} rows without values are in no pack"
+            yield {
+                "split": split,
+                "packed": name,
+                "rows": self.rows,
+                "packs": self.packs,
+                "rows a pack": round(self.pieces / max(1, self.packs), 1),
+                "at most": self.most,
+                "full": f"{share:.2%}",
+                "padded rows": f"{self.unpacked[name]:.2%}",
+                "steps": self.steps,
+                "longer": self.longer,
+                "empty": self.empty,
+            }
 
 
 class PackOrder:
@@ -259,7 +265,7 @@ class PackOrder:
         size = 1 if batch is None or batch.drop_remainder else batch.size
         return -(-self.count // size) * size
 
-    def at(self, epoch: int, positions: Ints) -> PackedRows:
+    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
         """The rows of the packs at positions of an epoch. At positions from `count` on, packs are empty."""
         key = None if self._seed is None else mixed(self._seed, epoch)
         present = positions < self.count
@@ -277,7 +283,7 @@ class PackOrder:
         rows = self._rows[pieces]
         starts = np.zeros(len(rows), np.int64) if self._starts is None else self._starts[pieces]
         sizes, lengths = self._sizes(rows, starts), self._lengths[:, rows].astype(np.int64)
-        return PackedRows(rows, starts, sizes, lengths, counts)
+        return RowsInPacks(rows, starts, sizes, lengths, counts)
 
     def _at(self, positions: Ints, key: int | None) -> Ints:
         """The numbers of the packs at positions below `count`."""

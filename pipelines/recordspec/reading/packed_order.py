@@ -29,7 +29,7 @@ PATH = ("read", "pack")
 class PackedOrder(EpochOrder):
     """Batches of packs. Worker w of W has packs `w, w + W, ...` of each batch.
 
-    An element is the rows of its packs, as `PackedRows` in two arrays, and their records.
+    An element is the rows of its packs, as `RowsInPacks` in two arrays, and their records.
 
     Attributes:
         packs: the packs of each epoch.

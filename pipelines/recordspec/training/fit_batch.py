@@ -13,7 +13,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
-from recordspec.order.packing import PackedRows
+from recordspec.order.packing import RowsInPacks
 from recordspec.order.read_options import Pack
 from recordspec.schema.lists import cells
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
@@ -450,7 +450,7 @@ class FinishArrays:
     padded: tuple[str, ...] = ()
     packing: Packing | None = None
 
-    def __call__(self, features: dict[str, Any], packed: PackedRows | None = None) -> Any:
+    def __call__(self, features: dict[str, Any], packed: RowsInPacks | None = None) -> Any:
         picked = self.picked(features)
         if self.packing is not None and packed is not None:
             picked = self.packing(picked, packed)
@@ -544,14 +544,14 @@ def packed_tensors(packing: Packing, picked: Any, table: Tensor, counts: Tensor)
     parts = [_components(leaf) for leaf in leaves]
     flat = [one for part in parts for one in part]
 
-    def packed(rows: PackedRows, values: list[Any]) -> Any:
+    def packed(rows: RowsInPacks, values: list[Any]) -> Any:
         given = iter(values)
         some = [_of_components([next(given) for _ in part]) for part in parts]
         return packing(tf.nest.pack_sequence_as(picked, some), rows)
 
     # a batch of empty packs tells the types
     count = counts.shape[0]
-    nothing = PackedRows.of_arrays(np.zeros((table.shape[0], 0), np.int64), np.zeros(count, np.int64))
+    nothing = RowsInPacks.of_arrays(np.zeros((table.shape[0], 0), np.int64), np.zeros(count, np.int64))
     empty = [np.zeros([0, *(size or 1 for size in one.shape[1:])], one.dtype.as_numpy_dtype) for one in flat]
     typical = packed(nothing, empty)
     specs = [
@@ -560,7 +560,7 @@ def packed_tensors(packing: Packing, picked: Any, table: Tensor, counts: Tensor)
     ]
     made = tf.numpy_function(
         lambda table, counts, *values: tf.nest.flatten(
-            packed(PackedRows.of_arrays(table, counts), list(values))
+            packed(RowsInPacks.of_arrays(table, counts), list(values))
         ),
         [table, counts, *flat],
         [spec.dtype for spec in specs],

@@ -18,7 +18,7 @@ from recordspec._tf import tf
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of, show_text
 from recordspec.locations import Location, open_file, output_file
-from recordspec.order.packing import PackedRows, PackOrder
+from recordspec.order.packing import PackOrder, RowsInPacks
 from recordspec.order.read_options import Pack, Shuffle
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
@@ -101,7 +101,7 @@ class Packing:
         stacked = np.stack([lengths[name] for name in self.names])
         return PackOrder(stacked, self.names, self.pack, seed, rows._block_sizes)
 
-    def __call__(self, picked: Any, rows: PackedRows) -> Any:
+    def __call__(self, picked: Any, rows: RowsInPacks) -> Any:
         """The parts of a batch of packs.
 
         Args:
@@ -148,8 +148,7 @@ class Packing:
         return found, parts, by_target
 
     def _weights_as_segments(self, made: _Packs, weights: dict[str, Array]) -> dict[str, Array]:
-        """Segments of targets that are 0 where a target has no weight, which MaxText has in place of weights.
-        """
+        """Segments of targets that are 0 where a target has no weight: MaxText has no other weights."""
         segment, position = _SUFFIXES["maxtext"]
         found = dict[str, Array]()
         for name, weight in weights.items():
@@ -329,7 +328,7 @@ class _Packs:
         rows: the rows of each pack.
     """
 
-    def __init__(self, packing: Packing, rows: PackedRows) -> None:
+    def __init__(self, packing: Packing, rows: RowsInPacks) -> None:
         self._packing, self._pack, self._rows = packing, packing.pack, rows
         self._places = dict[int, Ints]()
 

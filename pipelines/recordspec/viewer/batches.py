@@ -284,7 +284,10 @@ def _columns(pipeline: Pipeline, element: Any, fit: Fit | None) -> Iterator[_Bat
     schema = pipeline.schema
     specs, is_batch = decoder.batch_spec(schema), pipeline.config.read.batch is not None
     encoded = {} if fit is None else fit.encode
-    for name, role, tensor in _tensors(element, fit.parts if fit is not None else ("",)):
+    parts = ("",) if fit is None else fit.parts
+    if pipeline.config.read.pack is not None and len(parts) == 2:  # packs with targets have weights
+        parts = (*parts, "weights")
+    for name, role, tensor in _tensors(element, parts):
         values = _shown(tensor if is_batch else _as_batch(tensor))
         feature = None if name in encoded else schema.names.get(name)
         if feature is None:
@@ -361,6 +364,9 @@ def _places(
     pipeline: Pipeline, split: str, epoch: int, step: int, count: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Which stored row each of the first rows of a batch is; or none, and why that is not known."""
+    if pipeline.config.read.pack is not None:
+        note = "each row of this batch is a pack: `Pipeline.which` names its rows"
+        return [{"row": None, "file": None, "record": None}] * count, note
     try:
         rows, numbers = rows_of_step(pipeline.config.read, partial(pipeline.open, split), epoch, step)
     except RecordspecError as error:  # of options with which it is not known, or files that have no numbers
