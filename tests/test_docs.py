@@ -108,6 +108,14 @@ def check_encoding(names: dict) -> None:
     check_learned(names["reader"], names["reviews"].dataset("test"))
 
 
+def check_packing(names: dict) -> None:
+    import tensorflow as tf
+
+    rows = names["documents"].dataset("eval", shuffle=None)
+    known = rows.map(lambda inputs, targets, weights: (inputs, tf.where(weights > 0, targets, -1)))
+    check_learned(names["model"], known)
+
+
 def check_building(names: dict) -> None:
     days = rs.Pipeline.load("configs/days.yaml").build(progress=False)
     assert {split: days.rows(split) for split in days.splits} == {"train": 1999, "eval": 2000}
@@ -142,6 +150,7 @@ CHECKS = {
     "docs/adopting.md": check_adopting,
     "docs/balancing.md": check_test_split,
     "docs/encoding.md": check_encoding,
+    "docs/packing.md": check_packing,
     "docs/padding.md": check_padding,
     "docs/resuming.md": check_test_split,
     "docs/serving.md": check_test_split,

@@ -17,14 +17,15 @@ import recordspec as rs
 from recordspec.statistics.summary import SplitSummary, StatsReport
 
 API = (Path(__file__).parents[1] / "docs/reference/api.md").read_text()
-RESUME = (Path(rs.__file__).parent / "training/backup.py").read_text()
+# Their classes are of Keras, which importing them would import.
+OF_KERAS = {"Backup": "training/backup.py", "SegmentMask": "training/segment_mask.py"}
 (BEGIN,) = re.findall(r"^```python\n(import recordspec as rs\n.*?)^```$", API, re.MULTILINE | re.DOTALL)
 
 
 def documented() -> dict[str, str]:
     """The docstrings of public names, and of what public classes define themselves."""
     found = {}
-    for name in sorted({*rs.__all__} - {"Backup", "KINDS", "__version__"}):
+    for name in sorted({*rs.__all__} - {*OF_KERAS, "KINDS", "__version__"}):
         value = getattr(rs, name)
         found[name] = value.__doc__ or ""
         is_plain = inspect.isclass(value) and not issubclass(value, BaseException)
@@ -32,11 +33,13 @@ def documented() -> dict[str, str]:
             part = getattr(part, "fget", getattr(part, "func", getattr(part, "__func__", part)))
             if not member.startswith("_") and inspect.isfunction(part):
                 found[f"{name}.{member}"] = part.__doc__ or ""
-    # a callback of Keras, which importing it would import
-    (backup,) = (node for node in ast.parse(RESUME).body if getattr(node, "name", "") == "Backup")
+    for name, module in OF_KERAS.items():
+        tree = ast.parse((Path(rs.__file__).parent / module).read_text())
+        (node,) = (node for node in tree.body if getattr(node, "name", "") == name)
+        found[name] = ast.get_docstring(node) or ""
     # what `rs.stats` returns
     found |= {summary.__name__: summary.__doc__ or "" for summary in (StatsReport, SplitSummary)}
-    return found | {"Backup": ast.get_docstring(backup) or ""}
+    return found
 
 
 DOCUMENTED = documented()
@@ -56,6 +59,7 @@ OF_TENSORFLOW = {
         "Pipeline.layers",
         "Pipeline.locating",
         "Pipeline.preview",
+        "SegmentMask",
         "Schema.decode",
     ),
     *("Schema.decode_block", "Schema.element_spec", "Schema.parse_dict", "locating", "mix", "read"),

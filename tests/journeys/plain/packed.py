@@ -26,8 +26,8 @@ def write(split, records, shards=4):
 
 
 def packs(split):
-    # The first pack that has room takes a sentence, of the 64 that are open. A training that is interrupted
-    # in an epoch cannot continue there: which sentences are open is known to this function alone.
+    # The first open pack that has room takes a sentence. A training that is interrupted
+    # cannot continue there: this function alone knows which sentences are open.
     files = sorted(tf.io.gfile.glob(f"data/{split}-*"))
     records = tf.data.TFRecordDataset(files)
     if split == "train":
