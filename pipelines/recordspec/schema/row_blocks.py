@@ -23,6 +23,7 @@ from recordspec.wire.arrays import (
     ArrowArray,
     Bytes,
     Ints,
+    StringsInPlace,
     bytes_in,
     counts_of,
     data_of,
@@ -116,6 +117,8 @@ class TakenRows:
         made: npt.NDArray[Any] | None = None
         for sections, rows, places in self.parts:
             array = sections[section][key]
+            if isinstance(array, StringsInPlace):
+                return None
             if fixed_count(array) != width or not isinstance(flat := flat_of(array), np.ndarray):
                 return None
             flat = flat.reshape(-1, width)
@@ -288,6 +291,17 @@ def rows_of_blocks(
     if whole:
         stored.check_keys(columns)
     return sections, stored.rows
+
+
+def single_strings(schema: FeatureSet) -> list[tuple[Place, Column]]:
+    """The columns of one string in each row of an Example."""
+    if schema.record != "example":  # several sections may have one key
+        return []
+    return [
+        (place, column)
+        for place, column in schema._placed_columns
+        if column.storage == "bytes" and blocks.values_in_row(column, place) == 1
+    ]
 
 
 def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> ArrowArray:
