@@ -370,3 +370,15 @@ def plain(value):
     while isinstance(items, list) and items and items[-1] in (0, b""):
         items.pop()
     return items
+
+
+def test_a_row_that_violates_the_schema_is_named(tmp_path):
+    """Rows whose arrays are handed over are decoded by Python."""
+    optional = rs.Schema.loads("{schema: s, features: {a: int64, b: {dtype: int64, default: 0}}}")
+    rs.write([{"a": row} for row in range(20)], optional, tmp_path / "data", shards=1, progress=False)
+    (shard,) = (tmp_path / "data").glob("*.tfrecord")
+    schema = rs.Schema.loads("{schema: s, features: {a: int64, b: int64}}")
+    shard = shard.rename(tmp_path / "rows.tfrecord")
+    with pytest.raises(rs.RecordError) as caught, rs.locating(schema, shard):
+        list(rs.read(shard, schema, batch=8, shuffle=GLOBAL))
+    assert str(caught.value).startswith(f"{shard}: record 0 at byte 0: features.b: expected 1 int64")
