@@ -177,3 +177,55 @@ def test_the_window_with_the_largest_blocks_is_within_the_limit(tmp_path, monkey
     for limit in (80_000, 120_000):
         monkeypatch.setattr(random_access, "_WINDOW_BYTES", limit)
         assert (opened._windows(opened.schema, FileOrder()) is None) == (limit == 80_000)
+
+
+def test_large_strings_stay_in_the_files(tmp_path, monkeypatch):
+    """Windows that are too large when decoded have where strings are; a corrupt block is decoded alone."""
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures:\n  a: int64\n  s: string\n  c: {kind: label, names: [x, y], encoding: name}\n"
+        "  o: {dtype: string, default: none}\n  l: {kind: var_len, dtype: string}\n"
+    )
+    rows = [
+        {"a": row, "s": b"%d" % row * 500, "c": "xy"[row % 2], "l": ["z"] * (row % 3)}
+        | ({} if row % 3 else {"o": "o"})
+        for row in range(200)
+    ]
+    rs.write(rows, schema, tmp_path / "data", layout={"blocks": 8}, shards=3, progress=False)
+    monkeypatch.setattr(global_order, "WINDOW_ROWS", 60)
+    of, in_place = (getattr(random_access.DecodedBlocks, name).__func__ for name in ("of", "in_place"))
+    decoded: dict[str, list[int]] = {"of": [], "in_place": []}
+
+    def batches() -> list[dict[str, str]]:
+        found = rs.iterate(tmp_path / "data", batch=16, shuffle=True)
+        return [{name: str(value) for name, value in batch.items()} for batch in found]
+
+    monkeypatch.setattr(random_access, "_WINDOW_BYTES", 0)
+    wanted = batches()
+    for name, function in (("of", of), ("in_place", in_place)):
+
+        def counted(cls, rows, schema, blocks, name=name, function=function):
+            decoded[name].extend(blocks.tolist())
+            return function(cls, rows, schema, blocks)
+
+        monkeypatch.setattr(random_access.DecodedBlocks, name, classmethod(counted))
+    monkeypatch.setattr(random_access, "_WINDOW_BYTES", 20_000)
+    assert batches() == wanted
+    assert len(decoded["of"]) == 1  # the sample
+    assert sorted(decoded["in_place"][1:]) == list(range(27))
+    shard = sorted((tmp_path / "data").glob("*.tfrecord"))[1]
+    damaged = bytearray(shard.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    shard.write_bytes(damaged)
+    whole = [row for row in range(len(wanted)) if _readable(tmp_path / "data", row)]
+    assert 0 < len(whole) < len(wanted)
+    for row in whole:
+        batch = next(iter(rs.iterate(tmp_path / "data", batch=16, shuffle=True, start=row)))
+        assert {name: str(value) for name, value in batch.items()} == wanted[row]
+
+
+def _readable(data: Path, step: int) -> bool:
+    try:
+        next(iter(rs.iterate(data, batch=16, shuffle=True, start=step)))
+    except RecordError:
+        return False
+    return True

@@ -310,10 +310,13 @@ features:
 """
 # of four columns of one type, a tensor; and what only a parser makes
 GROUPED = HANDED + "".join(f"  n{number}: int64\n" for number in range(4))
+# rows of it are handed over, too; some in a group whose features tell what is missing
+DENSE = "".join(line for line in HANDED.splitlines(True) if "var_len" not in line and "missing:" not in line)
+DENSE += "".join(f"  m{number}: {{dtype: float32, default: -1, with_missing: true}}\n" for number in range(4))
 PARSED = HANDED + "  lists: {kind: ragged, dtype: int64, shape: [null, null]}\n"
 
 
-@pytest.mark.parametrize("text", [HANDED, GROUPED, PARSED])
+@pytest.mark.parametrize("text", [HANDED, GROUPED, DENSE, PARSED])
 @pytest.mark.parametrize("kept", [True, False])
 def test_rows_of_blocks_are_those_of_rows(tmp_path, monkeypatch, text, kept):
     schema = rs.Schema.loads(text)
@@ -332,9 +335,11 @@ def test_rows_of_blocks_are_those_of_rows(tmp_path, monkeypatch, text, kept):
             **({} if row % 3 else {"default": 1.5, "missing": 3}),
             **({"lists": [[row] * (row % 2), []][: row % 3]} if text == PARSED else {}),
             **({f"n{number}": row + number for number in range(4)} if text == GROUPED else {}),
+            **({f"m{number}": row for number in range(row % 5)} if text == DENSE else {}),
         }
         for row in range(150)
     ]
+    rows = [{name: value for name, value in row.items() if name in schema.names} for row in rows]
     if not kept:
         monkeypatch.setattr(random_access, "_WINDOW_BYTES", 0)
     monkeypatch.setattr(global_order, "WINDOW_ROWS", 40)
@@ -348,6 +353,9 @@ def test_rows_of_blocks_are_those_of_rows(tmp_path, monkeypatch, text, kept):
             singles = dataset if batch is None else dataset.unbatch()
             found = {int(row["id"]): str(tf.nest.map_structure(plain, row)) for row in singles}
             read.setdefault(batch, []).append((tf.nest.map_structure(str, dataset.element_spec), found))
+            if batch is not None:  # what TensorFlow parses
+                parsed = rs.read(folder, schema, batch=batch).unbatch()
+                assert found == {int(row["id"]): str(tf.nest.map_structure(plain, row)) for row in parsed}
     for by_rows, by_blocks in read.values():
         assert by_rows == by_blocks
         assert len(by_rows[1]) == 150
@@ -362,3 +370,15 @@ def plain(value):
     while isinstance(items, list) and items and items[-1] in (0, b""):
         items.pop()
     return items
+
+
+def test_a_row_that_violates_the_schema_is_named(tmp_path):
+    """Rows whose arrays are handed over are decoded by Python."""
+    optional = rs.Schema.loads("{schema: s, features: {a: int64, b: {dtype: int64, default: 0}}}")
+    rs.write([{"a": row} for row in range(20)], optional, tmp_path / "data", shards=1, progress=False)
+    (shard,) = (tmp_path / "data").glob("*.tfrecord")
+    schema = rs.Schema.loads("{schema: s, features: {a: int64, b: int64}}")
+    shard = shard.rename(tmp_path / "rows.tfrecord")
+    with pytest.raises(rs.RecordError) as caught, rs.locating(schema, shard):
+        list(rs.read(shard, schema, batch=8, shuffle=GLOBAL))
+    assert str(caught.value).startswith(f"{shard}: record 0 at byte 0: features.b: expected 1 int64")

@@ -46,6 +46,22 @@ def test_records_are_those_of_the_files(codec, paths):
     assert read(files, []) == []
 
 
+def test_records_can_stay_in_their_files(paths):
+    files, every_one = opened(paths), [record for records in RECORDS for record in records]
+    numbers = np.arange(3, len(files) - 2, 5)
+    found = [
+        data[start:stop].tobytes()
+        for data, starts, stops in files.in_place(numbers)
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+    assert found == [every_one[number] for number in numbers]
+    data = bytearray(paths[1].read_bytes())
+    data[12] ^= 1
+    paths[1].write_bytes(data)
+    with pytest.raises(RecordError, match="x1: record 0 at byte 0: expected a record of the indexed length"):
+        opened(paths).in_place(np.array([0, len(RECORDS[0])]))
+
+
 @pytest.mark.parametrize("place", [0, 9, 12, 25])
 def test_a_corrupt_record_is_named(codec, paths, place):
     files = opened(paths)

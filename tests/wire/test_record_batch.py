@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fields_by_hand import any_record
 from recordspec.errors import RecordError
 from recordspec.wire import native, proto
-from recordspec.wire.arrays import counts_of, data_of, is_list, storage_of
+from recordspec.wire.arrays import bytes_in, counts_of, data_of, flat_of, is_list, storage_of
 from recordspec.wire.proto import Listed
-from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.record_batch import RecordBatch, decode, strings_in_place
 from selection import scaled
 
 pytestmark = pytest.mark.usefixtures("codec")
@@ -256,3 +258,22 @@ def test_a_key_that_comes_twice_is_seen_where_an_earlier_record_had_it():
     made = [[("b", one), ("a", one)], [("a", one), ("a", two)]]
     found = check([proto.serialize(features, None) for features in made], sequence=False)
     assert found.repeated == [(1, "a")]
+
+
+def test_strings_in_place_are_those_that_are_decoded():
+    found = 0
+    for seed in range(1000):
+        data = np.frombuffer(any_record(Random(seed), sequence=False), np.uint8)
+        starts, stops = np.zeros(1, np.int64), np.array([len(data)])
+        batch = decode(data, starts, stops)
+        if any(batch.problems):
+            continue
+        for key, arrays in batch.features.items():
+            lists = [array for array in arrays if storage_of(array) == "bytes"]
+            count = counts_of(lists[0]) if lists else np.zeros(1, np.int64)
+            strings = strings_in_place(data, starts, stops, key, count)
+            assert strings_in_place(data, starts, stops, key, count + 1) is None
+            if strings is not None and count[0]:
+                assert bytes_in(strings.take(slice(None))) == bytes_in(flat_of(lists[0]))
+                found += 1
+    assert (found > 50) == (native.library() is not None)

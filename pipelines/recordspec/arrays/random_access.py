@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +18,15 @@ from recordspec.locations import AnyPath, Location
 from recordspec.order.global_order import WINDOW_ROWS, BlockOrder, Permutation
 from recordspec.remote import RemotePath
 from recordspec.schema import numpy_decoder
+from recordspec.schema.feature_set import ALL_SECTIONS
 from recordspec.schema.ragged_array import divided
-from recordspec.schema.row_blocks import Sections, TakenRows, records_with, rows_of_blocks
+from recordspec.schema.row_blocks import (
+    Sections,
+    TakenRows,
+    records_with,
+    rows_of_blocks,
+    single_strings,
+)
 from recordspec.schema.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset, without_schema
@@ -28,7 +35,11 @@ from recordspec.store.index import FileIndex, check_records, check_uncompressed,
 from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.shards import block_in, check_size, listed_files
-from recordspec.wire.arrays import Ints, bytes_in, offsets
+from recordspec.wire import native
+from recordspec.wire.arrays import ArrowArray, Ints, bytes_in, joined, offsets
+from recordspec.wire.blocks import block_key
+from recordspec.wire.columns import Section
+from recordspec.wire.record_batch import strings_in_place
 
 # The largest number of stored bytes decoded together. malloc does not use the memory of more rows again: each
 # page of it costs a fault. Without windows, each block is decoded whole for every chunk.
@@ -429,14 +440,20 @@ class Rows:
         if self._block is None or schema is None or position >= len(self):
             return None
         blocks, _ = self._in_blocks(order.rows_at(np.array([position])))
-        windows = BlockWindows(self, schema, order)
-        try:
-            sample = DecodedBlocks.of(self, schema, blocks)
-        except RecordError:  # raised again when the block is read, unless its rows are those of other workers
-            return None
-        # a block may be the smallest of all
-        growth = sample.bytes / self._files.record_sizes[int(blocks[0])]
-        return windows if windows.stored_bytes * growth <= _WINDOW_BYTES else None
+        decoders = [DecodedBlocks.of]
+        if native.library() is not None and single_strings(schema):
+            decoders.append(DecodedBlocks.in_place)
+        for decode in decoders:
+            windows = BlockWindows(self, schema, order, decode)
+            try:
+                sample = decode(self, schema, blocks)
+            except RecordError:  # raised again when the block is read, unless its rows are other workers'
+                return None
+            # a block may be the smallest of all
+            growth = sample.bytes / self._files.record_sizes[int(blocks[0])]
+            if windows.stored_bytes * growth <= _WINDOW_BYTES:
+                return windows
+        return None
 
     def _place(self, number: int) -> str:
         """Names a row in messages."""
@@ -474,6 +491,29 @@ class DecodedBlocks:
             raise RecordError(error.at(record).problems) from None
         return cls(blocks, sections, counts, rows)
 
+    @classmethod
+    def in_place(cls, rows: Rows, schema: Schema, blocks: Ints) -> DecodedBlocks:
+        """Decodes blocks together, but for the strings of `single_strings`, which stay in the mapped files:
+        the CRCs are checked now, and not when a string is copied. Raises RecordError."""
+        strings = single_strings(schema)
+        others = schema._stored_keys - {place.key for place, _ in strings}
+        columns: dict[str, list[ArrowArray]] = {}
+        counts = []
+        for data, starts, stops in rows._files.in_place(blocks):
+            sections, numbers = rows_of_blocks(schema, data, starts, stops, keys=others)
+            counts.append(numbers)
+            found = dict(sections["features"])
+            for place, column in strings:
+                array = strings_in_place(data, starts, stops, block_key(place), numbers)
+                if array is None:  # `of` has the reason, if there is one
+                    raise RecordError(Problem(expected="strings that can be read in place", got="others"))
+                found[column.key] = array
+            for key, array in found.items():
+                columns.setdefault(key, []).append(array)
+        made: dict[Section, dict[str, ArrowArray]] = {section: {} for section in ALL_SECTIONS}
+        made["features"] |= {key: joined(arrays) for key, arrays in columns.items()}
+        return cls(blocks, made, np.concatenate(counts), rows)
+
     def rows_at(self, blocks: Ints, within: Ints) -> Ints:
         """The numbers of rows of blocks among all rows. Raises RecordError for a row that its block lacks."""
         of_rows = np.searchsorted(self.blocks, blocks)
@@ -500,12 +540,19 @@ class BlockWindows:
         rows: all rows, in blocks.
         schema: the schema of the features to decode.
         order: the order of the epoch.
+        decode: `DecodedBlocks.of`, or `in_place`.
     """
 
     _KEPT = 2
 
-    def __init__(self, rows: Rows, schema: Schema, order: Permutation) -> None:
-        self._rows, self._schema = rows, schema
+    def __init__(
+        self,
+        rows: Rows,
+        schema: Schema,
+        order: Permutation,
+        decode: Callable[[Rows, Schema, Ints], DecodedBlocks],
+    ) -> None:
+        self._rows, self._schema, self._decode = rows, schema, decode
         if isinstance(order, BlockOrder):
             self._window_of = order.windows
         else:
@@ -543,7 +590,7 @@ class BlockWindows:
                     del self._decoded[next(iter(self._decoded))]
                 blocks = np.flatnonzero(self._window_of == window)
                 try:
-                    found = DecodedBlocks.of(self._rows, self._schema, blocks)
+                    found = self._decode(self._rows, self._schema, blocks)
                 except RecordError:
                     self._corrupt.add(window)
                     return None

@@ -27,8 +27,9 @@ from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout
 from recordspec.reading.seeds import Seeds, pass_seed, passes
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, at_least_one, flat_map, map_elements
-from recordspec.schema import decoder
+from recordspec.schema import decoder, row_blocks
 from recordspec.schema.options import INVALID, PythonValue, from_python
+from recordspec.schema.row_blocks import Handed
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.store.dataset import StoredDataset
@@ -310,13 +311,19 @@ class EpochOrder(abc.ABC):
         return self.layout if self.options.features is None else self.layout.only(self.options.features)
 
     @cached_property
-    def layout(self) -> DatasetLayout:
-        """The layout with the features to parse: the requested features, and features that select rows."""
+    def parsed(self) -> Schema:
+        """The schema of the features to parse: the requested features, and features that select rows."""
         schema, names = self.schema, self.options.features
-        if names is not None:
-            asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
-            by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
-            schema = schema.only([*names, *asked, *by])
+        if names is None:
+            return schema
+        asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
+        by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
+        return schema.only([*names, *asked, *by])
+
+    @cached_property
+    def layout(self) -> DatasetLayout:
+        """The layout with the features to parse."""
+        schema = self.parsed
         early, batch = schema._keeps_in_any_batch, self.options.batch
         if self.block is not None:
             return BlockLayout(schema, self.plan.chunk, early, self.block)
@@ -519,7 +526,18 @@ class GlobalOrder(EpochOrder):
     @property
     def block(self) -> int | None:
         # rows come in blocks of the rows that are read together
-        return None if self.plan.block is None else self._rows._chunk()
+        return None if self.plan.block is None and self._handed is None else self._rows._chunk()
+
+    @cached_property
+    def _handed(self) -> tuple[Handed, ...] | None:
+        """The arrays that Python hands over; None for records, which a graph parses."""
+        if self.plan.block is not None:
+            return row_blocks.handed(self.parsed, self._rows._row_bytes)
+        if self.options.batch is None or self.plan.large:  # strings would be copied as often
+            return None
+        made = row_blocks.handed(self.parsed, self._rows._row_bytes)
+        # records are batched, where ragged rows would be rebatched one by one
+        return None if any(one.shape is None for one in made or ()) else made
 
     def passes(self) -> Dataset:
         return self.numbered_passes(self._one_pass)
@@ -554,8 +572,8 @@ class GlobalOrder(EpochOrder):
     def _shuffle(self) -> GlobalShuffle:
         shuffle = self.options.shuffle
         assert shuffle is not None
-        chunk = self.plan.chunk if self.plan.block is None else None
-        return GlobalShuffle(self._rows, self.layout.schema, shuffle.seed, self.share, chunk)
+        chunk = self.plan.chunk if self.block is None else None
+        return GlobalShuffle(self._rows, self.parsed, shuffle.seed, self.share, self._handed, chunk)
 
 
 def at_a_glance(options: Read, rows: int) -> Read:

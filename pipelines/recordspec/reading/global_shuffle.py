@@ -11,7 +11,7 @@ from typing import Any
 
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.random_access import BlockWindows, Rows
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.order.global_order import FileOrder, Permutation, Share, check_share, permutation
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
@@ -19,6 +19,7 @@ from recordspec.reading.seeds import passes
 from recordspec.reading.stages import untuned
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
 from recordspec.schema import row_blocks
+from recordspec.schema.row_blocks import Handed
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.wire.arrays import Ints, bytes_in, objects_in
@@ -71,14 +72,23 @@ class GlobalShuffle:
         schema: the schema of the features to read.
         seed: the seed of the order.
         share: the part of this worker.
-        chunk: the approximate number of rows to fetch together; None for that of blocks.
+        handed: the arrays to hand over; None to hand over records.
+        chunk: the approximate number of rows to fetch together; None for that of `Rows`.
     """
 
-    def __init__(self, rows: Rows, schema: Schema, seed: int, share: Share, chunk: int | None) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        schema: Schema,
+        seed: int,
+        share: Share,
+        handed: tuple[Handed, ...] | None,
+        chunk: int | None,
+    ) -> None:
         check_share(share, PATH)
         drop_iterators_at_exit()
         self._rows, self._schema, self._seed, self._share = rows, schema, seed, share
-        self._handed = None if chunk is not None else row_blocks.handed(schema, rows._row_bytes)
+        self._handed, self._fetcher = handed, RowFetcher(rows, schema, handed)
         if chunk is None:
             chunk = rows._chunk(self._windows(FileOrder(), 0))
         self._together = max(1, chunk * share.workers // share.batch)
@@ -95,10 +105,7 @@ class GlobalShuffle:
         """
         first = tf.cast(skip, tf.int64)
         count = -(-(self._share.steps - first) // self._together)
-
-        specs = [tf.TensorSpec([None], tf.string)]
-        if self._handed is not None:
-            specs = row_blocks.array_specs(self._handed)
+        specs = self._fetcher.specs
 
         def fetched(number: Tensor) -> Tensor | tuple[Tensor, ...]:
             step = first + number * self._together
@@ -114,7 +121,7 @@ class GlobalShuffle:
         epoch, first = self._epochs.of(of_pass), int(step)
         positions = self._share.positions(first, min(first + self._together, self._share.steps))
         order, windows = self._order(epoch, int(positions[0]))
-        return records_of(self._rows, self._schema, self._handed, order.rows_at(positions), windows)
+        return self._fetcher.fetch(order.rows_at(positions), windows)
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:
         """The numbers of the rows at positions of an epoch, int64 `[n]`."""
@@ -139,24 +146,45 @@ class GlobalShuffle:
         return last[1:]
 
 
-def records_of(
-    rows: Rows,
-    schema: Schema,
-    handed: Any,
-    numbers: Ints,
-    windows: BlockWindows | None = None,
-) -> list[Any]:
-    """The records of rows, an array of bytes; or of blocks, the arrays of `row_blocks.arrays_of`.
+class RowFetcher:
+    """Reads rows by their numbers for a graph: their records, or arrays of their values.
 
     Args:
-        handed: what `row_blocks.handed` returns; None for records.
+        rows: all rows.
+        schema: the schema of the features to read.
+        handed: the arrays to hand over; None to hand over records.
+
+    Attributes:
+        specs: the types of what `fetch` returns.
     """
-    if not rows._has_blocks:
-        return [objects_in(rows.records(numbers))]
-    taken = rows._taken(schema, numbers, windows)
-    if handed is not None:
-        return row_blocks.arrays_of(handed, taken)
-    return [objects_in(bytes_in(row_blocks.blocks_of(schema, taken.sections(), taken.count, 1)))]
+
+    def __init__(self, rows: Rows, schema: Schema, handed: tuple[Handed, ...] | None) -> None:
+        self._rows, self._schema, self._handed = rows, schema, handed
+        self._fixed = None if handed is None else row_blocks.fixed_keys(handed)
+        self.specs = [tf.TensorSpec([None], tf.string)] if handed is None else row_blocks.array_specs(handed)
+
+    def fetch(self, numbers: Ints, windows: BlockWindows | None = None) -> list[Any]:
+        """Records, string `[n]`, or blocks of them; or the arrays of `row_blocks.arrays_of`. Raises
+        RecordError.
+        """
+        if self._handed is not None:
+            return self._arrays(self._handed, numbers, windows)
+        if not self._rows._has_blocks:
+            return [objects_in(self._rows.records(numbers))]
+        taken = self._rows._taken(self._schema, numbers)
+        blocks = row_blocks.blocks_of(self._schema, taken.sections(), taken.count, 1)
+        return [objects_in(bytes_in(blocks))]
+
+    def _arrays(self, handed: tuple[Handed, ...], numbers: Ints, windows: BlockWindows | None) -> list[Any]:
+        try:
+            if self._rows._has_blocks:
+                return row_blocks.arrays_of(handed, self._rows._taken(self._schema, numbers, windows))
+            records = self._rows._files.records(numbers)
+            return row_blocks.arrays_of_records(self._schema, handed, self._fixed, records)
+        except RecordError as error:
+            if error.row is None:
+                raise
+            raise RecordError(error.at(self._rows._place(int(numbers[error.row]))).problems) from None
 
 
 class EpochNumbers:

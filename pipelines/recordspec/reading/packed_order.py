@@ -19,6 +19,7 @@ from recordspec.reading.dataset import EpochOrder
 from recordspec.reading.seeds import Seeds
 from recordspec.reading.transformations import CALLS, drop_iterators_at_exit, map_elements
 from recordspec.schema import decoder, row_blocks
+from recordspec.schema.row_blocks import Handed
 from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 
@@ -94,11 +95,7 @@ class PackedOrder(EpochOrder):
         specs = [
             tf.TensorSpec([2 + 2 * len(self.packs.names), None], tf.int64),
             tf.TensorSpec([self.share.size], tf.int64),
-            *(
-                [tf.TensorSpec([None], tf.string)]
-                if self._handed is None
-                else row_blocks.array_specs(self._handed)
-            ),
+            *self._fetcher.specs,
         ]
         types = [spec.dtype for spec in specs]
 
@@ -113,7 +110,7 @@ class PackedOrder(EpochOrder):
         step, replica = divmod(int(number), self.replicas)
         positions = self.share.positions(step, step + 1).reshape(self.replicas, -1)[replica]
         found = self.packs.at(self._epochs.of(of_pass), positions)
-        records = global_shuffle.records_of(self.rows, self.layout.schema, self._handed, found.rows)
+        records = self._fetcher.fetch(found.rows)
         return [*found.arrays, *records]
 
     @cached_property
@@ -121,10 +118,12 @@ class PackedOrder(EpochOrder):
         return global_shuffle.EpochNumbers()
 
     @cached_property
-    def _handed(self) -> Any:
-        if not self.rows._has_blocks:
-            return None
-        return row_blocks.handed(self.layout.schema, self.rows._row_bytes)
+    def _handed(self) -> tuple[Handed, ...] | None:
+        return row_blocks.handed(self.parsed, self.rows._row_bytes)
+
+    @cached_property
+    def _fetcher(self) -> global_shuffle.RowFetcher:
+        return global_shuffle.RowFetcher(self.rows, self.parsed, self._handed)
 
     @property
     def decoded(self) -> bool:
@@ -132,11 +131,11 @@ class PackedOrder(EpochOrder):
 
     def decode(self, *element: Any) -> Any:
         table, counts, *records = element
-        schema, names = self.layout.schema, self.options.features
-        if not self.rows._has_blocks:
-            features = decoder.decode(schema, records[0])
-        elif self._handed is None:
+        schema, names = self.parsed, self.options.features
+        if self._handed is not None:
+            features = decoder.decode_rows(schema, row_blocks.of_arrays(self._handed, *records))
+        elif self.rows._has_blocks:
             features = decoder.decode_rows(schema, row_blocks.parse(schema, records[0]))
         else:
-            features = decoder.decode_rows(schema, row_blocks.of_arrays(self._handed, *records))
+            features = decoder.decode(schema, records[0])
         return table, counts, features if names is None else {name: features[name] for name in names}

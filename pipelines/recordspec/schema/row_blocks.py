@@ -15,7 +15,7 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.schema.column_groups import AS_MANY, column_groups
 from recordspec.schema.feature_set import ALL_SECTIONS, FeatureSet
-from recordspec.schema.ragged_array import values_of
+from recordspec.schema.ragged_array import dense, values_of
 from recordspec.schema.tensors import Tensor, with_default
 from recordspec.schema.validate import check_structure
 from recordspec.wire import blocks
@@ -23,6 +23,7 @@ from recordspec.wire.arrays import (
     ArrowArray,
     Bytes,
     Ints,
+    StringsInPlace,
     bytes_in,
     counts_of,
     data_of,
@@ -44,17 +45,19 @@ from recordspec.wire.columns import (
     Column,
     Component,
     Fixed,
+    FixedKeys,
     Place,
     Ragged,
     Section,
     Sequence,
     Sparse,
+    Storage,
     VarLen,
 )
 from recordspec.wire.example import Table, encode, oversized
 from recordspec.wire.example import sizes as record_sizes
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
-from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.record_batch import RecordBatch, decode, fixed_values
 
 # A string in a Python object takes as long as encoding and parsing so many bytes.
 _BYTES_OF_A_STRING = 40
@@ -114,6 +117,8 @@ class TakenRows:
         made: npt.NDArray[Any] | None = None
         for sections, rows, places in self.parts:
             array = sections[section][key]
+            if isinstance(array, StringsInPlace):
+                return None
             if fixed_count(array) != width or not isinstance(flat := flat_of(array), np.ndarray):
                 return None
             flat = flat.reshape(-1, width)
@@ -288,6 +293,17 @@ def rows_of_blocks(
     return sections, stored.rows
 
 
+def single_strings(schema: FeatureSet) -> list[tuple[Place, Column]]:
+    """The columns of one string in each row of an Example."""
+    if schema.record != "example":  # several sections may have one key
+        return []
+    return [
+        (place, column)
+        for place, column in schema._placed_columns
+        if column.storage == "bytes" and blocks.values_in_row(column, place) == 1
+    ]
+
+
 def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> ArrowArray:
     """The records that have these columns. Raises RecordError, with the row, for one that is too large."""
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
@@ -344,28 +360,40 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
 
 
 class Handed(NamedTuple):
-    """Arrays that become one tensor of those of `parse`.
+    """Arrays that become tensors of those of `parse`.
 
     Attributes:
-        name: the name of the tensor.
+        names: the names of the tensors, as `ColumnGroup.names`.
         columns: the columns of a group; or the only column.
         dtype: the name of the dtype in TensorFlow.
         shape: the shape of a row; None for any number of values, in a ragged tensor.
+        optional: whether defaults are in the place of missing values.
     """
 
-    name: str
+    names: tuple[str, ...]
     columns: tuple[tuple[Place, Column], ...]
     dtype: str
     shape: tuple[int, ...] | None
+    optional: bool = False
 
     def arrays(self, taken: TakenRows) -> list[Any]:
-        """The values of rows, `[n, *shape]`; or the values of all rows end to end, and their numbers."""
+        """The values of rows, `[n, *shape]`, and of optional ones which are missing, if it is asked for; or
+        the values of all rows end to end, and their numbers. Raises RecordError."""
         if self.shape is None:
             ((place, column),) = self.columns
             array = taken.column(place.section, column.key)
             return [values_of(array), counts_of(array)]
-        many = [self._dense(taken, place) for place, _ in self.columns]
-        return [many[0].reshape(-1, *self.shape) if len(many) == 1 else np.stack(many, 1)]
+        if self.optional:
+            taken_columns = ((taken.column(place.section, place.key), one) for place, one in self.columns)
+            filled = [_filled(array, column) for array, column in taken_columns]
+            parts = [[one[number] for one in filled] for number in range(len(self.names))]
+        else:
+            parts = [[self._dense(taken, place) for place, _ in self.columns]]
+        return [self.stacked(many) for many in parts]
+
+    def stacked(self, many: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """The values of all columns, `[n, *shape]`, each given end to end."""
+        return many[0].reshape(-1, *(self.shape or ())) if len(many) == 1 else np.stack(many, 1)
 
     def _dense(self, taken: TakenRows, place: Place) -> npt.NDArray[Any]:
         """The values of a column, end to end."""
@@ -377,29 +405,44 @@ class Handed(NamedTuple):
         """The types of the arrays as tensors."""
         if self.shape is None:
             return [tf.TensorSpec([None], self.dtype), tf.TensorSpec([None], tf.int64)]
-        return [tf.TensorSpec([None, *self.shape], self.dtype)]
+        dtypes = [self.dtype, "bool"][: len(self.names)]
+        return [tf.TensorSpec([None, *self.shape], dtype) for dtype in dtypes]
+
+
+def _filled(array: ArrowArray, column: Column) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The values of a column with defaults for the missing ones, and which are missing."""
+    counts, size = counts_of(array), max(1, math.prod(column.cell))
+    wrong = np.flatnonzero((counts != 0) & (counts != size))
+    if len(wrong):
+        expected, got = f"{size} values, or none", str(counts[wrong[0]])
+        raise RecordError(Problem(path=(column.key,), expected=expected, got=got), int(wrong[0]))
+    return dense(array, column.cell, getattr(column.layout, "default", None))
 
 
 def handed(schema: FeatureSet, row_bytes: float) -> tuple[Handed, ...] | None:
-    """What `parse` makes of blocks, if arrays can become it: without lists of lists, values with indices,
-    steps, and groups of columns with defaults. Otherwise None; also if rows have so many strings for their
-    stored bytes that it takes longer.
+    """What `parse` makes of blocks, if arrays can become it: without lists of lists, values with indices and
+    steps. Otherwise None; also if rows have so many strings for their stored bytes that it takes longer.
     """
     groups = column_groups(schema)
     strings = sum(column.storage == "bytes" for _, column in schema._placed_columns)
-    if row_bytes < strings * _BYTES_OF_A_STRING or any(group.optional for group in groups):
+    if row_bytes < strings * _BYTES_OF_A_STRING:
         return None
-    made = [Handed(group.name, group.columns, group.dtype, (len(group.columns),)) for group in groups]
+    made = [
+        Handed(group.names, group.columns, group.dtype, (len(group.columns),), group.optional)
+        for group in groups
+    ]
     grouped = {place for group in groups for place, _ in group.columns}
     for place, column in schema._placed_columns:
         layout, size = column.layout, blocks.values_in_row(column, place)
         if place in grouped or size == 0:
             continue
         is_list = isinstance(layout, Fixed | VarLen | Ragged) and not getattr(layout, "row_lengths", ())
-        if size is None and (not is_list or place.in_steps or column.cell):
+        optional = column.has_default and not place.in_steps and not getattr(layout, "ragged", False)
+        if size is None and not optional and (not is_list or place.in_steps or column.cell):
             return None
-        shape = None if size is None else column.cell
-        made.append(Handed(blocks.block_key(place), ((place, column),), TF_DTYPES[column.storage], shape))
+        shape = None if size is None and not optional else column.cell
+        names, dtype = (blocks.block_key(place),), TF_DTYPES[column.storage]
+        made.append(Handed(names, ((place, column),), dtype, shape, optional))
     return tuple(made)
 
 
@@ -407,6 +450,45 @@ def arrays_of(handed: Iterable[Handed], taken: TakenRows) -> list[Any]:
     """The number of rows, and their arrays."""
     arrays = [array for one in handed for array in one.arrays(taken)]
     return [np.int64(taken.count), *arrays]
+
+
+def fixed_keys(handed: Iterable[Handed]) -> FixedKeys | None:
+    """The keys of records of one row each, if arrays have all their values; None with optional values or
+    lists."""
+    keys: dict[str, tuple[Storage, int | None]] = {}
+    for one in handed:
+        if one.optional or one.shape is None:
+            return None
+        width = math.prod(one.shape) // len(one.columns)
+        keys |= {place.key: (column.storage, width) for place, column in one.columns}
+    return FixedKeys(keys)
+
+
+def arrays_of_records(
+    schema: FeatureSet,
+    handed: Iterable[Handed],
+    fixed: FixedKeys | None,
+    records: tuple[Bytes, Ints],
+) -> list[Any]:
+    """`arrays_of` records of one row each, which are decoded together.
+
+    Args:
+        fixed: `fixed_keys(handed)`.
+        records: the bytes of the records, one after another, and where each begins and the last one ends.
+
+    Raises RecordError, with the row, for a record that violates the schema.
+    """
+    (buffer, places), sequence = records, schema.record == "sequence_example"
+    starts, stops = places[:-1], places[1:]
+    found = None if fixed is None else fixed_values(buffer, starts, stops, fixed, sequence=sequence)
+    if found is not None:
+        arrays = [one.stacked([found.values[place.key] for place, _ in one.columns]) for one in handed]
+        return [np.int64(len(starts)), *arrays]
+    decoded = decode(buffer, starts, stops, sequence=sequence, keys=schema._stored_keys)
+    check_structure(schema._placed, decoded)
+    sections = stored_sections(schema, decoded)
+    check_counts(schema, sections, decoded.rows)
+    return arrays_of(handed, TakenRows(decoded.rows, [(sections, np.arange(decoded.rows), None)]))
 
 
 def array_specs(handed: Iterable[Handed]) -> list[Any]:
@@ -418,10 +500,11 @@ def of_arrays(handed: Iterable[Handed], count: Tensor, *arrays: Tensor) -> dict[
     """What `parse` makes of the rows whose arrays these are."""
     values_of, left = {blocks.ROWS: tf.zeros(count, tf.int64)}, iter(arrays)
     for one in handed:
-        value = next(left)
-        if one.shape is None:
-            value = tf.RaggedTensor.from_row_lengths(value, next(left), validate=False)
-        values_of[one.name] = value
+        for name in one.names:
+            value = next(left)
+            if one.shape is None:
+                value = tf.RaggedTensor.from_row_lengths(value, next(left), validate=False)
+            values_of[name] = value
     return values_of
 
 

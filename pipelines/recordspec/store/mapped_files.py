@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, finalize
 
 import numpy as np
@@ -112,22 +112,49 @@ class MappedFiles:
 
         Raises RecordError for a missing or corrupt record; StoreError for a missing file.
         """
-        count, places = len(numbers), np.empty(len(numbers) + 1, np.int64)
         if (library := native.library()) is None:
             parts = [np.frombuffer(self.record(number), np.uint8) for number in numbers.tolist()]
             return np.concatenate([np.zeros(0, np.uint8), *parts]), offsets(_ints(map(len, parts)))
+        frames, places = self._located(library, numbers)
+        data = np.empty(int(places[-1]), np.uint8)
+        self._gathered(library, numbers, frames, places, native.at(data))
+        return data, places
+
+    def in_place(self, numbers: Ints) -> list[tuple[Bytes, Ints, Ints]]:
+        """Records that are not copied, for each of their files: its bytes, and where in it the data of each
+        begins and ends. CRCs are checked once, now.
+
+        Args:
+            numbers: the record numbers, in ascending order.
+
+        Raises the errors of `records`. Needs the native library.
+        """
+        library = native.library()
+        frames, places = self._located(library, numbers)
+        self._gathered(library, numbers, frames, places, None)
+        files, found = np.searchsorted(self.first, numbers, "right") - 1, []
+        for file in np.unique(files).tolist():
+            own, view = files == file, self._files[file]
+            starts = frames[own] - self._mapped[file] + HEADER_BYTES
+            found.append((np.frombuffer(view or b"", np.uint8), starts, starts + np.diff(places)[own]))
+        return found
+
+    def _located(self, library: Any, numbers: Ints) -> tuple[Ints, Ints]:
+        """The addresses of the frames of records, and the offsets of their data, one after another."""
+        count, places = len(numbers), np.empty(len(numbers) + 1, np.int64)
         frames = np.empty(count, np.int64)
-        frames_at, places_at = native.at(frames), native.at(places)
-        arguments = (self._table_at, native.at(numbers), count, frames_at, places_at)
+        arguments = (self._table_at, native.at(numbers), count, native.at(frames), native.at(places))
         while (done := library.rs_locate(*arguments)) != count:
             if done < 0:
                 raise self._wrong(int(numbers[-1 - done]))
             self._map(self._file_of(int(numbers[done])))
-        data = np.empty(int(places[-1]), np.uint8)
-        done = library.rs_gather(frames_at, places_at, count, native.at(data))
-        if done < count:
+        return frames, places
+
+    def _gathered(self, library: Any, numbers: Ints, frames: Ints, places: Ints, out: int | None) -> None:
+        """Copies the data of records to an address, if there is one. CRCs are checked."""
+        done = library.rs_gather(native.at(frames), native.at(places), len(numbers), out)
+        if done < len(numbers):
             raise self._wrong(int(numbers[done]))
-        return data, places
 
     def record(self, number: int) -> bytes:
         """The data of one record, in a third of the time of `records`. Raises the same errors."""

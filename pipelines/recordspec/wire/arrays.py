@@ -20,6 +20,7 @@ pandas. Hence arrays are created from buffers, and read as buffers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec._arrow import arrow
+from recordspec.wire import native
 
 if TYPE_CHECKING:
     from recordspec.wire.columns import Kind
@@ -54,6 +56,34 @@ def is_arrow(values: Any) -> bool:
     """Whether a value is an Arrow array; does not import pyarrow."""
     module = type(values).__module__
     return module.startswith("pyarrow") and hasattr(values, "null_count") and hasattr(values, "type")
+
+
+@dataclass(frozen=True)
+class StringsInPlace:
+    """Strings that are anywhere in memory, such as in mapped files, and are copied when some are taken.
+
+    Attributes:
+        addresses: where each begins, int64 `[n]`.
+        sizes: the bytes of each, int64 `[n]`.
+        memory: what holds the memory.
+    """
+
+    addresses: Ints
+    sizes: Ints
+    memory: tuple[Any, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the addresses and sizes."""
+        return self.addresses.nbytes + self.sizes.nbytes
+
+    def take(self, rows: Ints | slice) -> ArrowArray:
+        """A copy of the given strings, in the given order, as `large_binary`."""
+        addresses, places = self.addresses[rows], offsets(self.sizes[rows])
+        data = np.empty(int(places[-1]), np.uint8)
+        given = addresses, np.diff(places), places
+        native.library().rs_copy(*map(native.at, given), len(addresses), native.at(data))
+        return binary_array(data, places)
 
 
 # ---- offsets of strings and lists ----
@@ -401,6 +431,8 @@ def counts_of(array: ArrowArray) -> Ints:
 
 def fixed_count(array: ArrowArray) -> int | None:
     """The number of values of every row if it is fixed by the type of the array; else None."""
+    if isinstance(array, StringsInPlace):
+        return 1
     if isinstance(array, list):
         return None if is_list(array) else 1
     if array.null_count:
@@ -450,12 +482,16 @@ def places_of(lists: ArrowArray) -> Ints:
 
 
 def part(array: ArrowArray, start: int, stop: int) -> ArrowArray:
-    """Rows `start` to `stop`, without a copy."""
+    """Rows `start` to `stop`, without a copy, but of strings in place."""
+    if isinstance(array, StringsInPlace):
+        return array.take(slice(start, stop))
     return array[start:stop] if isinstance(array, list) else array.slice(start, stop - start)
 
 
 def take(array: ArrowArray, rows: Ints) -> ArrowArray:
     """The given rows, in the given order."""
+    if isinstance(array, StringsInPlace):
+        return array.take(rows)
     if isinstance(array, list):
         return [array[row] for row in rows.tolist()]
     width = width_of(array)
@@ -476,6 +512,12 @@ def joined(many: Sequence[ArrowArray]) -> ArrowArray:
     """The rows of all arrays, concatenated."""
     if len(many) == 1:
         return many[0]
+    if all(isinstance(one, StringsInPlace) for one in many):
+        memory = tuple(held for one in many for held in one.memory)
+        addresses, sizes = (
+            np.concatenate([getattr(one, name) for one in many]) for name in ("addresses", "sizes")
+        )
+        return StringsInPlace(addresses, sizes, memory)
     if all(isinstance(one, list) for one in many) and len({is_list(one) for one in many if one}) < 2:
         return [string for one in many for string in one]
     arrays = [values_array(one) for one in many]

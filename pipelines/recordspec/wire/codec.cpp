@@ -1315,8 +1315,9 @@ EXPORTED int64_t rs_locate(const int64_t *files, const int64_t *numbers, int64_t
   return count;
 }
 
-// Copies the data of framed records, which are anywhere in memory, to `out`, each where `offsets` says. Stops at the
-// first whose length is not the one between its offsets, or that does not match its CRCs, and returns its number.
+// Copies the data of framed records, which are anywhere in memory, to `out`, each where `offsets` says; null copies
+// nothing. Stops at the first whose length is not the one between its offsets, or that does not match its CRCs, and
+// returns its number.
 EXPORTED int64_t rs_gather(const uint8_t *const *frames, const int64_t *offsets, int64_t count, uint8_t *out) {
   constexpr int64_t kAhead = 8;  // frames whose lines are fetched while others are copied
   for (int64_t i = 0; i < count; i++) {
@@ -1325,7 +1326,32 @@ EXPORTED int64_t rs_gather(const uint8_t *const *frames, const int64_t *offsets,
     size_t size = size_t(offsets[i + 1] - offsets[i]);
     if (load<uint64_t>(frame) != size || !is_header(frame)) return i;
     if (masked_crc(frame + kHeader, size) != load<uint32_t>(frame + kHeader + size)) return i;
-    memcpy(out + offsets[i], frame + kHeader, size);
+    if (out) memcpy(out + offsets[i], frame + kHeader, size);
+  }
+  return count;
+}
+
+// Finds the strings under a key of Examples that are written as usual, of which each has as many as `counts` says: the
+// address and the size of each, which is not copied. Stops at the first that has others, and returns its number.
+EXPORTED int64_t rs_strings(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count,
+                            const uint8_t *key, int64_t key_size, const int64_t *counts, const uint8_t **strings,
+                            int64_t *sizes) {
+  for (int64_t i = 0; i < count; i++) {
+    Span data{buffer + starts[i], buffer + stops[i]}, entries{data.at, data.at}, entry, name, value, list, string;
+    int64_t left = counts[i];
+    bool found = false;
+    if (data.at < data.end && (!data.field(kFirst, entries) || data.at < data.end)) return i;
+    while (entries.at < entries.end) {
+      if (!entries.field(kFirst, entry) || !entry.field(kFirst, name) || !entry.field(kSecond, value)) return i;
+      if (name.size() != size_t(key_size) || memcmp(name.at, key, size_t(key_size))) continue;
+      if (found || entry.at < entry.end || !value.field(kFirst, list) || value.at < value.end) return i;
+      found = true;
+      for (; list.at < list.end; left--) {
+        if (!left || !list.field(kFirst, string)) return i;
+        *strings++ = string.at, *sizes++ = int64_t(string.size());
+      }
+    }
+    if (left) return i;
   }
   return count;
 }

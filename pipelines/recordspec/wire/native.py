@@ -12,13 +12,15 @@ import hashlib
 import os
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, StoreError
-from recordspec.wire.arrays import Ints
+
+if TYPE_CHECKING:
+    from recordspec.wire.arrays import Ints
 
 LIBRARY = Path(__file__).with_name("_native.so")
 _SOURCE = Path(__file__).with_name("codec.cpp")
@@ -47,6 +49,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rs_places": (None, (_POINTER, _COUNT, ctypes.c_int32, _POINTER, _POINTER)),
     "rs_locate": (_COUNT, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER)),
     "rs_gather": (_COUNT, (_POINTER, _POINTER, _COUNT, _POINTER)),
+    "rs_strings": (_COUNT, (*[_POINTER] * 3, _COUNT, ctypes.c_char_p, _COUNT, *[_POINTER] * 3)),
     "rs_copy": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
     "rs_permute": (None, (_POINTER, *[_COUNT] * 4, ctypes.c_int32, ctypes.c_uint64, _POINTER)),
     "rs_free": (None, (_POINTER,)),

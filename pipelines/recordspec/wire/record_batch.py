@@ -24,6 +24,7 @@ from recordspec.wire.arrays import (
     Bytes,
     Ints,
     Mask,
+    StringsInPlace,
     counts_of,
     empty_lists,
     items_of,
@@ -183,6 +184,22 @@ def fixed_values(
     memory = _decoded(library, buffer, starts, stops, odd, sequence=sequence, wanted=keys.wanted)
     # NumPy's `any` takes four times as long
     return None if 1 in odd.tobytes() else _fixed(memory, keys, count)
+
+
+def strings_in_place(
+    buffer: Bytes, starts: Ints, stops: Ints, key: str, counts: Ints
+) -> StringsInPlace | None:
+    """The strings under a key of Examples, which have as many as `counts` says.
+
+    Returns None without the native library, and if an Example has an unusual encoding, or others.
+    """
+    if (library := native.library()) is None:
+        return None
+    starts, stops, counts, name = native.ints(starts), native.ints(stops), native.ints(counts), key.encode()
+    addresses, sizes = (np.empty(int(counts.sum()), np.int64) for _ in range(2))
+    places, found = (buffer, starts, stops), (counts, addresses, sizes)
+    done = library.rs_strings(*map(native.at, places), len(starts), name, len(name), *map(native.at, found))
+    return StringsInPlace(addresses, sizes, (buffer,)) if done == len(starts) else None
 
 
 def _decoded(
