@@ -115,7 +115,7 @@ class Pipeline:
     def load(
         cls, path: str | os.PathLike[str] | RemotePath, kinds: Mapping[str, type[Feature]] = KINDS
     ) -> Pipeline:
-        """Loads a config file.
+        """Loads a config file; a config with `mix:` as a mixture, see `recordspec.mix`.
 
         Raises SpecError with every problem in the file, or StoreError if it cannot be read.
 
@@ -124,6 +124,10 @@ class Pipeline:
             4
         """
         path = location(path)
+        if config_file.is_mixture(path):
+            from recordspec.mixing import Mixture
+
+            return Mixture.load_mixture(path, kinds)
         return cls(*config_file.load(path, kinds), path.parent)
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute
@@ -297,6 +301,29 @@ class Pipeline:
         return rows, options
 
     @property
+    def _identity(self) -> str:
+        """The identity of the dataset, as positions have it."""
+        return self.manifest.identity
+
+    @property
+    def _split_names(self) -> tuple[str, ...]:
+        return tuple(self.manifest.splits)
+
+    @property
+    def _stored(self) -> Schema:
+        """The schema of the stored features."""
+        return self.schema
+
+    @property
+    def _order_options(self) -> dict[str, Any]:
+        """What determines which rows come next, beside the options of reading, as JSON values."""
+        return {}
+
+    def _opened(self, split: str | Sequence[str], read: Read) -> Rows:
+        """The rows of a split, as the options read them."""
+        return self.open(split)
+
+    @property
     def manifest(self) -> Manifest:
         """The manifest; it is read once, and again after a build.
 
@@ -396,7 +423,7 @@ class Pipeline:
             ((4,), dtype('int64'))
         """
         passes = self._passes(split, worker, workers, options)
-        passes.check_start(self.manifest.identity)
+        passes.check_start(self._identity)
         return passes.begin(passes.start)
 
     def keras_dataset(self, split: str | Sequence[str], **options: Unpack[IterateOptions]) -> Any:
@@ -423,7 +450,7 @@ class Pipeline:
 
         passes = self._passes(split, 0, 1, options)
         made = KerasDataset(passes)
-        passes.check_start(self.manifest.identity, made.restart)
+        passes.check_start(self._identity, made.restart)
         return made
 
     def torch_dataset(
@@ -464,8 +491,8 @@ class Pipeline:
         if workers is None and group.is_available() and group.is_initialized():
             worker, workers = group.get_rank(), group.get_world_size()
         passes = self._passes(split, worker or 0, workers or 1, options)
-        passes.check_start(self.manifest.identity)
-        return TorchDataset(passes, self.manifest.identity)
+        passes.check_start(self._identity)
+        return TorchDataset(passes, self._identity)
 
     def jax_dataset(
         self, split: str | Sequence[str], *, sharding: Any = None, **options: Unpack[IterateOptions]
@@ -493,7 +520,7 @@ class Pipeline:
         from recordspec.training.jax_data import JaxDataset
 
         passes = self._passes(split, jax.process_index(), jax.process_count(), options)
-        passes.check_start(self.manifest.identity)
+        passes.check_start(self._identity)
         return JaxDataset(passes, sharding)
 
     def _passes(
@@ -517,7 +544,7 @@ class Pipeline:
         reader = self._reader(split, read, functions["filter"], worker, workers)
         check_step(begin.step, reader.steps)
         ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
-        order = order_of(read, split, functions["filter"])
+        order = order_of(read, split, functions["filter"]) | self._order_options
         return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
 
     def _reader(
@@ -533,7 +560,7 @@ class Pipeline:
         encode = None if self.config.fit is None or bucket is None else self.config.fit.encode.get(bucket.by)
         return BatchReader.of(
             read,
-            partial(self.open, split),
+            partial(self._opened, split, read),
             predicate=predicate,
             worker=worker,
             workers=workers,
@@ -654,8 +681,8 @@ class Pipeline:
             step=step,
             workers=workers,
             batch=batch,
-            manifest=self.manifest.identity,
-            order=order_of(read, split, filter),
+            manifest=self._identity,
+            order=order_of(read, split, filter) | self._order_options,
         )
 
     def which(
@@ -851,7 +878,7 @@ class Pipeline:
             >>> with pipeline.locating("train"):
             ...     steps = sum(1 for _ in pipeline.dataset("train"))
         """
-        return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
+        return locating(self._stored, self._paths(self._split_names if split is None else split))
 
     def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
         """Returns class weights of a label, or of a target in `fit.encode`, for
@@ -966,7 +993,7 @@ class Pipeline:
 
     def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
         """The options, without `augment` if it is for other splits."""
-        return read if read.augment is None else read.of_splits(_splits(split), self.manifest.splits)
+        return read if read.augment is None else read.of_splits(_splits(split), self._split_names)
 
     def _dataset(
         self,

@@ -14,6 +14,7 @@ from recordspec.cli.output import (
     print_rows,
     print_text,
     size,
+    wants_json,
 )
 from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
 from recordspec.errors import ExistsError, exists, show_path, system_errors
@@ -91,16 +92,20 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
       recordspec explain schemas/movie_ratings.yaml --python > parse.py
 
     Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
-    what --as tfmd and --as tfds cannot express.
+    what --as tfmd and --as tfds cannot express. Of a mixture, prints the weights that are used, the steps of
+    an epoch, what is read of each dataset, and by how many rows it is short: as many are read again.
     """
     from recordspec.schema.explain import features, python_source
     from recordspec.schema.schema import schema_in
 
     schema = schema_in(file)
     if schema is None:
-        from recordspec.config import load  # takes 0.1 s
+        from recordspec import config  # takes 0.1 s
 
-        _, schema = load(file)
+        if config.is_mixture(file) and form is None and not python:
+            _explain_mixture(file, as_json)
+            return
+        _, schema = config.load_any(file)
     if form in ("tfmd", "tfds"):
         from recordspec.interop import tfds, tfmd
 
@@ -113,6 +118,15 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
         rows = features(schema)
         total = size(sum(row["bytes"] for row in rows))
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
+
+
+def _explain_mixture(file: Location, as_json: bool) -> None:
+    from recordspec.mixing import Mixture
+
+    rows, steps, epoch_rows = Mixture.load_mixture(file).explain()
+    print_rows(rows, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} rows")
+    if wants_json(as_json):
+        print_json({"steps": steps, "rows": epoch_rows})
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -139,7 +139,7 @@ class SplitTree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class UnitStage:
     """Weights from a unit on.
 
     Attributes:
@@ -177,7 +177,7 @@ class UnitOrder:
         units: the number of all units; None if they are endless.
     """
 
-    def __init__(self, stages: Sequence[Stage], room: Sequence[int | None]) -> None:
+    def __init__(self, stages: Sequence[UnitStage], room: Sequence[int | None]) -> None:
         self._datasets = len(room)
         self._phases: list[_Phase] = []
         self.units: int | None = None
@@ -186,7 +186,7 @@ class UnitOrder:
         self._firsts = [phase.first for phase in self._phases]
         self._last: tuple[int, SplitTree] | None = None
 
-    def _walk(self, stages: Sequence[Stage], room: Sequence[int | None]) -> Iterator[_Phase]:
+    def _walk(self, stages: Sequence[UnitStage], room: Sequence[int | None]) -> Iterator[_Phase]:
         first, counts = 0, [0] * self._datasets
         for stage, following in pairwise([*stages, None]):
             assert stage is not None
@@ -270,8 +270,7 @@ class MixtureOrder:
     Attributes:
         units: the dataset of each unit.
         rows: the rows of each dataset, int64 `[d]`.
-        seed: the seed of the datasets' passes, and of the places within a batch; None to read each dataset in
-            the order of its files.
+        seed: the seed of the datasets' passes, and of the places within a batch.
         epoch: the number of the epoch, from 0.
         epoch_rows: the rows of an epoch.
         batch: the rows of a global batch, within which positions are permuted: the dataset of a row then does
@@ -283,7 +282,7 @@ class MixtureOrder:
 
     units: UnitOrder
     rows: Ints
-    seed: int | None
+    seed: int
     epoch: int
     epoch_rows: int
     batch: int
@@ -309,9 +308,7 @@ class MixtureOrder:
     def rows_at(self, positions: Ints) -> Ints:
         datasets, numbers = self.units_at(positions)
         passes, places = np.divmod(numbers, self.rows[datasets])
-        if self.seed is not None:
-            places = self._permuted(datasets, passes, places)
-        rows: Ints = self._first[datasets] + places
+        rows: Ints = self._first[datasets] + self._permuted(datasets, passes, places)
         return rows
 
     def units_at(self, positions: Ints) -> tuple[Ints, Ints]:
@@ -323,7 +320,7 @@ class MixtureOrder:
             datasets, batches = self.units.at(steps if self.again else first_step + steps)
             batches += self._before[datasets]
             return datasets, batches * self.batch + within
-        if self.seed is not None and self.batch > 1:
+        if self.batch > 1:
             within = self._mixed(steps, within, first_step)
         places = steps * self.batch + within
         datasets, numbers = self.units.at(places if self.again else self.epoch * self.epoch_rows + places)
@@ -334,7 +331,7 @@ class MixtureOrder:
         mixed = np.empty_like(within)
         several, starts = np.unique(steps, return_index=True)
         ordered = bool((np.diff(steps) >= 0).all())
-        keys = _keys(self.seed or 0, np.full(len(several), _WITHIN_BATCH), first_step + several).tolist()
+        keys = _keys(self.seed, np.full(len(several), _WITHIN_BATCH), first_step + several).tolist()
         stops = np.append(starts[1:], len(steps))
         for step, key, start, stop in zip(
             several.tolist(), keys, starts.tolist(), stops.tolist(), strict=True
@@ -349,7 +346,7 @@ class MixtureOrder:
         order = np.lexsort((passes, datasets))
         of_dataset, of_pass = datasets[order], passes[order]
         begins = np.flatnonzero((np.diff(of_dataset, prepend=-1) != 0) | (np.diff(of_pass, prepend=-1) != 0))
-        keys = _keys(self.seed or 0, of_dataset[begins], of_pass[begins]).tolist()
+        keys = _keys(self.seed, of_dataset[begins], of_pass[begins]).tolist()
         sorted_places, rows = places[order], np.empty_like(places)
         stops = np.append(begins[1:], len(order)).tolist()
         for start, stop, key in zip(begins.tolist(), stops, keys, strict=True):
