@@ -23,7 +23,7 @@ LAYERS = [
     {"order", "tables"},
     {"arrays", "integrity", "interop"},
     {"writing", "reading", "training", "statistics"},
-    {"config", "pipeline", "mixing", "spark", "inferring", "language", "linting", "testing", "kinds"},
+    {"config", "pipeline", "spark", "inferring", "language", "linting", "testing", "kinds"},
     {"viewer"},
     {"cli", "__main__"},
 ]

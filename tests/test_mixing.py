@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from selection import scaled
+from shell import run
 
 SIZES = {"books": 100, "wiki": 57, "web": 23}
 READ = {"batch": 10}
@@ -155,14 +157,15 @@ def test_a_batch_of_one_dataset(pipelines):
     assert [datasets_of(batch)[0] for batch in batches].count(0) in (4, 5)
 
 
+@pytest.mark.slow
 def test_tensorflow_has_the_same_batches(pipelines):
-    for mixed in MIXES:
+    for mixed in MIXES[::3]:
         mixture = rs.mix(pipelines, seed=7, read=READ, name_as="source", **mixed)
-        for epoch in (0, 1):
-            wanted = list(mixture.iterate("train", start=(epoch, 2)))
-            data = mixture.dataset("train", start=(epoch, 2))
+        data = mixture.dataset("train", start=(0, 2))
+        for start in ((0, 2), (1, 0)):
+            wanted = list(mixture.iterate("train", start=start))
             got = [{name: value.numpy() for name, value in batch.items()} for batch in data]
-            assert len(got) == len(wanted) == mixture.steps("train") - 2
+            assert len(got) == len(wanted) == mixture.steps("train") - start[1]
             for one, other in zip(got, wanted, strict=True):
                 assert list(one) == list(other) == ["id", "x", "source"]
                 for name in one:
@@ -236,3 +239,206 @@ def test_rows_are_pickled(pipelines):
     assert again[[5, 150]]["source"].tolist() == [0, 1]
     order = [one._in_epoch(1, 3).rows_at(np.arange(30)).tolist() for one in (rows, again)]
     assert order[0] == order[1]
+
+
+CONFIG = """
+mix:
+  datasets: {books: books.yaml, wiki: wiki.yaml}
+  weights: {books: 3, wiki: 0.7}
+  end: all
+  name_as: source
+read: {batch: 10, shuffle: {global: true, seed: 3}}
+fit: {inputs: x, targets: source}
+"""
+
+
+@pytest.fixture
+def mixed(tmp_path) -> Path:
+    for name, rows in {"books": 100, "wiki": 57}.items():
+        written(tmp_path, name, rows)
+    (tmp_path / "mix.yaml").write_text(CONFIG)
+    return tmp_path / "mix.yaml"
+
+
+@pytest.mark.slow
+def test_a_config_is_what_python_says(mixed, monkeypatch):
+    config = rs.Pipeline.load(mixed)
+    monkeypatch.chdir(mixed.parent)
+    datasets = {"books": "books.yaml", "wiki": rs.Pipeline.load("wiki.yaml")}
+    made = rs.mix(
+        datasets,
+        {"books": 3, "wiki": 0.7},
+        seed=3,
+        end="all",
+        name_as="source",
+        read=READ,
+        fit={"inputs": "x", "targets": "source"},
+    )
+    assert repr(config) == repr(made) == "Mixture(books, wiki)"
+    assert config.position(2, 3) == made.position(2, 3)
+    for one, other in zip(config.iterate("train"), made.iterate("train"), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert config.explain() == (
+        [
+            {
+                "dataset": "books",
+                "rows": 100,
+                "weight": "30",
+                "share": 0.810810810811,
+                "read": 243,
+                "passes": 2.43,
+                "short by": 143,
+            },
+            {
+                "dataset": "wiki",
+                "rows": 57,
+                "weight": "7",
+                "share": 0.189189189189,
+                "read": 57,
+                "passes": 1.0,
+                "short by": 0,
+            },
+        ],
+        30,
+        300,
+    )
+    inputs, targets = config.preview("train", 3)
+    assert (len(inputs), len(targets)) == (3, 3)
+    done = run("explain", mixed)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        *config.explain()[0],
+        {"steps": 30, "rows": 300},
+    ]
+    told = [json.loads(line) for line in run("which", mixed, "--step", "4").stdout.splitlines()]
+    assert [(row["dataset"], row["id"]) for row in told] == [
+        (row["dataset"], row["id"]) for row in config.which(0, 4)
+    ]
+    assert run("lint", mixed).stdout == f"{mixed}: no problems\n"
+
+
+REFUSED = {
+    "wiki: 0.7": (
+        "wik: 1",
+        "4:12: mix.weights: expected a weight for each dataset, got none for wiki\n"
+        "4:28: mix.weights.wik: expected one of books, wiki, got `wik` (did you mean `wiki`?)",
+    ),
+    "wiki: wiki.yaml": (
+        "wiki: wika.yaml",
+        "3:39: mix.datasets.wiki: `FOLDER/wika.yaml` does not exist (did you mean `wiki.yaml`?)",
+    ),
+    "end: all": (
+        "end: never",
+        "3:3: mix.steps: expected a number with `end: never`, got none (it is how long an epoch is)",
+    ),
+    "books.yaml": (
+        "mix.yaml",
+        "3:21: mix.datasets.books: expected the config of one dataset, got a mixture (name its datasets)",
+    ),
+    "wiki.yaml": (
+        "books.yaml",
+        "3:39: mix.datasets.wiki: expected other data than that of `books`, got `FOLDER/data/books` "
+        "(`weights` say how often it is read)",
+    ),
+    "global: true": (
+        "buffer: 10",
+        "7:28: read.shuffle: expected `global: true` in a mixture, got a buffer "
+        "(write `shuffle: {global: true, seed: 1}`)",
+    ),
+    "batch: 10": (
+        "batch: 10, bucket: {by: x, boundaries: [1]}, cache: memory",
+        "7:27: read.bucket: expected none in a mixture, got `bucket` "
+        "(the values of rows would decide batches, and not the weights)\n"
+        "7:60: read.cache: expected none in a mixture, got `cache` (files are mapped into memory)",
+    ),
+    "inputs: x": ("inputs: z", "8:15: fit.inputs: expected one of id, x, source, got `z`"),
+    "name_as: source": ("name_as: x", "6:12: mix.name_as: expected a name that no feature has, got `x`"),
+    "mix:\n": (
+        "data: d\nmix:\n",
+        "2:1: data: expected no `data` beside `mix`, got one (the configs of its datasets have it)",
+    ),
+    "end: all\n": (
+        "end: all\n  stages: [{from: 1, weights: {books: 1}}, {from: 0, weights: {}}]\n",
+        "6:11: mix.stages: expected none with `weights`, got some\n"
+        "6:19: mix.stages[0].from: expected 0, the first step, got 1\n"
+        "6:51: mix.stages[1].from: expected more than 1, the step before, got 0\n"
+        "6:63: mix.stages[1].weights: expected at least one, got none",
+    ),
+    "weights: {books: 3, wiki: 0.7}\n": (
+        "repetitions: {books: 0, wiki: -1}\n  cap: 3\n  batch: one\n",
+        "4:24: mix.repetitions.books: expected a number above 0, got 0\n"
+        "4:33: mix.repetitions.wiki: expected a number above 0, got -1\n"
+        "5:8: mix.cap: expected none with `repetitions`, got some (it says how often a dataset is read)\n"
+        "6:10: mix.batch: expected none with `repetitions`, got some "
+        "(the rows that do not fill a batch would be left out)\n"
+        "7:8: mix.end: expected none with `repetitions`, got `all` "
+        "(an epoch ends when each dataset is read as often)",
+    ),
+}
+
+
+def test_a_config_is_refused_with_the_place_and_a_hint(mixed):
+    bad = mixed.parent / "bad.yaml"
+    for old, (new, problems) in REFUSED.items():
+        bad.write_text(CONFIG.replace(old, new))
+        with pytest.raises(rs.SpecError) as error:
+            rs.Pipeline.load(bad)
+        wanted = [f"{bad}:{line}" for line in problems.replace("FOLDER", str(mixed.parent)).split("\n")]
+        assert str(error.value).split("\n") == wanted
+
+
+def test_only_features_in_common_are_read(tmp_path):
+    books = written(tmp_path, "books", 100)
+    web = written(tmp_path, "web", 23, more=", y: int64")
+    mixture = rs.mix({"books": books, "web": web}, seed=1, read=READ)
+    assert list(mixture.schema.names) == ["id", "x"]
+    assert list(next(mixture.iterate("train"))) == ["id", "x"]
+    other = rs.Schema.loads("schema: s\nfeatures: {id: string, x: float32}")
+    another = rs.Pipeline(rs.Pipeline.load(tmp_path / "web.yaml").config, other, tmp_path)
+    with pytest.raises(
+        rs.SpecError, match=r"mix\.datasets\.web: expected `id` as in `books`, got another one \(`read: "
+    ):
+        rs.mix({"books": books, "web": another}, seed=1)
+    only_x = rs.mix({"books": books, "web": another}, seed=1, read={"features": ["x"]})
+    assert list(only_x.schema.names) == ["x"]
+
+
+def test_what_cannot_be_read_says_what_is_missing(pipelines):
+    def mixture(**options):
+        return rs.mix(pipelines, seed=1, **{"read": READ, **options})
+
+    for made, problem in (
+        (
+            lambda: mixture(end="never", steps=100, cap=1).plan(),
+            "mix: expected 1,000 rows in an epoch, got 180, 820 too few; the smallest dataset, `web`, has 23 rows "
+            "(a higher cap, fewer steps or a smaller batch)",
+        ),
+        (
+            lambda: mixture(end="all", stages=[{"from": 0, "weights": {"books": 1, "wiki": 1}}]).plan(),
+            "mix.end: expected all rows of each dataset, got the last stage, in which `web` has no weight "
+            "(`end: first`, or a stage that reads it)",
+        ),
+        (
+            lambda: list(mixture(end="never", steps=10, cap=1).iterate("train", start=(1, 0))),
+            "epoch: expected an epoch below 1, as datasets have reached their `cap`, got 1",
+        ),
+        (
+            lambda: mixture(end="never", steps=10, cap=1, read={"batch": 10, "repeat": 2}).open("train"),
+            "read.repeat: expected at most 1, as all datasets have reached their `cap` then, got 2",
+        ),
+        (
+            lambda: mixture().dataset("train", filter=lambda features: features["x"] > 1),
+            "filter: expected none in a mixture, got one "
+            "(the values of rows would decide batches; write the rows to read into a dataset)",
+        ),
+        (
+            lambda: mixture().build(),
+            "build: expected the pipeline of one dataset, got a mixture (build each of its datasets)",
+        ),
+        (
+            lambda: rs.mix([1, 2], seed=1, cap=1),
+            "cap: expected none for tf.data datasets, got some (a mapping of pipelines has it)",
+        ),
+    ):
+        with pytest.raises(rs.SpecError) as error:
+            made()
+        assert str(error.value) == problem

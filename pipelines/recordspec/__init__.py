@@ -46,7 +46,7 @@ _HOMES = {
     "iterate": "arrays.iterate",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
-    "mix": "mixing",
+    "mix": "pipeline.mixture",
     "open": "arrays.random_access",
     "Backup": "training.backup",
     "Position": "order.position",
@@ -116,9 +116,9 @@ if TYPE_CHECKING:
     from recordspec.integrity.verify import verify
     from recordspec.interop.export import export
     from recordspec.linting import lint
-    from recordspec.mixing import mix
     from recordspec.order.position import Position
     from recordspec.pipeline import Pipeline
+    from recordspec.pipeline.mixture import mix
     from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read
     from recordspec.schema.features import KINDS, Feature

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -20,6 +20,7 @@ from recordspec.order.read_options import Read
 from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
 from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.mixed_schema import common_schema, with_names
 from recordspec.schema.options import INVALID, Imported, Log, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
 from recordspec.schema.yaml_text import MappingNode, ScalarNode
@@ -236,38 +237,67 @@ def is_mixture(path: Location, text: str | None = None) -> bool:
 
 
 def load_mixture(
-    path: Location,
-    make: Callable[[MixConfig, Mapping[str, MixedConfig]], Any],
-    kinds: Mapping[str, type[Feature]] = KINDS,
-    text: str | None = None,
-) -> Any:
-    """What `make` returns for the config of a mixture, and for those of its datasets, by name.
+    path: Location, kinds: Mapping[str, type[Feature]] = KINDS, text: str | None = None
+) -> tuple[MixConfig, dict[str, MixedConfig]]:
+    """The config of a mixture, and those of its datasets, by name. `text` replaces the contents of the first.
 
-    Raises SpecError with every problem in all of them and those that `make` raises, or StoreError.
+    Raises SpecError with every problem in all of them, or StoreError.
     """
     node, log = parse_file(path, text)
+    of_datasets = ("schema", "data", "write")
     for key, where in node.keys.items():
-        if key in ("schema", "data", "write"):
+        if key in of_datasets:
             hint = "the configs of its datasets have it"
             log.add(str(where.position), (key,), f"no `{key}` beside `mix`", "one", hint)
-    own = {key: value for key, value in node.values.items() if key not in ("schema", "data", "write")}
-    root = YamlValue(replace(node, values=own))
-    config: Any = read_fields(MixConfig, root, (), log)
-    loaded: dict[str, MixedConfig] = {}
+    own = {key: value for key, value in node.values.items() if key not in of_datasets}
+    config: MixConfig = read_fields(MixConfig, YamlValue(replace(node, values=own)), (), log)
+    datasets: dict[str, MixedConfig] = {}
     section = node.values.get("mix")
     named = section.values.get("datasets") if isinstance(section, MappingNode) else None
     for name, one in named.values.items() if isinstance(named, MappingNode) else ():
         if isinstance(one, ScalarNode) and location_problem(one.text) is None:
             found = _load_mixed(path.parent, kinds, one, ("mix", "datasets", name), log)
             if found is not INVALID:
-                loaded[name] = found
+                datasets[name] = found
     log.close()
     try:
-        return make(config, loaded)
+        mixed = {name: (schema, below(folder, one.data)) for name, (one, schema, folder) in datasets.items()}
+        check_mixture(mixed, config.mix.options, Config(schema="", data="", read=config.read, fit=config.fit))
     except SpecError as error:
         log.adopt(error, YamlValue(node), ())
-        log.close()
-        raise
+    log.close()
+    return config, datasets
+
+
+def check_mixture(
+    datasets: Mapping[str, tuple[Schema, Location]], options: MixOptions, config: Config
+) -> tuple[Schema, Schema]:
+    """The schema of the stored features of a mixture, and the schema of the features that are read.
+
+    Args:
+        datasets: the schema and the folder of each dataset, by name.
+        options: how they are mixed.
+        config: the sections `read` and `fit`.
+
+    Raises SpecError for a mixture that cannot be read.
+    """
+    names = tuple(datasets)
+    problems = [] if names else [Problem(path=("mix",), expected="at least one dataset", got="none")]
+    problems += [problem.under("mix") for problem in options.check_names(names)]
+    folders: dict[Location, str] = {}
+    for name, (_, folder) in datasets.items():
+        if (other := folders.setdefault(folder, name)) != name:  # rows are known by their files
+            expected, hint = f"other data than that of `{other}`", "`weights` say how often it is read"
+            path = ("mix", "datasets", name)
+            problems.append(Problem(path=path, expected=expected, got=f"`{folder}`", hint=hint))
+    if problems:
+        raise SpecError(problems)
+    stored = common_schema({name: schema for name, (schema, _) in datasets.items()}, config.read.features)
+    schema = with_names(stored, options.name_as, names)
+    problems = [*problems_of_mixed_reading(config.read), *problems_of(config, schema)]
+    if problems:
+        raise SpecError(problems)
+    return stored, schema
 
 
 def _load_mixed(
@@ -330,9 +360,9 @@ def load_any(path: Location, text: str | None = None) -> tuple[Config | None, Sc
     if schema is not None:
         return None, schema
     if is_mixture(path, text):
-        from recordspec.mixing import Mixture
-
-        return None, Mixture.load_mixture(path, text=text).schema
+        config, datasets = load_mixture(path, text=text)
+        schemas = {name: one for name, (_, one, _) in datasets.items()}
+        return None, common_schema(schemas, config.read.features)
     return load(path, text=text)
 
 

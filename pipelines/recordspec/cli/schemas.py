@@ -121,7 +121,7 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
 
 
 def _explain_mixture(file: Location, as_json: bool) -> None:
-    from recordspec.mixing import Mixture
+    from recordspec.pipeline.mixture import Mixture
 
     rows, steps, epoch_rows = Mixture.load_mixture(file).explain()
     print_rows(rows, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} rows")

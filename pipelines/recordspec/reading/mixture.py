@@ -1,4 +1,4 @@
-"""Mixes tf.data datasets by weight. `recordspec.mixing` mixes datasets at rest."""
+"""Mixes tf.data datasets by weight. `recordspec.pipeline.mixture` mixes datasets at rest."""
 
 from __future__ import annotations
 

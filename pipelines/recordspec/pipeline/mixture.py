@@ -1,4 +1,4 @@
-"""`recordspec.mix`: a mixture of datasets, read like one dataset."""
+"""`recordspec.mix`: a mixture of datasets, which is read like one dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordspec import html
 from recordspec._tf import Dataset
 from recordspec.arrays.iterate import rows_of_step
 from recordspec.arrays.mixed_rows import MixedRows
-from recordspec.config import Config, MixConfig, MixedConfig, problems_of, problems_of_mixed_reading
+from recordspec.config import Config, check_mixture, problems_of_mixed_reading
 from recordspec.errors import Problem, SpecError, show_text
 from recordspec.locations import AnyPath, Location
 from recordspec.order.mix_options import MixOptions, MixturePlan
@@ -23,7 +23,6 @@ from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.pipeline import Pipeline, _plain
 from recordspec.reading import dataset as reading
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.features.label import Label
 from recordspec.schema.options import from_python, options_of
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
@@ -153,38 +152,25 @@ class Mixture(Pipeline):
         description: str = "",
     ) -> None:
         self.pipelines, self.options = dict(pipelines), options
-        names = tuple(self.pipelines)
-        schemas = {name: one.schema for name, one in self.pipelines.items()}
-        problems = [] if names else [Problem(path=("mix",), expected="at least one dataset", got="none")]
-        problems += [problem.under("mix") for problem in options.check_names(names)]
-        problems += _check_data(self.pipelines)
-        if problems:
-            raise SpecError(problems)
-        self._common = common_schema(schemas, read.features)
         config = Config(schema="", data="", read=read, fit=fit, description=description)
-        super().__init__(config, with_names(self._common, options.name_as, names), folder)
-        problems = [*problems_of_mixed_reading(read), *problems_of(self.config, self.schema)]
-        if problems:
-            raise SpecError(problems)
+        mixed = {name: (one.schema, one.data) for name, one in self.pipelines.items()}
+        self._common, schema = check_mixture(mixed, options, config)
+        super().__init__(config, schema, folder)
 
     @classmethod
     def load_mixture(
         cls, path: Location, kinds: Mapping[str, type[Feature]] = KINDS, text: str | None = None
     ) -> Mixture:
         """Loads a config with `mix:`; `text` replaces its contents. Raises SpecError, StoreError."""
-
-        def make(config: MixConfig, loaded: Mapping[str, MixedConfig]) -> Mixture:
-            return cls(
-                {name: Pipeline(*one) for name, one in loaded.items()},
-                config.mix.options,
-                read=config.read,
-                fit=config.fit,
-                folder=path.parent,
-                description=config.description,
-            )
-
-        made: Mixture = config_file.load_mixture(path, make, kinds, text)
-        return made
+        config, datasets = config_file.load_mixture(path, kinds, text)
+        return cls(
+            {name: Pipeline(*one) for name, one in datasets.items()},
+            config.mix.options,
+            read=config.read,
+            fit=config.fit,
+            folder=path.parent,
+            description=config.description,
+        )
 
     def __repr__(self) -> str:
         return show_text(f"{type(self).__name__}({', '.join(self.pipelines)})")
@@ -235,17 +221,6 @@ class Mixture(Pipeline):
         if rows.plan.epochs is not None and (read.passes is None or read.passes > rows.plan.epochs):
             raise _too_many_passes(rows.plan, read)
         return rows
-
-    def open(self, split: str | Sequence[str]) -> MixedRows:
-        """Opens the rows of all datasets for random access, those of the first dataset first.
-
-        Raises the errors of `Pipeline.open`.
-
-        Example:
-            >>> len(rs.mix({"points": pipeline}, seed=17).open("train"))
-            15
-        """
-        return self._opened(split, self._read({}))
 
     def _read(self, options: Mapping[str, Any]) -> Read:
         read = super()._read(options)
@@ -440,16 +415,6 @@ class Mixture(Pipeline):
         self._refuse("class_weights", "each of `pipelines` has its own")
 
 
-def _check_data(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
-    """Yields the problems of names of one folder: rows are known by their files."""
-    folders: dict[Location, str] = {}
-    for name, pipeline in pipelines.items():
-        if (other := folders.setdefault(pipeline.data, name)) != name:
-            expected, hint = f"other data than that of `{other}`", "`weights` say how often it is read"
-            path, got = ("mix", "datasets", name), f"`{pipeline.data}`"
-            yield Problem(path=path, expected=expected, got=got, hint=hint)
-
-
 def _too_many_passes(plan: MixturePlan, read: Read) -> SpecError:
     expected = f"at most {plan.epochs}, as all datasets have reached their `cap` then"
     return SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(read.repeat)))
@@ -460,56 +425,3 @@ def _check_filter(predicate: Callable[..., Any] | None) -> None:
     if predicate is not None:
         hint = "the values of rows would decide batches; write the rows to read into a dataset"
         raise SpecError(Problem(path=("filter",), expected="none in a mixture", got="one", hint=hint))
-
-
-def common_schema(schemas: Mapping[str, Schema], wanted: Sequence[str] | None = None) -> Schema:
-    """The schema of the features that all datasets have.
-
-    Args:
-        schemas: the schema of each dataset, by name.
-        wanted: the features to read; by default all. The others may differ between datasets.
-
-    Raises SpecError if a feature is another one in another dataset, or none is in all.
-    """
-    (name, first), *others = schemas.items()
-    if all(other.fingerprint == first.fingerprint for _, other in others):
-        return first
-    problems = []
-    shared = {feature.name: (place.section, feature) for place, feature in first._placed}
-    if wanted is not None:
-        shared = {key: one for key, one in shared.items() if not set(one[1].outputs).isdisjoint(wanted)}
-    for dataset, other in others:
-        path = ("mix", "datasets", dataset)
-        if other.record != first.record:
-            expected = f"records of the type of `{name}`, {first.record}"
-            problems.append(Problem(path=path, expected=expected, got=other.record))
-        known = {feature.name: (place.section, feature) for place, feature in other._placed}
-        for feature in [*shared]:
-            if feature not in known:
-                del shared[feature]
-            elif known[feature] != shared[feature]:
-                hint = "`read: {features: [...]}` leaves it out"
-                expected = f"`{feature}` as in `{name}`"
-                problems.append(Problem(path=path, expected=expected, got="another one", hint=hint))
-    if not shared and not problems:
-        expected, got = f"a feature in common with `{name}`", "none"
-        problems.append(Problem(path=("mix", "datasets"), expected=expected, got=got))
-    if problems:
-        raise SpecError(problems)
-    return first.only(output for _, feature in shared.values() for output in feature.outputs)
-
-
-def with_names(schema: Schema, name: str | None, datasets: tuple[str, ...]) -> Schema:
-    """The schema with a label of the names of the datasets; unchanged for None.
-
-    Raises SpecError if it has a feature of this name.
-    """
-    if name is None:
-        return schema
-    if name in schema.outputs:
-        expected = "a name that no feature has"
-        raise SpecError(Problem(path=("mix", "name_as"), expected=expected, got=f"`{name}`"))
-    label = Label(name=name, names=datasets)
-    if schema.record == "example":
-        return replace(schema, features=(*schema.features, label))
-    return replace(schema, context=(*schema.context, label))

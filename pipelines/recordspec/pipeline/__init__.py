@@ -125,7 +125,7 @@ class Pipeline:
         """
         path = location(path)
         if config_file.is_mixture(path):
-            from recordspec.mixing import Mixture
+            from recordspec.pipeline.mixture import Mixture
 
             return Mixture.load_mixture(path, kinds)
         return cls(*config_file.load(path, kinds), path.parent)
@@ -318,10 +318,6 @@ class Pipeline:
     def _order_options(self) -> dict[str, Any]:
         """What determines which rows come next, beside the options of reading, as JSON values."""
         return {}
-
-    def _opened(self, split: str | Sequence[str], read: Read) -> Rows:
-        """The rows of a split, as the options read them."""
-        return self.open(split)
 
     @property
     def manifest(self) -> Manifest:
@@ -735,6 +731,10 @@ class Pipeline:
             >>> len(pipeline.open("train"))
             15
         """
+        return self._opened(split, self.config.read)
+
+    def _opened(self, split: str | Sequence[str], read: Read) -> Rows:
+        """The rows of a split, as the options read them."""
         paths = self._paths(split)
         try:
             return Rows(paths, self.schema)
