@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from recordspec.order.mix_options import MixOptions, MixturePlan
 from recordspec.order.mixture_order import (
     MOST_WEIGHT,
     MixtureOrder,
@@ -17,6 +18,7 @@ from recordspec.order.mixture_order import (
     _keys,
     integer_weights,
 )
+from recordspec.schema.options import from_python
 from recordspec.wire.permutation import mixed
 from selection import scaled
 
@@ -187,3 +189,19 @@ def test_weights_are_exact_where_integers_have_them():
     rounded = integer_weights([Fraction(1, 3), Fraction(1 << 40), Fraction(0)])
     assert rounded == (1, MOST_WEIGHT - 5, 0)
     assert sum(rounded) < MOST_WEIGHT
+
+
+def test_the_weights_of_options_are_those_of_all_releases():
+    def weights(**options):
+        plan = MixturePlan(
+            names=("a", "b", "c"), rows=(10**9, 1000, 7), options=from_python(MixOptions, options), batch=4
+        )
+        return [stage.weights for stage in plan.stages]
+
+    assert weights() == [(1, 1, 1)]
+    assert weights(weights={"a": 0.5, "b": 3, "c": 1e-3}) == [(500, 3000, 1)]
+    assert weights(repetitions={"b": 2.5}) == [(1_000_000_000, 2500, 7)]
+    assert weights(temperature=1) == [(1_000_000_000, 1000, 7)]
+    assert weights(temperature=3) == [(2122201997, 21222019, 4059626)]
+    stages = [{"from": 0, "weights": {"a": 0.1}}, {"from": 5, "weights": {"b": 2, "c": 4}}]
+    assert weights(stages=stages) == [(1, 0, 0), (0, 1, 2)]
