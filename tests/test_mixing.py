@@ -350,6 +350,11 @@ REFUSED = {
         "(the values of rows would decide batches, and not the weights)\n"
         "7:60: read.cache: expected none in a mixture, got `cache` (files are mapped into memory)",
     ),
+    "seed: 3}": (
+        "seed: 3}, pack: {length: 8}",
+        "7:59: read.pack: expected none in a mixture, got `pack` "
+        "(a mixture is an order of rows; packs of one dataset are read by its own config)",
+    ),
     "inputs: x": ("inputs: z", "8:15: fit.inputs: expected one of id, x, source, got `z`"),
     "name_as: source": ("name_as: x", "6:12: mix.name_as: expected a name that no feature has, got `x`"),
     "mix:\n": (

@@ -51,6 +51,7 @@ _HOMES = {
     "Backup": "training.backup",
     "Position": "order.position",
     "Pipeline": "pipeline",
+    "SegmentMask": "training.segment_mask",
 }
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "RecordspecError",
     "Rows",
     "Schema",
+    "SegmentMask",
     "ShardedWriter",
     "SparseArray",
     "SpecError",

@@ -25,7 +25,7 @@ from recordspec.schema.options import INVALID, Imported, Log, YamlValue, from_py
 from recordspec.schema.schema import Schema, parse_file, schema_in
 from recordspec.schema.yaml_text import MappingNode, ScalarNode
 from recordspec.store.expand import missing_file
-from recordspec.training.fit import Fit
+from recordspec.training.fit import Fit, check_packed
 from recordspec.writing.write_options import SPLIT_NAME, ByColumn, Write, is_split_name
 
 if TYPE_CHECKING:
@@ -370,6 +370,8 @@ def problems_of(config: Config, schema: Schema) -> Iterator[Problem]:
     """Yields the problems of sections that contradict the schema or each other."""
     if config.fit is not None:
         yield from config.fit.problems_with(schema)
+    if config.fit is not None:
+        yield from check_packed(config.fit, config.read.pack)
     if config.read.balance is not None:
         yield from check_label(config.read.balance.by, schema, ("read", "balance", "by"))
     if config.read.augment is not None:
@@ -383,6 +385,7 @@ def problems_of(config: Config, schema: Schema) -> Iterator[Problem]:
 def problems_of_mixed_reading(read: Read) -> Iterator[Problem]:
     """Yields the problems of options with which a mixture cannot be read."""
     hints = {
+        "pack": "a mixture is an order of rows; packs of one dataset are read by its own config",
         "bucket": "the values of rows would decide batches, and not the weights",
         "balance": "`weights` say how often a dataset is read",
         "interleave": "the mixture determines the next row",

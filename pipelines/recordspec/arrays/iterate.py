@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -17,13 +17,14 @@ from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Permutation, Share, check_share, whole_numbers
+from recordspec.order.packing import PackedRows, PackOrder
 from recordspec.order.position import Opening, Position, no_batch
 from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema, check_data_first
 from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.expand import Files, Split
-from recordspec.wire.arrays import Ints
+from recordspec.wire.arrays import Ints, offsets
 
 # Rows that are filtered or bucketed together.
 _SHAPED = 1024
@@ -84,7 +85,7 @@ def iterate(
     rows = files if isinstance(files, Rows) else Rows(files, schema, split=split)
     share = _share(rows._epoch_rows, Batch(size=size, drop_remainder=drop_remainder), worker, workers)
     reader = BatchReader(rows=rows, share=share, seed=seed if shuffle else None)
-    batches = (decoded for numbers in reader.groups(epoch, start) for decoded in reader.decoded(*numbers))
+    batches = (decoded for group in reader.groups(epoch, start) for (decoded,) in reader.decoded(*group))
     return batches if batch is not None else ({name: one[0] for name, one in row.items()} for row in batches)
 
 
@@ -95,11 +96,13 @@ class Group(NamedTuple):
         numbers: the numbers of their rows, int64 `[n]`.
         sizes: the number of rows of each, int64 `[b]`.
         windows: the decoded blocks of the pass; None if they are not kept.
+        packs: the rows of the packs of each batch; empty if rows are not packed.
     """
 
     numbers: Ints
     sizes: Ints
     windows: BlockWindows | None
+    packs: Sequence[PackedRows] = ()
 
     @classmethod
     def of(cls, batches: list[Ints], windows: BlockWindows | None) -> Group:
@@ -119,6 +122,7 @@ class BatchReader:
         predicate: selects rows by their features; None keeps all rows.
         bucket: how rows of similar lengths are batched; None if they are not.
         measure: returns the lengths of a feature for the bucket; None for `lengths_of`.
+        packs: the order of packs, which `share` divides; None if rows are not packed.
     """
 
     rows: Rows
@@ -128,6 +132,7 @@ class BatchReader:
     predicate: Callable[..., Any] | None = None
     bucket: Bucket | None = None
     measure: Callable[[Any], Ints] | None = None
+    packs: PackOrder | None = None
 
     @classmethod
     def of(
@@ -139,11 +144,13 @@ class BatchReader:
         worker: int,
         workers: int,
         measure: Callable[[Any], Ints] | None,
+        packed: Callable[[Rows], PackOrder] | None = None,
     ) -> BatchReader:
         """The reader of a worker by the options of `read`.
 
         Args:
             opened: opens the rows, after the options are checked.
+            packed: plans the packs of the rows; None if rows are not packed.
 
         Raises SpecError for options that need TensorFlow, and for an invalid worker.
         """
@@ -152,7 +159,9 @@ class BatchReader:
             check_arguments("filter", predicate, 1, "(features), a bool for each row")
         rows = opened()
         (workers,) = whole_numbers(workers=(workers, 1))
-        share = _share(rows._epoch_rows, read.batch, worker, workers)
+        packs = None if packed is None else packed(rows)
+        units = rows._epoch_rows if packs is None else packs.padded(read.batch)
+        share = _share(units, read.batch, worker, workers)
         if workers > 1 and (predicate is not None or read.bucket is not None):
             expected = "1, as batches depend on the values of rows"
             raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers)))
@@ -164,6 +173,7 @@ class BatchReader:
             predicate=predicate,
             bucket=read.bucket,
             measure=measure,
+            packs=packs,
         )
 
     @property
@@ -200,6 +210,9 @@ class BatchReader:
         """The batches that are decoded together. Takes batch `start`, and every batch at a multiple of
         `apart` after it.
         """
+        if self.packs is not None:
+            yield from self._packed(self.packs, epoch, range(start, self.share.steps, apart))
+            return
         share, order, rows = self.share, self._order(epoch), self._wanted
         windows = rows._windows(rows.schema, order, start * share.batch)
         most = rows._decoded_chunk(windows)
@@ -218,13 +231,39 @@ class BatchReader:
         if some:
             yield Group.of(some, windows)
 
+    def packs_of_step(self, epoch: int, step: int) -> PackedRows:
+        """The rows in the packs of a step. Raises SpecError for a step beyond the pass."""
+        assert self.packs is not None
+        epoch, step = whole_numbers(epoch=(epoch, 0), step=(step, 0))
+        _check_below(step, self.share.steps)
+        return self.packs.at(epoch, self.share.positions(step, step + 1))
+
+    def _packed(self, packs: PackOrder, epoch: int, steps: range) -> Iterator[Group]:
+        """The groups of the batches of packs at `steps`."""
+        most, rows_of_batch = (
+            self._wanted._decoded_chunk(),
+            packs.pieces / max(1, packs.count) * self.share.size,
+        )
+        together = max(1, int(most / max(1.0, rows_of_batch)))
+        for place in range(0, len(steps), together):
+            some = [self.share.positions(step, step + 1) for step in steps[place : place + together]]
+            found = packs.at(epoch, np.concatenate(some))
+            ends = offsets(np.array([len(positions) for positions in some])).tolist()
+            parts = [found.part(first, stop) for first, stop in pairwise(ends)]
+            yield Group(found.rows, np.array([len(part.rows) for part in parts]), None, parts)
+
     def decoded(
-        self, numbers: Ints, sizes: Ints, windows: BlockWindows | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Decodes the batches of a group, and yields the features of each."""
+        self,
+        numbers: Ints,
+        sizes: Ints,
+        windows: BlockWindows | None = None,
+        packs: Sequence[PackedRows] = (),
+    ) -> Iterator[tuple[Any, ...]]:
+        """Decodes the batches of a group, and yields the features of each, with the rows of its packs."""
         names = self.features
         batches = self._wanted._batches(numbers, sizes, windows)
-        return ({name: batch[name] for name in names or batch} for batch in batches)
+        found = ({name: batch[name] for name in names or batch} for batch in batches)
+        return zip(found, packs, strict=True) if packs else ((batch,) for batch in found)
 
     @property
     def has_media(self) -> bool:
@@ -288,7 +327,7 @@ class Passes:
     """
 
     reader: BatchReader
-    finish: Callable[[dict[str, Any]], Any]
+    finish: Callable[..., Any]
     start: Position
     count: int | None
     ahead: int
@@ -336,7 +375,7 @@ class Passes:
         stopped = Event()
         groups = self._groups(position, first, apart, stopped)
         if not self.ahead:
-            return (self.finish(batch) for group in groups for batch in self.reader.decoded(*group))
+            return (self.finish(*batch) for group in groups for batch in self.reader.decoded(*group))
         return taken_ahead("prefetch", self._made(groups), self.ahead, stopped.set)
 
     def _made(self, groups: Iterator[Group]) -> Generator[Any]:
@@ -346,7 +385,7 @@ class Passes:
         with closing(threaded_map("decode", self.reader.decoded, groups, threads)) as decoded:
             for some in decoded:
                 for batch in some:
-                    yield self.finish(batch)
+                    yield self.finish(*batch)
 
     def _groups(self, position: Position, first: int, apart: int, stopped: Event) -> Iterator[Group]:
         start, epochs = position.step, range(position.epoch, position.epoch + (self.count or 1))
@@ -440,12 +479,16 @@ def rows_of_step(
         raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
     rows = opened()
     share = _share(rows._epoch_rows, read.batch, worker, workers)
-    if step >= share.steps:
-        expected = f"a number below {share.steps}, the batches of an epoch"
-        raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
+    _check_below(step, share.steps)
     seed = None if read.shuffle is None else read.shuffle.seed
     order = rows._in_epoch(epoch, seed)
     return rows, order.rows_at(share.positions(step, step + 1))
+
+
+def _check_below(step: int, steps: int) -> None:
+    if step >= steps:
+        expected = f"a number below {steps}, the batches of an epoch"
+        raise SpecError(Problem(path=("step",), expected=expected, got=str(step)))
 
 
 def check_without_tensorflow(read: Read) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.resources
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +21,9 @@ from recordspec.cli.output import (
 from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
 from recordspec.errors import ExistsError, exists, show_path, system_errors
 from recordspec.locations import Location, output_file, read_bytes
+
+if TYPE_CHECKING:
+    from recordspec.pipeline.mixture import Mixture
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -91,21 +96,31 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
       recordspec explain schemas/movie_ratings.yaml
       recordspec explain schemas/movie_ratings.yaml --python > parse.py
 
-    Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
-    what --as tfmd and --as tfds cannot express. Of a mixture, prints the weights that are used, the steps of
-    an epoch, what is read of each dataset, and by how many rows it is short: as many are read again.
+    Prints what each feature stores and decodes to, and the bytes of a generated value; of a config with
+    `read.pack`, also the packs of each split. Of a mixture, prints the weights that are used, the steps of an
+    epoch, what is read of each dataset, and by how many rows it is short: as many are read again. Notes on
+    stderr list what --as tfmd and --as tfds cannot express.
     """
     from recordspec.schema.explain import features, python_source
     from recordspec.schema.schema import schema_in
 
-    schema = schema_in(file)
+    schema, packs = schema_in(file), dict[str, Any]()
     if schema is None:
-        from recordspec import config  # takes 0.1 s
+        from recordspec.pipeline import Pipeline  # takes 0.1 s
+        from recordspec.pipeline.mixture import Mixture
 
-        if config.is_mixture(file) and form is None and not python:
-            _explain_mixture(file, as_json)
+        pipeline = Pipeline.load(file)
+        schema = pipeline._stored
+        if isinstance(pipeline, Mixture) and form is None and not python:
+            _explain_mixture(pipeline, as_json)
             return
-        _, schema = config.load_any(file)
+        if pipeline.config.read.pack is not None and not (form or python):
+            from recordspec.store.manifest import manifest_in
+
+            if manifest_in(pipeline.data) is None:
+                print_notes([f"no packs are planned: {pipeline.data} is not built"])
+            else:
+                packs = {split: pipeline.packs(split) for split in pipeline.manifest.splits}
     if form in ("tfmd", "tfds"):
         from recordspec.interop import tfds, tfmd
 
@@ -117,13 +132,16 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     else:
         rows = features(schema)
         total = size(sum(row["bytes"] for row in rows))
+        if packs and as_json:
+            print_json({"features": rows, "packs": {split: asdict(plan) for split, plan in packs.items()}})
+            return
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
+        for split, plan in packs.items():
+            echo(f"\n{split}: " + "\n  ".join(plan.lines()))
 
 
-def _explain_mixture(file: Location, as_json: bool) -> None:
-    from recordspec.pipeline.mixture import Mixture
-
-    rows, steps, epoch_rows = Mixture.load_mixture(file).explain()
+def _explain_mixture(mixture: Mixture, as_json: bool) -> None:
+    rows, steps, epoch_rows = mixture.explain()
     print_rows(rows, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} rows")
     if wants_json(as_json):
         print_json({"steps": steps, "rows": epoch_rows})

@@ -153,15 +153,15 @@ def order_of(
     if split is not None:
         order["split"] = split if isinstance(split, str) else list(split)
     if predicate is not None:
-        order["filter"] = _fingerprint(predicate)
+        order["filter"] = fingerprint_of(predicate)
     return order | read.order
 
 
-def _fingerprint(function: Any) -> str:
+def fingerprint_of(function: Any) -> str:
     """The name of a function, and a hash of its code and of the numbers and texts that it refers to."""
     if isinstance(function, partial):
         given = dict(enumerate(function.args)) | function.keywords
-        return f"{_fingerprint(function.func)} of {_plain(given)}"
+        return f"{fingerprint_of(function.func)} of {_plain(given)}"
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = getattr(function, "__code__", None)
     if code is None:  # a callable object, or a function not written in Python

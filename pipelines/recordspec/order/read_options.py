@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, TypedDict
 from urllib.parse import urlsplit
@@ -14,6 +14,9 @@ from recordspec.schema.options import parse_bytes
 
 # With a larger factor of contrast, all pixels would be black or white.
 _MOST_CONTRAST = 100.0
+
+# Increased when a release changes which rows are in the packs of an epoch.
+PACK_VERSION = 1
 
 # The units in which a bucket compares lengths.
 MEASURED = "a ragged or sparse feature, a text, or a number that is a length"
@@ -122,6 +125,51 @@ class Bucket:
             expected = "lengths, each more than the one before"
             got = str(list(self.boundaries))
             raise SpecError(Problem(path=("boundaries",), expected=expected, got=got))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pack:
+    """Several rows in one sequence of a fixed length, in place of padding. A batch is a number of packs.
+
+    The features of `fit` whose rows differ in length are packed, after `fit.encode`; the values of other
+    features are in the order of the rows in a pack. See docs/packing.md.
+
+    Attributes:
+        length: the number of values of a pack: of each packed feature, or by name.
+        longer: what is done with a row that is longer than a pack: `error` refuses it before training,
+            `truncate` keeps its beginning, `split` makes several pieces of it, and `drop` leaves it out.
+        most: the largest number of rows in a pack; by default any. Features that are not packed have this
+            many values for each pack, and need it.
+        align: every row begins at a multiple of this number.
+        separator: a value that is added after each row, and belongs to it, such as the end of a text.
+        names: the names of segments and positions: those of Grain, MaxText, T5X, Hugging Face or torchtitan.
+        weights: whether every `token` weighs 1, or every `document`.
+    """
+
+    SHORT_FORM: ClassVar[str] = "length"
+
+    length: int | dict[str, int]
+    longer: Literal["error", "truncate", "split", "drop"] = "error"
+    most: int | None = None
+    align: int = 1
+    separator: int | None = None
+    names: Literal["grain", "maxtext", "t5x", "hf", "torchtitan"] = "grain"
+    weights: Literal["token", "document"] = "token"
+
+    def __post_init__(self) -> None:
+        lengths = self.length if isinstance(self.length, Mapping) else {"": self.length}
+        for name, length in lengths.items():
+            path = ("length", name) if name else ("length",)
+            if length < 1 or length % max(1, self.align):
+                expected = "at least 1" if self.align <= 1 else f"a multiple of `align`, {self.align}"
+                raise SpecError(Problem(path=path, expected=expected, got=str(length)))
+        _at_least("align", self.align, 1)
+        if self.most is not None:
+            _at_least("most", self.most, 1)
+
+    def length_of(self, name: str) -> int:
+        """The number of values of a feature in a pack."""
+        return self.length[name] if isinstance(self.length, Mapping) else self.length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +284,7 @@ class Read:
         shuffle: how rows are shuffled; by default, rows keep the order of the files.
         interleave: how files are mixed; by default only when shuffling.
         bucket: batches of rows of similar lengths.
+        pack: several rows in one sequence of a fixed length, in place of padding.
         balance: the label whose classes are to be equally frequent.
         features: the features to read; by default all.
         augment: how images are changed at random for training.
@@ -254,6 +303,7 @@ class Read:
     shuffle: Shuffle | None = None
     interleave: Interleave | None = None
     bucket: Bucket | None = None
+    pack: Pack | None = None
     balance: Balance | None = None
     features: tuple[str, ...] | None = None
     augment: Augment | None = None
@@ -280,10 +330,32 @@ class Read:
         if self.balance is not None and self.choice_seed is None:
             hint = f"so that the rows are reproducible; {see('explanation/order')}"
             yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
+        if self.pack is not None:
+            yield from self._check_pack()
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")
         if self.service is not None:
             yield from self._check_service(self.service)
+
+    def _check_pack(self) -> Iterator[Problem]:
+        if self.batch is None:
+            yield Problem(path=("pack",), expected="a batch of packs", got="none")
+        if self.shuffle is not None and not self.shuffle.global_:
+            hint = "`shuffle: {global: true}`; the packs of a buffer would depend on all rows before"
+            yield Problem(path=("shuffle", "buffer"), expected="none with packs", got="a buffer", hint=hint)
+        hints = {
+            "bucket": "packs have one length",
+            "balance": "weigh the classes: `Pipeline.class_weights`",
+            "augment": "packs are of sequences: `map` changes rows",
+            "interleave": "the plan of the packs determines the next row",
+            "cache": "files are mapped into memory",
+            "corrupt": "`recordspec repair` writes the intact records",
+            "service": "its workers run no Python",
+        }
+        usual = {field.name: field.default for field in fields(self)}
+        for option, hint in hints.items():
+            if getattr(self, option) != usual[option]:
+                yield Problem(path=(option,), expected="none with packs", got=f"`{option}`", hint=hint)
 
     def _check_service(self, service: str) -> Iterator[Problem]:
         try:
@@ -357,6 +429,12 @@ class Read:
             found["interleave"] = [mixed.cycle, mixed.block]
         if self.bucket is not None:
             found["bucket"] = [self.bucket.by, *self.bucket.boundaries]
+        if self.pack is not None:
+            found["pack"] = {"version": PACK_VERSION} | {
+                field.name: getattr(self.pack, field.name)
+                for field in fields(Pack)
+                if field.name not in ("names", "weights") and getattr(self.pack, field.name) != field.default
+            }
         if self.balance is not None:
             found["balance"] = [self.balance.by, self.choice_seed]
         if self.corrupt != Read.corrupt:
@@ -367,6 +445,11 @@ class Read:
     def is_global(self) -> bool:
         """Whether all rows are permuted, without a buffer."""
         return self.shuffle is not None and self.shuffle.global_
+
+    @property
+    def divides_batches(self) -> bool:
+        """Whether workers divide each batch, as the rows of a batch are a function of its position."""
+        return self.is_global or self.pack is not None
 
     @property
     def passes(self) -> int | None:
@@ -387,6 +470,7 @@ class ReadOptions(TypedDict, total=False):
 
     interleave: Mapping[str, Any] | Interleave | None
     bucket: Mapping[str, Any] | Bucket | None
+    pack: int | Mapping[str, Any] | Pack | None
     balance: str | Mapping[str, Any] | Balance | None
     features: Sequence[str] | None
     augment: Mapping[str, Any] | Augment | None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,8 +31,9 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.locations import Location, below, local, location
-from recordspec.order.position import Position, check_step, order_of
-from recordspec.order.read_options import DatasetOptions, Read
+from recordspec.order.packing import PackOrder, PackPlan
+from recordspec.order.position import Position, check_step, fingerprint_of, order_of
+from recordspec.order.read_options import Batch, DatasetOptions, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -41,18 +43,20 @@ from recordspec.reading.decoded_files import decoded_files
 from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.remote import RemotePath
 from recordspec.schema.features import KINDS, Feature
-from recordspec.schema.options import from_python, option_texts, options_of
+from recordspec.schema.options import from_python, option_texts, options_of, to_builtins
 from recordspec.schema.schema import Schema
 from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import expand
-from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard, manifest_in
+from recordspec.store.manifest import LAYERS_FILE, LENGTHS_FILE, Manifest, Shard, manifest_in
 from recordspec.store.shard_names import notes_on_case
 from recordspec.store.shards import replaced, schema_mismatches
 from recordspec.training import encoding, encoding_arrays, encoding_tensors, serving
-from recordspec.training.fit import Fit
-from recordspec.training.fit_batch import FinishArrays, check_functions, finish_tensors, shown
+from recordspec.training.fit import Fit, check_packed
+from recordspec.training.fit_batch import FinishArrays, arrays_of, check_functions, finish_tensors, shown
+from recordspec.training.packs import Packing, counted_lengths, kept_lengths, packable
 from recordspec.training.predictions import ModelOutputs, TargetClasses
+from recordspec.wire.arrays import Ints
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -61,6 +65,8 @@ if TYPE_CHECKING:
     from recordspec.writing.write_options import BuildOptions
 
 
+# The rows whose lengths are counted together.
+_COUNTED = 1024
 # The number of batches that a thread prefetches for `prefetch: auto`.
 _AHEAD = 2
 # Methods that have another name since a former release.
@@ -76,6 +82,23 @@ class IterateOptions(DatasetOptions, total=False):
     encoders: Mapping[str, encoding.FitEncoder] | None
     start: Position | tuple[int, int] | None
     targets: bool
+
+
+@dataclass(frozen=True)
+class _Tensors:
+    """How a dataset is read as tensors.
+
+    Attributes:
+        read: the options.
+        schema: the schema with which rows are decoded.
+        finish: a function of decoded features that returns what a model takes; None to leave them unchanged.
+        packed: plans the packs of all rows; None if rows are not packed.
+    """
+
+    read: Read
+    schema: Schema
+    finish: Callable[..., Any] | None
+    packed: Callable[[Rows], PackOrder] | None = None
 
 
 class Pipeline:
@@ -206,6 +229,10 @@ class Pipeline:
             write = on_this_machine.write
         manifest = write(rows, self.schema, self.data, **section, **options)
         self.notes += notes_on_case(manifest.splits)
+        if self.config.read.pack is not None:  # counts the lengths, which the first training would wait for
+            for split in manifest.splits:
+                with suppress(SpecError):  # told by `explain`, and when the split is read
+                    self._arrays(split, {})
         return manifest
 
     def existing(self) -> Manifest | None:
@@ -379,8 +406,8 @@ class Pipeline:
         if "layers" in options:
             hint = "renamed: `encoders=pipeline.encoders(SPLIT)`"
             raise SpecError(Problem(path=("layers",), expected="`encoders`", got="`layers`", hint=hint))
-        read, mapped = self._read_and_mapped(self._read(options), map, map_fit, encoders, targets=targets)
-        return self._dataset(split, read, mapped, filter, start=Position.of(start))
+        tensors = self._tensors(split, self._read(options), map, map_fit, filter, encoders, targets=targets)
+        return self._dataset(split, tensors, filter, start=Position.of(start))
 
     def iterate(
         self,
@@ -520,28 +547,42 @@ class Pipeline:
         return JaxDataset(passes, sharding)
 
     def _passes(
-        self, split: str | Sequence[str], worker: int, workers: int, options: IterateOptions
+        self, split: str | Sequence[str], worker: int, workers: int, options: Mapping[str, Any]
     ) -> Passes:
         """The passes that `iterate` reads, by its arguments."""
+        read, finish, begin, predicate, packed = self._arrays(split, options)
+        reader = self._reader(split, read, predicate, worker, workers, packed)
+        check_step(begin.step, reader.steps)
+        ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
+        order = order_of(read, split, predicate) | self._order_options
+        return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
+
+    def _arrays(
+        self, split: str | Sequence[str], options: Mapping[str, Any]
+    ) -> tuple[Read, FinishArrays, Position, Callable[..., Any] | None, Callable[[Rows], PackOrder] | None]:
+        """How arrays are read and finished, by the arguments of `iterate`: the options, the function of
+        decoded features, the first position, the filter, and the function that plans the packs.
+        """
         others = dict[str, Any](options)
         functions = {
             name: others.pop(name, None) for name in ("map", "map_fit", "filter", "encoders", "start")
         }
         targets = others.pop("targets", True)
         read, begin = self._read(others), Position.of(functions["start"]) or Position()
-        fit, mapped, map_fit = self._fit(targets), functions["map"], functions["map_fit"]
-        check_functions(fit, mapped, map_fit)
+        fit, mapped, map_fit = self._fit(targets, read), functions["map"], functions["map_fit"]
+        schema, padded = self._read_as(read)
+        check_functions(fit, mapped, map_fit, read.pack)
         encoders = {} if fit is None else self._encoders(fit, functions["encoders"])
-        finish = FinishArrays(fit, self.schema, encoders, mapped, map_fit)
+        finish = FinishArrays(fit, schema, encoders, mapped, map_fit, padded)
         if not targets:
             read = self._without_targets(read, mapped)
         elif fit is not None and mapped is None and read.features is None and not fit.derived:
-            read = replace(read, features=fit.features_of(self.schema))
-        reader = self._reader(split, read, functions["filter"], worker, workers)
-        check_step(begin.step, reader.steps)
-        ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
-        order = order_of(read, split, functions["filter"]) | self._order_options
-        return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
+            read = replace(read, features=fit.features_of(schema))
+        packed = None
+        if read.pack is not None:
+            packing, packed = self._packing(split, read, finish, functions["filter"])
+            finish = replace(finish, packing=packing)
+        return read, finish, begin, functions["filter"], packed
 
     def _reader(
         self,
@@ -550,6 +591,7 @@ class Pipeline:
         predicate: Callable[..., Any] | None,
         worker: int,
         workers: int,
+        packed: Callable[[Rows], PackOrder] | None = None,
     ) -> BatchReader:
         """The reader of the batches of a split without TensorFlow."""
         read, bucket = self._augmenting(split, read), read.bucket
@@ -561,7 +603,51 @@ class Pipeline:
             worker=worker,
             workers=workers,
             measure=None if encode is None else encoding_arrays.measure(encode),
+            packed=packed,
         )
+
+    def _packing(
+        self,
+        split: str | Sequence[str],
+        read: Read,
+        finish: FinishArrays,
+        predicate: Callable[..., Any] | None,
+        tensors: Callable[[], Dataset] | None = None,
+    ) -> tuple[Packing, Callable[[Rows], PackOrder]]:
+        """What makes packs of a batch, and the function that plans the packs of all rows.
+
+        The lengths of all rows are counted once, and kept beside the dataset.
+
+        Args:
+            finish: selects and encodes the features.
+            tensors: a dataset of all rows with what `fit` selects, if `finish` is of tensors; None for
+                arrays.
+        """
+        if predicate is not None:
+            hint = "a filter would change the packs: filter the rows when they are built"
+            raise SpecError(Problem(path=("filter",), expected="none with packs", got="a filter", hint=hint))
+        assert read.pack is not None
+        schema = finish.schema
+        features = schema.outputs if read.features is None else read.features
+        known = {
+            "shards": [shard.identity for shard in self._shards(split)],
+            "features": {one.name: to_builtins(one.shortest) for one in schema.only(features).names.values()},
+            "fit": None if finish.fit is None else to_builtins(finish.fit),
+            "encoders": {name: encoder.state for name, encoder in finish.encoders.items()},
+            "map": None if finish.mapped is None else [fingerprint_of(finish.mapped), tensors is not None],
+        }
+        fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+        def count() -> dict[str, Ints]:
+            if tensors is None:
+                picked: Iterable[Any] = map(finish.picked, self._batches(split, features, schema))
+            else:
+                picked = map(arrays_of, tensors())
+            return counted_lengths(finish.fit, picked)
+
+        lengths = kept_lengths(self.data / LENGTHS_FILE, fingerprint, count)
+        packing = Packing.of(read.pack, finish.fit, lengths, schema)
+        return packing, partial(packing.order, lengths, read.shuffle)
 
     def preview(
         self,
@@ -594,10 +680,13 @@ class Pipeline:
             >>> len(pipeline.preview("train", rows=3)[1])
             3
         """
-        read, fit = reading.at_a_glance(self._read(options), rows), self._fit(targets)
-        read, mapped = self._read_and_mapped(read, map, map_fit, targets=targets)
+        read = reading.at_a_glance(self._read(options), rows)
+        tensors, fit = (
+            self._tensors(split, read, map, map_fit, filter, targets=targets),
+            self._fit(targets, read),
+        )
         with self.locating(split):
-            for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
+            for batch in self._dataset(split, tensors, filter, start=None).take(1):
                 parts = () if fit is None else fit.parts
                 return shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
         raise StoreError(State(where=str(self.data), got="has no rows to show"))
@@ -628,14 +717,14 @@ class Pipeline:
             TensorSpec(shape=(None,), dtype=tf.int64, name=None)
         """
         begin = Position.of(start)
-        read, mapped = self._read_and_mapped(self._read(options), map, map_fit, targets=targets)
+        tensors = self._tensors(split, self._read(options), map, map_fit, filter, targets=targets)
 
         def make(context: Any = None) -> Dataset:
             if context is None:
-                return self._dataset(split, read, mapped, filter, start=begin)
+                return self._dataset(split, tensors, filter, start=begin)
             workers, number = context.num_input_pipelines, context.input_pipeline_id
-            divided, worker = reading.of_worker(read, workers, number, context.num_replicas_in_sync)
-            return self._dataset(split, divided, mapped, filter, start=begin, worker=worker)
+            divided, worker = reading.of_worker(tensors.read, workers, number, context.num_replicas_in_sync)
+            return self._dataset(split, replace(tensors, read=divided), filter, start=begin, worker=worker)
 
         return make
 
@@ -667,7 +756,7 @@ class Pipeline:
             4
         """
         read = self._read(options)
-        if read.is_global:
+        if read.divides_batches:
             workers = 1  # a step is the same global batch for any number of workers
         elif workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
@@ -680,6 +769,27 @@ class Pipeline:
             manifest=self._identity,
             order=order_of(read, split, filter) | self._order_options,
         )
+
+    def packs(self, split: str | Sequence[str], **options: Unpack[DatasetOptions]) -> PackPlan:
+        """The packs of a split, as `read.pack` plans them.
+
+        Args:
+            split: the name of a split, or the names of several.
+            options: as for `dataset`.
+
+        Raises the errors of `iterate`, and SpecError if the config has no `read.pack`.
+
+        Example:
+            >>> pipeline.packs("train")
+            Traceback (most recent call last):
+            recordspec.errors.SpecError: read.pack: expected the length of a pack, got none
+        """
+        read = self._read(options)
+        if read.pack is None:
+            raise SpecError(Problem(path=("read", "pack"), expected="the length of a pack", got="none"))
+        passes = self._passes(split, 0, 1, options)
+        assert passes.reader.packs is not None
+        return passes.reader.packs.plan(passes.steps)
 
     def which(
         self,
@@ -702,7 +812,9 @@ class Pipeline:
 
         Returns:
             A dict for each row, in order: `file`; `record`, the number of the record in the file; in blocks
-            `row`, the place of the row in the record; and the features of the key.
+            `row`, the place of the row in the record; with `read.pack`, `pack`, the number of the pack in the
+            batch, `segment`, from 1, and `start`, the first value, of which there may be several pieces; and
+            the features of the key.
 
         Raises the errors of `dataset`, and SpecError for a shuffle with a buffer, for other options with
         which the values of rows decide batches, and for a step beyond the pass.
@@ -712,11 +824,23 @@ class Pipeline:
             4
         """
         read = self._read(options)
-        rows, numbers = rows_of_step(read, partial(self.open, split), epoch, step, worker, workers)
+        if read.pack is None:
+            rows, numbers = rows_of_step(read, partial(self.open, split), epoch, step, worker, workers)
+            placed = [dict[str, Any]() for _ in numbers]
+        else:
+            reader = self._passes(split, worker, workers, options).reader
+            found = reader.packs_of_step(epoch, step)
+            rows, numbers = reader.rows, found.rows
+            parts = {"pack": found.packs, "segment": found.segments, "start": found.starts}
+            placed = [
+                dict(zip(parts, one, strict=True))
+                for one in zip(*(x.tolist() for x in parts.values()), strict=True)
+            ]
         keys = [name for name in self.manifest.key if name in self.schema.names]
         values = rows.only(keys)[numbers] if keys else {}
         return [
             {"file": str(path), "record": record, **({} if rows._block_sizes is None else {"row": row})}
+            | placed[place]
             | {name: _plain(values[name][place]) for name in keys}
             for place, (path, record, row) in enumerate(rows.places(numbers))
         ]
@@ -731,13 +855,16 @@ class Pipeline:
             >>> len(pipeline.open("train"))
             15
         """
-        return self._opened(split, self.config.read)
+        return self._open(split, self.schema)
 
     def _opened(self, split: str | Sequence[str], read: Read) -> Rows:
         """The rows of a split, as the options read them."""
+        return self._open(split, self._read_as(read)[0])
+
+    def _open(self, split: str | Sequence[str], schema: Schema) -> Rows:
         paths = self._paths(split)
         try:
-            return Rows(paths, self.schema)
+            return Rows(paths, schema)
         except StoreError:
             if (gone := next(filter(None, map(replaced, paths)), None)) is not None:
                 raise StoreError(gone) from None
@@ -766,11 +893,18 @@ class Pipeline:
             >>> [stage.name for stage in pipeline.bench("train", seconds=0.01).stages][-1]
             'whole'
         """
-        read, mapped = self._read_and_mapped(self._read(options), map, map_fit, targets=targets)
-        read = self._augmenting(split, read)
-        plan = self._plan(split, read)
+        tensors = self._tensors(split, self._read(options), map, map_fit, filter, targets=targets)
+        read = self._augmenting(split, tensors.read)
+        plan, finish = self._plan(split, read), tensors.finish
         return benching.bench(
-            read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds, measures=self._measures
+            read,
+            tensors.schema,
+            plan,
+            map=finish,
+            predicate=filter,
+            seconds=seconds,
+            measures=self._measures,
+            packed=tensors.packed,
         )
 
     def export_model(
@@ -864,6 +998,8 @@ class Pipeline:
                 raise SpecError(Problem(path=("read", option), expected=expected, got=f"`{option}`"))
         if read.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
+        if read.pack is not None:
+            return self._passes(split, 0, 1, options).steps * read.passes
         return (self._plan(split, read).batches(read.batch) or 0) * read.passes
 
     def locating(self, split: str | Sequence[str] | None = None) -> AbstractContextManager[None]:
@@ -951,9 +1087,15 @@ class Pipeline:
         hint = "" if known is not None else nearest(name, self.schema.names)
         raise SpecError(Problem(path=("feature",), expected=expected, got=f"`{name}`", hint=hint))
 
-    def _fit(self, targets: bool) -> Fit | None:
+    def _fit(self, targets: bool, read: Read) -> Fit | None:
         """The selection of the config, or that of its inputs alone. Raises SpecError if there is none."""
         fit = self.config.fit
+        if fit is not None:
+            problems = list(check_packed(fit, read.pack))
+            if problems:
+                raise SpecError(problems)
+            if read.pack is not None:
+                fit = replace(fit, ragged="keep")
         if fit is None and not targets:
             raise SpecError(
                 Problem(path=("targets",), expected="true without `fit` in the config", got="false")
@@ -998,22 +1140,21 @@ class Pipeline:
     def _dataset(
         self,
         split: str | Sequence[str],
-        read: Read,
-        mapped: Callable[..., Any] | None,
+        tensors: _Tensors,
         predicate: Callable[..., Any] | None,
         *,
         start: Position | None,
         worker: WorkerShard | None = None,
     ) -> Any:
-        read = self._augmenting(split, read)
-        # workers divide each batch of a global order, and the files of another
-        plan = self._plan(split, read, None if read.is_global else worker)
+        read = self._augmenting(split, tensors.read)
+        plan = self._plan(split, read, None if read.divides_batches else worker)
         return reading.build(
             read,
-            self.schema,
+            tensors.schema,
             plan,
             split=split,
-            map=mapped,
+            map=tensors.finish,
+            packed=tensors.packed,
             predicate=predicate,
             start=start,
             worker=worker,
@@ -1073,31 +1214,54 @@ class Pipeline:
         fingerprint = encoding.fingerprint(self.schema, encodes, targets, self._shards(split))
         return encoding.encoders(self.schema, encodes, targets, fingerprint, self.data / LAYERS_FILE, batches)
 
-    def _batches(self, split: str | Sequence[str], names: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """Batches of the named features of a split, as `Schema.decode_numpy` returns them."""
+    def _read_as(self, read: Read) -> tuple[Schema, tuple[str, ...]]:
+        """The schema with which rows are decoded, and the features that are padded, but not in packs."""
+        return (self.schema, ()) if read.pack is None else packable(self.schema)
+
+    def _batches(
+        self, split: str | Sequence[str], names: Iterable[str], schema: Schema | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Batches of the named features of a split, as `Schema.decode_numpy` returns them.
+
+        Args:
+            schema: the schema with which rows are decoded; by default that of the pipeline.
+        """
         read = self._read({})
         plan = self._plan(split, read)
         folder = staged_shards.folder_of(read.staging, plan.pieces)
-        return decoded_files(self.schema.only(names), plan, folder)
+        return decoded_files((schema or self.schema).only(names), plan, folder)
 
-    def _read_and_mapped(
+    def _tensors(
         self,
+        split: str | Sequence[str],
         read: Read,
         mapped: Callable[..., Any] | None,
         map_fit: Callable[..., Any] | None,
+        predicate: Callable[..., Any] | None,
         encoders: Mapping[str, encoding.FitEncoder] | None = None,
         *,
         targets: bool,
-    ) -> tuple[Read, Callable[..., Any] | None]:
-        """The options of reading, and the function of decoded features that returns what a model takes; None
-        to leave them unchanged.
-        """
-        fit = self._fit(targets)
-        check_functions(fit, mapped, map_fit)
-        chosen = {} if fit is None else encoding_tensors.layers(self._encoders(fit, encoders))
-        batched = read.batch is not None
-        finish = finish_tensors(fit, self.schema, chosen, mapped, map_fit, batched=batched)
-        return read if targets else self._without_targets(read, mapped), finish
+    ) -> _Tensors:
+        """How tensors are read and finished, by the arguments of `dataset`."""
+        fit, (schema, padded) = self._fit(targets, read), self._read_as(read)
+        check_functions(fit, mapped, map_fit, read.pack)
+        chosen = {} if fit is None else self._encoders(fit, encoders)
+        layers = encoding_tensors.layers(chosen)
+        finished = partial(finish_tensors, fit, schema, layers, mapped, padded=padded)
+        if not targets:
+            read = self._without_targets(read, mapped)
+        if read.pack is None:
+            return _Tensors(read, schema, finished(map_fit, batched=read.batch is not None))
+        if fit is not None and mapped is None and read.features is None and not fit.derived:
+            read = replace(read, features=fit.features_of(schema))
+        finish, picked = FinishArrays(fit, schema, chosen, mapped, None, padded), None
+        if mapped is not None:  # a function of tensors
+            whole = Read(batch=Batch(size=_COUNTED), features=read.features)
+            picked = partial(
+                self._dataset, split, _Tensors(whole, schema, finished(None, batched=True)), None, start=None
+            )
+        packing, packed = self._packing(split, read, finish, predicate, picked)
+        return _Tensors(read, schema, finished(map_fit, batched=True, packing=packing), packed)
 
     def _encoders(
         self, fit: Fit, encoders: Mapping[str, encoding.FitEncoder] | None = None

@@ -20,7 +20,7 @@ from recordspec.order.mix_options import MixOptions, MixturePlan
 from recordspec.order.position import Position
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
-from recordspec.pipeline import Pipeline, _plain
+from recordspec.pipeline import Pipeline, _plain, _Tensors
 from recordspec.reading import dataset as reading
 from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import from_python, options_of
@@ -222,34 +222,40 @@ class Mixture(Pipeline):
             raise _too_many_passes(rows.plan, read)
         return rows
 
+    def open(self, split: str | Sequence[str]) -> MixedRows:
+        """Opens the rows of all datasets for random access, those of the first dataset first.
+
+        Raises the errors of `Pipeline.open`.
+        """
+        return self._opened(split, self.config.read)
+
     def _read(self, options: Mapping[str, Any]) -> Read:
         read = super()._read(options)
         if problems := list(problems_of_mixed_reading(read)):
             raise SpecError(problems)
         return read
 
-    def _reader(self, split: Any, read: Read, predicate: Any, worker: int, workers: int) -> Any:
+    def _reader(self, split: Any, read: Read, predicate: Any, *others: Any) -> Any:
         _check_filter(predicate)
-        return super()._reader(split, read, predicate, worker, workers)
+        return super()._reader(split, read, predicate, *others)
 
     def _dataset(
         self,
         split: str | Sequence[str],
-        read: Read,
-        mapped: Callable[..., Any] | None,
+        tensors: _Tensors,
         predicate: Callable[..., Any] | None,
         *,
         start: Position | None,
         worker: WorkerShard | None = None,
     ) -> Any:
         _check_filter(predicate)
-        read = self._augmenting(split, read)
+        read = self._augmenting(split, tensors.read)
         return reading.build(
             read,
             self._common,
             self._plan(split, read),
             split=split,
-            map=mapped,
+            map=tensors.finish,
             start=start,
             worker=worker,
             mixed=partial(self._opened, split, read),
@@ -263,12 +269,12 @@ class Mixture(Pipeline):
             >>> len(mixture.preview("train", rows=3)["x"])
             3
         """
-        functions = {name: options.pop(name, None) for name in ("map", "filter", "map_fit")}
+        map_, map_fit, predicate = (options.pop(name, None) for name in ("map", "map_fit", "filter"))
         targets = options.pop("targets", True)
         read = replace(self._read(options), batch=Batch(size=rows), repeat=1, prefetch=None)
-        fit = self._fit(targets)
-        read, mapped = self._read_and_mapped(read, functions["map"], functions["map_fit"], targets=targets)
-        batch = next(iter(self._dataset(split, read, mapped, functions["filter"], start=None)))
+        fit = self._fit(targets, read)
+        tensors = self._tensors(split, read, map_, map_fit, predicate, targets=targets)
+        batch = next(iter(self._dataset(split, tensors, predicate, start=None)))
         parts = () if fit is None else fit.parts
         return shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
 
@@ -393,6 +399,10 @@ class Mixture(Pipeline):
     def manifest(self) -> NoReturn:
         """Raises SpecError: each dataset of a mixture has its own manifest."""
         self._refuse("manifest", "each of `pipelines` has its own")
+
+    def packs(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises SpecError: a mixture is an order of rows."""
+        self._refuse("packs", "each of its datasets has its own")
 
     def build(self, *args: Any, **options: Any) -> NoReturn:
         """Raises SpecError: a mixture is not built, but each of its datasets."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from recordspec._tf import Dataset, tf
+from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError, State, StoreError
-from recordspec.order.read_options import Batch, Read
+from recordspec.order.packing import PackOrder
+from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading import stages
 from recordspec.reading.dataset import BufferedOrder, EpochOrder, build, epoch_order
@@ -78,11 +81,12 @@ def bench(
     predicate: Callable[..., Any] | None = None,
     seconds: float = 5.0,
     measures: Mapping[str, Callable[..., Any]] | None = None,
+    packed: Callable[[Rows], PackOrder] | None = None,
 ) -> Bench:
     """Runs the pipeline up to each stage for `seconds`, or in whole passes if a pass takes less time.
 
     A first run, which reads the files into the page cache, is not counted. The option `cache` is ignored, and
-    `measures` is as for `build`.
+    `measures` and `packed` are as for `build`.
 
     Raises:
         SpecError: `seconds` is not above 0.
@@ -91,9 +95,9 @@ def bench(
     if not seconds > 0:
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
     options = replace(options, cache="none")
-    order = epoch_order(options, schema, plan, predicate=predicate, measures=measures or {})
-    whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures)
-    prefixes = [*_prefixes(order, map), ("whole", _counts(whole, options.batch))]
+    order = epoch_order(options, schema, plan, packed, predicate=predicate, measures=measures or {})
+    whole = build(options, schema, plan, map=map, predicate=predicate, measures=measures, packed=packed)
+    prefixes = [*_prefixes(order, map), ("whole", _counts(order, whole))]
     _timed(prefixes[0][1], plan, seconds)
     measured = tuple(_stage(name, counts, plan, seconds) for name, counts in prefixes)
     return Bench(stages=measured, limit=_limit(measured))
@@ -109,23 +113,24 @@ def _prefixes(order: EpochOrder, mapped: Callable[..., Any] | None) -> Iterator[
     records = map_elements(records, lambda batch: _rows_of(batch, plan))
     yield "read", records.batch(_HANDED_OVER // _BATCH)
     decoded = batches = order.batches()
-    parsed = plan.block is not None or order.decoded
+    counts = partial(_counts, order)
+    parsed = plan.block is not None or order.decoded or options.pack is not None
     early = ["parse"] * parsed + ["decode"] * order.decoded
-    yield ", ".join([*early, "shuffle" if options.shuffle else "batch"]), _counts(batches, options.batch)
+    yield ", ".join([*early, "shuffle" if options.shuffle else "batch"]), counts(batches)
     if not parsed:
         parse = map_elements(batches, order.parse, CALLS, deterministic=options.deterministic)
-        yield "parse", _counts(parse, options.batch)
+        yield "parse", counts(parse)
     if not order.decoded:
         decoded = map_elements(batches, order.decode, CALLS, deterministic=options.deterministic)
-        yield "decode", _counts(decoded, options.batch)
+        yield "decode", counts(decoded)
     if augmented.augmentation is not None:
         decoded = map_elements(
             augmented.batches(), augmented.decode, CALLS, deterministic=options.deterministic
         )
-        yield "augment", _counts(decoded, options.batch)
+        yield "augment", counts(decoded)
     if mapped is not None:
         mapped_rows = stages.apply(decoded, mapped, deterministic=options.deterministic)
-        yield "map", _counts(mapped_rows, options.batch)
+        yield "map", counts(mapped_rows)
 
 
 def _rows_of(records: Tensor, plan: Plan) -> Tensor:
@@ -140,11 +145,14 @@ def _rows_of(records: Tensor, plan: Plan) -> Tensor:
     return count * (plan.rows or 0) / max(1, blocks)
 
 
-def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
-    """The number of rows of each element, int64 `[k]` for k elements."""
+def _counts(order: EpochOrder, elements: Dataset) -> Dataset:
+    """The number of rows of each element, `[k]` for k elements."""
+    batch, mean = order.options.batch, order.mean_rows
 
     def count(*element: Any) -> Tensor:
         value = tf.nest.flatten(element)[0]
+        if mean is not None:
+            return tf.constant(mean, tf.float64)
         if batch is None:
             return tf.constant(1, tf.int64)
         if isinstance(value, tf.RaggedTensor):

@@ -16,6 +16,7 @@ from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
+from recordspec.order.packing import PackOrder
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read, Shuffle
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -124,6 +125,7 @@ def build(
     worker: WorkerShard | None = None,
     measures: Mapping[str, Callable[..., Any]] | None = None,
     mixed: Callable[[], MixedRows] | None = None,
+    packed: Callable[[Rows], PackOrder] | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
@@ -133,11 +135,13 @@ def build(
         measures: by feature, a function from decoded values to the lengths by which rows are bucketed; other
             features are measured by `filtering.lengths_of`.
         mixed: opens the rows of a mixture of datasets; None for the rows of one.
+        packed: plans the packs of all rows, for `pack`; `map` takes the elements of a `PackedOrder` then.
     """
     order = epoch_order(
         options,
         schema,
         plan,
+        packed,
         split=split,
         predicate=predicate,
         start=start,
@@ -161,18 +165,28 @@ def epoch_order(
     options: Read,
     schema: Schema,
     plan: Plan,
+    packed: Callable[[Rows], PackOrder] | None = None,
     *,
     worker: WorkerShard | None = None,
     mixed: Callable[[], MixedRows] | None = None,
     **others: Any,
 ) -> EpochOrder:
-    """The order of rows that the options choose: the global order, or the order of a buffer and of files.
+    """The order of rows that the options choose: packs, the global order, or the order of a buffer and of
+    files.
 
     Args:
+        packed: as for `build`.
         worker: the worker of a global order that reads; by default the only one.
         mixed: opens the rows of a mixture, which is read in a global order.
         others: the other attributes of `EpochOrder`.
     """
+    if options.pack is not None:
+        from recordspec.reading.packed_order import PackedOrder
+
+        if packed is None:
+            hint = "`Pipeline.dataset` packs the rows of a config"
+            raise SpecError(Problem(path=("pack",), expected="a config", got="files", hint=hint))
+        return PackedOrder.of(options, schema, plan, packed, worker=worker or WorkerShard(), **others)
     if options.is_global:
         worker = worker or WorkerShard()
         return GlobalOrder(options=options, schema=schema, plan=plan, worker=worker, mixed=mixed, **others)
@@ -245,6 +259,11 @@ class EpochOrder(abc.ABC):
     @property
     def name_as(self) -> str | None:
         """The feature of the dataset of a row, which is not stored; None if it is not read."""
+        return None
+
+    @property
+    def mean_rows(self) -> float | None:
+        """The mean number of rows of a batch, if its first dimension does not tell it."""
         return None
 
     def batches(self) -> Dataset:
@@ -605,9 +624,10 @@ def at_a_glance(options: Read, rows: int) -> Read:
         raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
     return Read(
         batch=Batch(size=rows),
-        interleave=Interleave(block=1),
+        interleave=Interleave(block=1) if options.pack is None else None,
         features=options.features,
         augment=options.augment,
+        pack=options.pack,
         corrupt=options.corrupt,
         prefetch=None,
     )
@@ -634,7 +654,7 @@ def of_worker(options: Read, workers: int, number: int, replicas: int) -> tuple[
 
     Raises SpecError for a batch that the replicas cannot divide.
     """
-    if not options.is_global:
+    if not options.divides_batches:
         return per_replica(options, replicas), WorkerShard(workers, number)
     if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))

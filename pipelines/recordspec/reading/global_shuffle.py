@@ -42,16 +42,26 @@ def check(options: Read, plan: Plan) -> None:
         for option, hint in hints.items()
         if getattr(options, option) != getattr(usual, option)
     ]
-    piece = next((one for one in plan.pieces if one.remote is not None or one.compression != "none"), None)
-    if piece is not None and piece.remote is not None:
-        expected, hint = "files of this machine", "copy them, or shuffle with a buffer"
-        problems.append(Problem(path=PATH, expected=expected, got=f"`{piece.path}`", hint=hint))
-    elif piece is not None:
-        hint = "`recordspec reshard --compression none` writes such files; or shuffle with a buffer"
-        expected, got = "files that are not compressed", f"{piece.compression}: `{piece.path}`"
-        problems.append(Problem(path=PATH, expected=expected, got=got, hint=hint))
+    problems += problems_of_files(plan, PATH, "; or shuffle with a buffer")
     if problems:
         raise SpecError(problems)
+
+
+def problems_of_files(plan: Plan, path: tuple[str, ...], otherwise: str = "") -> list[Problem]:
+    """The problem of files of which no row can be read alone.
+
+    Args:
+        path: the option that needs it.
+        otherwise: another way, for the hint.
+    """
+    piece = next((one for one in plan.pieces if one.remote is not None or one.compression != "none"), None)
+    if piece is None:
+        return []
+    expected, got, hint = "files of this machine", f"`{piece.path}`", "copy them"
+    if piece.remote is None:
+        hint = "`recordspec reshard --compression none` writes such files"
+        expected, got = "files that are not compressed", f"{piece.compression}: {got}"
+    return [Problem(path=path, expected=expected, got=got, hint=hint + otherwise)]
 
 
 class GlobalShuffle:
@@ -73,7 +83,7 @@ class GlobalShuffle:
         if chunk is None:
             chunk = rows._chunk(self._windows(FileOrder(), 0))
         self._together = max(1, chunk * share.workers // share.batch)
-        self._epochs = _EpochNumbers()
+        self._epochs = EpochNumbers()
         self._lock = threading.Lock()
         self._last: tuple[int, Permutation, BlockWindows | None] | None = None
 
@@ -105,14 +115,7 @@ class GlobalShuffle:
         epoch, first = self._epochs.of(of_pass), int(step)
         positions = self._share.positions(first, min(first + self._together, self._share.steps))
         order, windows = self._order(epoch, int(positions[0]))
-        numbers = order.rows_at(positions)
-        if not self._rows._has_blocks:
-            return [objects_in(self._rows.records(numbers))]
-        taken = self._rows._taken(self._schema, numbers, windows)
-        if self._handed is not None:
-            return row_blocks.arrays_of(self._handed, taken)
-        blocks = row_blocks.blocks_of(self._schema, taken.sections(), taken.count, 1)
-        return [objects_in(bytes_in(blocks))]
+        return records_of(self._rows, self._schema, self._handed, order.rows_at(positions), windows)
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:
         """The numbers of the rows at positions of an epoch, int64 `[n]`."""
@@ -142,7 +145,27 @@ class GlobalShuffle:
         return last[1:]
 
 
-class _EpochNumbers:
+def records_of(
+    rows: Rows,
+    schema: Schema,
+    handed: Any,
+    numbers: Ints,
+    windows: BlockWindows | None = None,
+) -> list[Any]:
+    """The records of rows, an array of bytes; or of blocks, the arrays of `row_blocks.arrays_of`.
+
+    Args:
+        handed: what `row_blocks.handed` returns; None for records.
+    """
+    if not rows._has_blocks:
+        return [objects_in(rows.records(numbers))]
+    taken = rows._taken(schema, numbers, windows)
+    if handed is not None:
+        return row_blocks.arrays_of(handed, taken)
+    return [objects_in(bytes_in(row_blocks.blocks_of(schema, taken.sections(), taken.count, 1)))]
+
+
+class EpochNumbers:
     """Finds the numbers of passes by their seeds.
 
     A dataset cannot count its iterations, as Keras makes some iterations that it does not use. A dataset can

@@ -39,8 +39,10 @@ REPORT_FILE = "repair.json"
 LAYERS_FILE = "layers.json"
 # Statistics of all rows, computed by `recordspec view`.
 STATISTICS_FILE = "statistics.json"
+# The lengths of rows for `read.pack`, counted when they are first needed.
+LENGTHS_FILE = "lengths.npz"
 # Files that commands cache in a dataset, and compute again if they are gone.
-KEPT_FILES = (LAYERS_FILE, STATISTICS_FILE)
+KEPT_FILES = (LAYERS_FILE, STATISTICS_FILE, LENGTHS_FILE)
 # The files of a dataset besides its manifest and its shards.
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, INDEX_FILE)
 # Suffixes of a shard's name while its dataset is built: the hashes of the keys of its rows, and its index.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
+from recordspec.order.read_options import Pack
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.schema import Schema
@@ -18,6 +19,8 @@ Names = str | tuple[str, ...]
 MASK = "_mask"
 # The suffix of a target of words one step later, which begins with a start token: the input of a decoder.
 SHIFTED = "_shifted"
+# The suffix of a packed input one value earlier: the target of a language model.
+NEXT = "_next"
 # The suffix of the lengths of a feature that is padded in the batch: the numbers of values or steps of rows.
 LENGTH = "_length"
 
@@ -29,6 +32,8 @@ class Fit:
     Among inputs and weights, `<name>_mask` is a mask of the padded feature `<name>`: bool, true for
     values that are not padding, with one dimension per padded dimension. As weights, a mask is 1.0 and 0.0.
     Among inputs, `<name>_shifted` is the target `<name>` that `encode` encodes as words, one step later.
+    Among targets, with `read.pack`, `<name>_next` is the next value of the input `<name>` in the same row.
+    The last value of a row has no next one, and the weight 0.
 
     Attributes:
         inputs: one name selects a tensor; several names select a dict by name.
@@ -187,8 +192,20 @@ class Fit:
         """The names that can be selected: derived names, and the outputs of the schema."""
         return (*self.derived, *schema.outputs)
 
+    @property
+    def next_of(self) -> list[str]:
+        """The features whose next values are targets."""
+        return [name.removesuffix(NEXT) for name in names_of(self.targets) if name.endswith(NEXT)]
+
     def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
         known = self.known(schema)
+        if part == "targets" and name not in known and name.endswith(NEXT):
+            owner = name.removesuffix(NEXT)
+            if owner not in names_of(self.inputs):
+                hint = nearest(owner, names_of(self.inputs))
+                expected = f"an input of `fit` and `{NEXT}`"
+                yield Problem(path=("fit", part), expected=expected, got=f"`{name}`", hint=hint)
+            return
         owner = name if part == "targets" else owner_of(name, known)
         words = [f"{one}{SHIFTED}" for one in self._targets_of_words] if part == "inputs" else []
         if name.endswith(SHIFTED) and owner in known and owner != name and name not in words:
@@ -268,13 +285,29 @@ def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
     return map_features(schema, kept)
 
 
+def check_packed(fit: Fit, pack: Pack | None) -> Iterator[Problem]:
+    """Yields the problems of a selection with packs, or without."""
+    if pack is None:
+        for name in fit.next_of:
+            expected = f"`read.pack`, for the target `{name}{NEXT}`"
+            yield Problem(path=("read", "pack"), expected=expected, got="none")
+        return
+    for name in fit.pad_to:
+        hint = "`read.pack.length` is the length of a pack"
+        yield Problem(path=("fit", "pad_to", name), expected="none with packs", got="one", hint=hint)
+
+
 def names_of(names: Names | None) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names or ()
 
 
 def owner_of(name: str, known: Any) -> str:
-    """The feature of a mask, or of a shifted target, by its name; the name itself if a feature has it."""
-    return name if name in known else name.removesuffix(SHIFTED if name.endswith(SHIFTED) else MASK)
+    """The feature of a mask, a shifted target or next values, by its name; the name itself if a feature has
+    it.
+    """
+    if name in known:
+        return name
+    return name.removesuffix(next((suffix for suffix in (SHIFTED, NEXT) if name.endswith(suffix)), MASK))
 
 
 def check_parts(parts: Any) -> Any:

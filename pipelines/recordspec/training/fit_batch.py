@@ -6,21 +6,25 @@ import abc
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError, nearest, one_of
+from recordspec.order.packing import PackedRows
+from recordspec.order.read_options import Pack
 from recordspec.schema.lists import cells
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor, dense, mask_of, without_autograph
+from recordspec.schema.tensors import Tensor, dense, mask_of, ragged, without_autograph
 from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.schema.values import DTYPES, Array, BadValue
 from recordspec.training import encoding_arrays
 from recordspec.training import encoding_tensors as tensors
 from recordspec.training.fit import LENGTH, SHIFTED, Fit, Names, check_parts, names_of, owner_of
+from recordspec.training.packs import Packing, unpadded
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class FitBatch(abc.ABC):
     def _value(self, part: str, name: str) -> Any:
         if name not in self.features and owner_of(name, self.features) in self.features:
             owner = owner_of(name, self.features)
+            if part == "targets":  # the next values of an input: `packs` moves them
+                return self._value("inputs", owner)
             return self._shifted(owner) if name.endswith(SHIFTED) else self._mask(part, owner)
         if name not in self.features:
             derived = name in self.fit.derived
@@ -432,6 +438,8 @@ class FinishArrays:
         fit: the selection; None for all features.
         schema, encoders: as for `FitBatch`.
         mapped, map_fit: a user's functions before and after the selection, or None.
+        padded: the features that are padded, with their lengths, and are not padded before packs are made.
+        packing: makes packs of the selection; None if rows are not packed.
     """
 
     fit: Fit | None
@@ -439,18 +447,30 @@ class FinishArrays:
     encoders: Mapping[str, Any]
     mapped: Callable[..., Any] | None
     map_fit: Callable[..., Any] | None
+    padded: tuple[str, ...] = ()
+    packing: Packing | None = None
 
-    def __call__(self, features: dict[str, Any]) -> Any:
-        made = features
-        if self.mapped is not None:
-            made = naming_features("map", self.mapped)({**features})
+    def __call__(self, features: dict[str, Any], packed: PackedRows | None = None) -> Any:
+        picked = self.picked(features)
+        if self.packing is not None and packed is not None:
+            picked = self.packing(picked, packed)
         if self.fit is None:
-            return made
-        picked = FitArrays(self.fit, made, features, self.schema, self.encoders).picked()
+            return picked
         if self.map_fit is None:
             return picked
         function = naming_features("map_fit", self.map_fit)
-        return function(picked) if len(self.fit.parts) == 1 else check_parts(function(*picked))
+        return check_parts(function(*picked)) if isinstance(picked, tuple) else function(picked)
+
+    def picked(self, features: dict[str, Any]) -> Any:
+        """The selection of `fit`, without `map_fit`."""
+        made = features = unpadded(features, self.padded) if self.padded else features
+        if self.mapped is not None:
+            made = naming_features("map", self.mapped)({**features})
+        return (
+            made
+            if self.fit is None
+            else FitArrays(self.fit, made, features, self.schema, self.encoders).picked()
+        )
 
 
 def finish_tensors(
@@ -461,15 +481,24 @@ def finish_tensors(
     map_fit: Callable[..., Any] | None,
     *,
     batched: bool,
+    padded: tuple[str, ...] = (),
+    packing: Packing | None = None,
 ) -> Callable[..., Any] | None:
     """A function for `tf.data.Dataset.map` that does to tensors what `FinishArrays` does to arrays.
 
-    Returns None if decoded features are left unchanged.
+    With `packing`, the function's arguments are the elements of a `PackedOrder`. Returns None if decoded
+    features are left unchanged.
     """
+    if packing is not None:
+        finish = finish_tensors(fit, schema, layers, mapped, None, batched=True, padded=padded)
+        return _finish_packs(packing, finish, fit, map_fit)
     if mapped is not None:
         mapped = naming_features("map", mapped)
+    begin = without_autograph(lambda features: unpadded(features, padded))
+    if fit is None and mapped is not None and padded:
+        return lambda features: mapped(begin(features))
     if fit is None:
-        return mapped
+        return begin if padded else mapped
     if map_fit is not None:
         map_fit = naming_features("map_fit", map_fit)
     change = mapped or without_autograph(lambda features: features)
@@ -479,6 +508,7 @@ def finish_tensors(
 
     # converted by autograph, with `map` and `map_fit`, as a user expects of functions for tf.data
     def picked(features: Any) -> Any:
+        features = begin(features)
         return pick(change({**features}), features)
 
     if map_fit is None:
@@ -488,17 +518,114 @@ def finish_tensors(
     return lambda features: check_parts(map_fit(*picked(features)))
 
 
+def _finish_packs(
+    packing: Packing, finish: Callable[..., Any] | None, fit: Fit | None, map_fit: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """The function that makes packs of what `finish` returns, and passes them to `map_fit`."""
+    pick = finish or without_autograph(lambda features: features)
+    pack = without_autograph(partial(packed_tensors, packing))
+    if map_fit is None or fit is None:
+        return lambda table, counts, features: pack(pick(features), table, counts)
+    map_fit = naming_features("map_fit", map_fit)
+    if fit.targets is None:
+        return lambda table, counts, features: map_fit(pack(pick(features), table, counts))
+    return lambda table, counts, features: check_parts(map_fit(*pack(pick(features), table, counts)))
+
+
+def packed_tensors(packing: Packing, picked: Any, table: Tensor, counts: Tensor) -> Any:
+    """The packs of a batch of tensors. The values and their order are those of `Packing`, which runs in
+    Python.
+
+    Args:
+        picked: what `fit` selects of the rows of the packs.
+        table, counts: the rows of the packs, as `packed_order.arrays_of` returns them.
+    """
+    leaves = [ragged(leaf) if _is_list(leaf) else leaf for leaf in tf.nest.flatten(picked)]
+    parts = [_components(leaf) for leaf in leaves]
+    flat = [one for part in parts for one in part]
+
+    def packed(rows: PackedRows, values: list[Any]) -> Any:
+        given = iter(values)
+        some = [_of_components([next(given) for _ in part]) for part in parts]
+        return packing(tf.nest.pack_sequence_as(picked, some), rows)
+
+    # a batch of empty packs tells the types
+    count = counts.shape[0]
+    nothing = PackedRows.of_arrays(np.zeros((table.shape[0], 0), np.int64), np.zeros(count, np.int64))
+    empty = [np.zeros([0, *(size or 1 for size in one.shape[1:])], one.dtype.as_numpy_dtype) for one in flat]
+    typical = packed(nothing, empty)
+    specs = [
+        _spec(one, is_whole=all(None not in part[0].shape[1:] for part in parts))
+        for one in tf.nest.flatten(typical)
+    ]
+    made = tf.numpy_function(
+        lambda table, counts, *values: tf.nest.flatten(
+            packed(PackedRows.of_arrays(table, counts), list(values))
+        ),
+        [table, counts, *flat],
+        [spec.dtype for spec in specs],
+        stateful=False,
+    )
+    shaped = [tf.ensure_shape(one, spec.shape) for one, spec in zip(made, specs, strict=True)]
+    return tf.nest.pack_sequence_as(typical, shaped)
+
+
+def arrays_of(picked: Any) -> Any:
+    """What `fit` selects, as arrays of NumPy."""
+
+    def array(value: Any) -> Any:
+        return _of_components(
+            [part.numpy() for part in _components(ragged(value) if _is_list(value) else value)]
+        )
+
+    return tf.nest.map_structure(array, picked)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, tf.sparse.SparseTensor) and value.shape.rank == 2
+
+
+def _components(value: Any) -> list[Tensor]:
+    """The tensors of a value: its flat values, and of a ragged one, the lengths, innermost first."""
+    if isinstance(value, tf.RaggedTensor):
+        return [*_components(value.values), value.row_lengths()]
+    return [value]
+
+
+def _of_components(arrays: list[Array]) -> Any:
+    """The value of NumPy of `_components`."""
+    value: Any = arrays[0]
+    lengths = arrays[1:]
+    for some in lengths:
+        value = RaggedArray(value, some)
+    return value
+
+
+def _spec(array: Array, *, is_whole: bool) -> Any:
+    """The type of the tensors like an array of packs; if not `is_whole`, the sizes of values differ."""
+    shape: list[int | None] = list(array.shape)
+    if len(shape) == 1:  # the ends of sequences
+        shape = [None]
+    elif not is_whole:
+        shape[2:] = [None] * (len(shape) - 2)
+    return tf.TensorSpec(shape, tf.string if array.dtype == object else tf.as_dtype(array.dtype))
+
+
 def check_functions(
-    fit: Fit | None, mapped: Callable[..., Any] | None, map_fit: Callable[..., Any] | None
+    fit: Fit | None,
+    mapped: Callable[..., Any] | None,
+    map_fit: Callable[..., Any] | None,
+    pack: Pack | None = None,
 ) -> None:
-    """Raises SpecError for functions that do not accept their arguments."""
+    """Raises SpecError for functions that do not accept their arguments. Packs with targets have weights."""
     if mapped is not None:
         check_arguments("map", mapped, 1, "(features), a dict")
     if map_fit is not None and fit is None:
         hint = "`map` takes all features"
         raise SpecError(Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint))
     if map_fit is not None and fit is not None:
-        parts = ("inputs", "targets", "weights")[: len(fit.parts)]
+        count = 3 if pack is not None and fit.targets is not None else len(fit.parts)
+        parts = ("inputs", "targets", "weights")[:count]
         check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
 
 

@@ -1,0 +1,404 @@
+"""Packs: several rows in one sequence of a fixed length, in place of padding.
+
+The packs are planned once, on how many rows have each length: a plan is a table of patterns of lengths, each
+    with its number of packs. Each epoch deals the rows anew: a place of length L in a pack gets the row that
+    a permutation by (seed, epoch, L) gives, and another permutation orders the packs. Hence each row comes
+    once in a pass, its neighbours change with each epoch, and the rows of a pack are a function of (seed,
+    epoch, position), as rows are in `global_order`.
+
+In the order of the files, and for rows in blocks, packs are planned within windows of rows, so that the rows
+of a pack are near each other in the files.
+
+Trainings outlive a release: tests pin the packs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError
+from recordspec.order.global_order import WINDOW_ROWS
+from recordspec.order.read_options import Batch, Pack
+from recordspec.wire.arrays import Ints, Mask, offsets
+from recordspec.wire.hashes import splitmix64
+from recordspec.wire.permutation import mixed, permuted
+
+# Rows that are planned together if several features have lengths of their own: the time of a plan grows with
+# the square of the number of different combinations.
+_COMBINED_ROWS = 1 << 10
+# Classes after which `_find_several` leaves out those that are used up.
+_USED_UP = 32
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedRows:
+    """The rows in some packs. A row that is split is several pieces.
+
+    Attributes:
+        rows: the number of the row of each piece, int64 `[n]`.
+        starts: the first value of the row that is in the piece, int64 `[n]`.
+        sizes: the values of each packed feature in the piece, with the separator, int64 `[k, n]`.
+        lengths: the values of each packed feature in the row, without the separator, int64 `[k, n]`.
+        counts: the number of pieces of each pack, int64 `[p]`.
+    """
+
+    rows: Ints
+    starts: Ints
+    sizes: Ints
+    lengths: Ints
+    counts: Ints
+
+    def part(self, first: int, stop: int) -> PackedRows:
+        """Packs `first` to `stop`."""
+        start, end = (int(self.counts[:place].sum()) for place in (first, stop))
+        some = slice(start, end)
+        sizes, lengths = self.sizes[:, some], self.lengths[:, some]
+        return PackedRows(self.rows[some], self.starts[some], sizes, lengths, self.counts[first:stop])
+
+    @classmethod
+    def of_arrays(cls, table: Ints, counts: Ints) -> PackedRows:
+        """The rows of packs, of `arrays`."""
+        (rows, starts), others = table[:2], table[2:]
+        sizes, lengths = np.split(others, 2)
+        return cls(rows, starts, sizes, lengths, counts)
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints]:
+        """Two arrays with all values: int64 `[2 + 2 * k, n]`, and the counts `[p]`."""
+        return np.vstack([self.rows, self.starts, self.sizes, self.lengths]), self.counts
+
+    @property
+    def packs(self) -> Ints:
+        """The number of the pack of each piece, from 0, int64 `[n]`."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @property
+    def segments(self) -> Ints:
+        """The number of each piece in its pack, from 1, int64 `[n]`."""
+        return 1 + np.arange(len(self.rows)) - np.repeat(offsets(self.counts)[:-1], self.counts)
+
+    def places(self, feature: int, align: int) -> Ints:
+        """The place in its pack at which each piece of a feature begins, int64 `[n]`."""
+        ends = offsets(aligned(self.sizes[feature], align))[:-1]
+        firsts: Ints = np.append(ends, 0)[offsets(self.counts)[:-1]] if len(ends) else self.counts * 0
+        places: Ints = ends - np.repeat(firsts, self.counts)
+        return places
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackPlan:
+    """What `read.pack` makes of the rows of a split.
+
+    Attributes:
+        rows: the number of rows.
+        pieces: the number of rows in packs; of a row that is split, each piece counts.
+        packs: the number of packs.
+        steps: the number of batches of a pass.
+        fill: by packed feature, the share of the places in packs that have a value.
+        unpacked: the same if each row had a sequence of the length of a pack to itself, padded.
+        most: the most rows in a pack.
+        longer: the number of rows that are longer than a pack.
+        empty: the number of rows without values, which are in no pack.
+    """
+
+    rows: int
+    pieces: int
+    packs: int
+    steps: int
+    fill: Mapping[str, float]
+    unpacked: Mapping[str, float]
+    most: int
+    longer: int
+    empty: int
+
+    def lines(self) -> Iterator[str]:
+        """The plan as text."""
+        yield f"{self.rows:,} rows in {self.packs:,} packs; {self.steps:,} steps an epoch"
+        yield f"rows a pack: {self.pieces / max(1, self.packs):.1f} on average, {self.most} at most"
+        for name, share in self.fill.items():
+            yield f"{name}: {share:.2%} full; with a padded row in each, {self.unpacked[name]:.2%}"
+        if self.longer:
+            yield f"{self.longer:,} rows are longer than a pack"
+        if self.empty:
+            yield f"{self.empty:,} rows without values are in no pack"
+
+
+class PackOrder:
+    """The packs of a split, and their order in each epoch.
+
+    Args:
+        lengths: the number of values of each packed feature in each row, integers `[k, n]`.
+        names: the names of these features.
+        pack: the options.
+        seed: the seed of the order; None for the order of the files.
+        blocks: the rows of each block, int64 `[b]`; None if rows are not in blocks.
+
+    Raises SpecError if a row is longer than a pack, unless `pack.longer` says what is done with it.
+
+    Attributes:
+        count: the number of packs.
+        names: the names of the packed features.
+        capacities: the number of values of each in a pack, int64 `[k]`.
+        longer: the number of rows that are longer than a pack.
+        empty: the number of rows without values, which are in no pack.
+    """
+
+    def __init__(
+        self, lengths: Ints, names: tuple[str, ...], pack: Pack, seed: int | None, blocks: Ints | None = None
+    ) -> None:
+        self.names, self._pack, self._seed, self._lengths = names, pack, seed, lengths
+        self.capacities = np.array([pack.length_of(name) for name in names], np.int64)
+        wanted = lengths.astype(np.int64) + (pack.separator is not None)
+        self.empty = int((~lengths.any(0)).sum())
+        long: Any = (wanted > self.capacities[:, None]).any(axis=0)
+        self.longer = int(long.sum())
+        self._check_longer(wanted, long)
+        pieces = np.ones(wanted.shape[1], np.int64)
+        if pack.longer == "split":
+            pieces = -(-wanted[0] // self.capacities[0])
+        elif pack.longer == "drop":
+            pieces[long] = 0
+        pieces[~lengths.any(0)] = 0
+        self._pieces = pieces
+        self._is_split = bool((pieces > 1).any())
+        self._plan(wanted, blocks)
+
+    def _check_longer(self, wanted: Ints, long: Mask) -> None:
+        if not self.longer:
+            return
+        feature = int((wanted[:, long].max(1) > self.capacities).argmax())
+        if self._pack.longer == "error":
+            most, row = int(wanted[feature].max()), int(wanted[feature].argmax())
+            got = f"{most} in row {row}; {self.longer} of {wanted.shape[1]} rows are longer"
+            expected = f"at most {self.capacities[feature]} values of `{self.names[feature]}` in a row"
+            hint = "`longer: truncate`, `split` or `drop`"
+            raise SpecError(Problem(path=("read", "pack"), expected=expected, got=got, hint=hint))
+        if self._pack.longer == "split" and (wanted != wanted[0]).any():
+            expected, got = "features of equal lengths in each row to split", ", ".join(self.names)
+            raise SpecError(Problem(path=("read", "pack", "longer"), expected=expected, got=got))
+
+    def _sizes(self, rows: Ints, starts: Ints) -> Ints:
+        """The values of each feature in pieces, with the separator, int64 `[k, n]`."""
+        left = self._lengths[:, rows].astype(np.int64) + (self._pack.separator is not None) - starts
+        sizes: Ints = np.minimum(left, self.capacities[:, None])
+        return sizes
+
+    def _plan(self, wanted: Ints, blocks: Ints | None) -> None:
+        several = len(self.names) > 1 and bool((wanted != wanted[0]).any())
+        order, bounds = _windows(len(self._pieces), self._seed, blocks, several=several)
+        self._in_windows = self._seed is not None and blocks is not None
+        pieces = self._pieces[order]
+        rows = np.repeat(order, pieces)
+        firsts = offsets(pieces)
+        starts = (np.arange(len(rows)) - np.repeat(firsts[:-1], pieces)) * self.capacities[0]
+        costs = aligned(self._sizes(rows, starts), self._pack.align)
+        members, kinds, windows = [], [0], [0]
+        packs, places = [0], [0]
+        slots: list[tuple[int, int, int]] = []
+        for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            low, high = int(firsts[first]), int(firsts[stop])
+            base = len(kinds) - 1
+            if high > low:
+                classes, number = _classes(costs[:, low:high], self.capacities)
+                held = np.bincount(number, minlength=len(classes))
+                members.append(low + np.argsort(number, kind="stable"))
+                kinds.extend((kinds[-1] + np.cumsum(held)).tolist())
+                used = [0] * len(classes)
+                for taken, times in _patterns(classes, held, self.capacities, self._pack.most):
+                    for kind, many in taken.items():
+                        slots.extend((base + kind, used[kind] + one, many) for one in range(many))
+                        used[kind] += many * times
+                    packs.append(packs[-1] + times)
+                    places.append(len(slots))
+            windows.append(packs[-1])
+        self._kinds = np.array(kinds)
+        self._members = np.concatenate(members) if members else np.zeros(0, np.int64)
+        self._packs, self._places = np.array(packs), np.array(places)
+        self._slots = np.array(slots, np.int64).reshape(-1, 3).T
+        self._windows = np.array(windows)
+        self._rows, self._starts = rows, starts if self._is_split else None
+        self.count = packs[-1]
+
+    def plan(self, steps: int) -> PackPlan:
+        """What was planned, for packs in batches of so many steps."""
+        starts = np.zeros(len(self._rows), np.int64) if self._starts is None else self._starts
+        values = self._sizes(self._rows, starts).sum(1)
+        return PackPlan(
+            rows=self._lengths.shape[1],
+            pieces=self.pieces,
+            packs=self.count,
+            steps=steps,
+            fill=dict(
+                zip(self.names, (values / (max(1, self.count) * self.capacities)).tolist(), strict=True)
+            ),
+            unpacked=dict(
+                zip(self.names, (values / (max(1, self.pieces) * self.capacities)).tolist(), strict=True)
+            ),
+            most=int(np.diff(self._places).max(initial=0)),
+            longer=self.longer,
+            empty=self.empty,
+        )
+
+    @property
+    def pieces(self) -> int:
+        """The number of pieces in all packs."""
+        return len(self._rows)
+
+    def padded(self, batch: Batch | None) -> int:
+        """The number of packs with the empty ones that make the last batch whole, so that all workers have as
+        many.
+
+        With `drop_remainder`, the last batch is dropped instead.
+        """
+        size = 1 if batch is None or batch.drop_remainder else batch.size
+        return -(-self.count // size) * size
+
+    def at(self, epoch: int, positions: Ints) -> PackedRows:
+        """The rows of the packs at positions of an epoch. At positions from `count` on, packs are empty."""
+        key = None if self._seed is None else mixed(self._seed, epoch)
+        present = positions < self.count
+        counts = np.zeros(len(positions), np.int64)
+        packs = self._at(positions[present], key)
+        patterns = np.searchsorted(self._packs, packs, "right") - 1
+        many = np.diff(self._places)[patterns]
+        counts[present] = many
+        within = np.repeat(self._places[patterns] - offsets(many)[:-1], many)
+        kinds, base, step = self._slots[:, within + np.arange(len(within))]
+        numbers = base + step * np.repeat(packs - self._packs[patterns], many)
+        if key is not None:
+            numbers = self._dealt(kinds, numbers, key)
+        pieces = self._members[self._kinds[kinds] + numbers]
+        rows = self._rows[pieces]
+        starts = np.zeros(len(rows), np.int64) if self._starts is None else self._starts[pieces]
+        sizes, lengths = self._sizes(rows, starts), self._lengths[:, rows].astype(np.int64)
+        return PackedRows(rows, starts, sizes, lengths, counts)
+
+    def _at(self, positions: Ints, key: int | None) -> Ints:
+        """The numbers of the packs at positions below `count`."""
+        if key is None:
+            return positions
+        if not self._in_windows:
+            return permuted(positions, self.count, mixed(key, 0))
+        windows = permuted(np.arange(len(self._windows) - 1), len(self._windows) - 1, mixed(key, 0))
+        firsts = offsets(np.diff(self._windows)[windows])
+        packs: Ints = positions.copy()
+        places = np.searchsorted(firsts, positions, "right") - 1
+        for place in np.unique(places).tolist():
+            own, window = places == place, int(windows[place])
+            first, stop = self._windows[window : window + 2].tolist()
+            key_of = mixed(key, 1 + window)
+            packs[own] = first + permuted(positions[own] - firsts[place], stop - first, key_of)
+        return packs
+
+    def _dealt(self, kinds: Ints, numbers: Ints, key: int) -> Ints:
+        """The places in their class of the rows that the epoch deals to places."""
+        dealt: Ints = numbers.copy()
+        order = np.argsort(kinds, kind="stable")
+        found, firsts = np.unique(kinds[order], return_index=True)
+        keys = splitmix64(np.uint64(mixed(key)) + found.astype(np.uint64) + _GOLDEN).tolist()
+        sizes = np.diff(self._kinds)[found].tolist()
+        parts = np.split(order, firsts)[1:]
+        for some, size, key_of in zip(parts, sizes, keys, strict=True):
+            if size > 1:
+                dealt[some] = permuted(numbers[some], size, key_of)
+        return dealt
+
+
+def aligned(sizes: Ints, align: int) -> Ints:
+    """The sizes, rounded up to multiples of `align`."""
+    rounded: Ints = -(-sizes // align) * align
+    return rounded
+
+
+def _windows(rows: int, seed: int | None, blocks: Ints | None, *, several: bool) -> tuple[Ints, Ints]:
+    """The rows in the order in which packs are planned, and the bounds of the windows that are planned
+    together.
+    """
+    most = _COMBINED_ROWS if several else WINDOW_ROWS
+    if seed is None:
+        order = np.arange(rows)
+    elif blocks is not None:
+        chosen = permuted(np.arange(len(blocks)), len(blocks), mixed(seed))
+        firsts, sizes = offsets(blocks)[:-1][chosen], blocks[chosen]
+        order = np.repeat(firsts - offsets(sizes)[:-1], sizes) + np.arange(rows)
+        together = max(1, most // int(blocks.max(initial=1)))
+        ends = offsets(sizes)
+        return order, np.append(ends[:-1:together], ends[-1])
+    elif several:
+        order = permuted(np.arange(rows), rows, mixed(seed))
+    else:
+        return np.arange(rows), np.array([0, rows])
+    return order, np.append(np.arange(0, rows, most), rows)
+
+
+def _classes(costs: Ints, capacities: Ints) -> tuple[Ints, Ints]:
+    """The different costs of pieces, the largest first, int64 `[c, k]`, and the class of each piece."""
+    if len(costs) == 1:
+        found, number = np.unique(costs[0], return_inverse=True)
+        return found[::-1, None], len(found) - 1 - number
+    combined, number = np.unique(costs, axis=1, return_inverse=True)
+    order = np.argsort(-(combined / capacities[:, None]).max(0), kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return combined.T[order], ranks[number.reshape(-1)]
+
+
+def _patterns(
+    classes: Ints, held: Ints, capacities: Ints, most: int | None
+) -> Iterator[tuple[dict[int, int], int]]:
+    """Best fit decreasing, on counts: how many pieces of each class are in a pack, and the number of such
+    packs.
+    """
+    left = held.tolist()
+    find = _find_one(classes[:, 0]) if len(capacities) == 1 else _find_several(classes)
+    costs = classes.tolist()
+    for head in range(len(left)):
+        while left[head]:
+            left[head] -= 1
+            taken, pieces = {head: 1}, 1
+            room = [have - cost for have, cost in zip(capacities.tolist(), costs[head], strict=True)]
+            while (most is None or pieces < most) and (kind := find(left, head, room)) is not None:
+                left[kind] -= 1
+                taken[kind] = taken.get(kind, 0) + 1
+                pieces += 1
+                room = [have - cost for have, cost in zip(room, costs[kind], strict=True)]
+            more = min(left[kind] // many for kind, many in taken.items())
+            for kind, many in taken.items():
+                left[kind] -= many * more
+            yield taken, 1 + more
+
+
+def _find_one(costs: Ints) -> Callable[[list[int], int, list[int]], int | None]:
+    """Finds the largest class, of those that are left, that fits into the room."""
+    falling = (-costs).tolist()
+
+    def find(left: list[int], head: int, room: list[int]) -> int | None:
+        for kind in range(bisect_left(falling, -room[0], head), len(left)):
+            if left[kind]:
+                return kind
+        return None
+
+    return find
+
+
+def _find_several(costs: Ints) -> Callable[[list[int], int, list[int]], int | None]:
+    """`_find_one` for several features."""
+    some, begun = np.arange(len(costs)), 0
+
+    def find(left: list[int], head: int, room: list[int]) -> int | None:
+        nonlocal costs, some, begun
+        if head >= begun + _USED_UP:  # classes that are used up are not compared again
+            kept = np.array(left)[some] > 0
+            costs, some, begun = costs[kept], some[kept], head
+        for kind in some[(costs <= room).all(1)].tolist():
+            if left[kind]:
+                return int(kind)
+        return None
+
+    return find

@@ -1,0 +1,365 @@
+"""Packs of the values that `fit` selects: against a loop over the rows that `which` names, on NumPy and TensorFlow."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from recordspec.errors import RecordError, SpecError
+
+SCHEMA = """
+schema: docs
+features:
+  tokens: {kind: ragged, dtype: int64, shape: [null]}
+  tags: {kind: var_len, dtype: int64}
+  steps: {kind: fixed_len_sequence, dtype: float32, shape: [2]}
+  summary: {kind: ragged, dtype: int64, shape: [null]}
+  weight: float32
+  topic: {kind: label, names: [a, b, c]}
+  text: string
+"""
+CONFIG = """
+schema: s.yaml
+data: {data}
+write: {{splits: {{train: 4, eval: 1}}, layout: {layout}, shards: 2}}
+read: {{batch: 3, shuffle: {{global: true, seed: 5}}, pack: {{length: 48, most: 9}}}}
+fit: {fit}
+"""
+FITS = {
+    "next": "{inputs: tokens, targets: tokens_next}",
+    "tags": "{inputs: [tokens, steps, topic], targets: [tags, topic], weights: {topic: weight}}",
+    "two lengths": "{inputs: [tokens, topic], targets: summary, weights: weight}",
+    "words": "{inputs: text, targets: text_next, encode: {text: words}}",
+}
+OPTIONS = {
+    "plain": {},
+    "separator": {"separator": 99},
+    "split": {"length": 16, "longer": "split", "weights": "document"},
+    "truncate": {"length": 16, "longer": "truncate", "separator": 99},
+    "drop": {"length": 16, "longer": "drop", "align": 8},
+}
+
+
+def row(n: int) -> dict[str, object]:
+    rng = np.random.default_rng(n)
+    size = int(rng.integers(0, 40)) if n % 17 else 0
+    return {
+        "tokens": rng.integers(1, 90, size),
+        "tags": rng.integers(1, 5, size),
+        "steps": rng.normal(size=(size, 2)).astype(np.float32),
+        "summary": rng.integers(1, 90, int(rng.integers(0, 12))),
+        "weight": n / 8,
+        "topic": n % 3,
+        "text": " ".join(f"w{i % 7}" for i in range(size)),
+    }
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packs")
+    (folder / "s.yaml").write_text(SCHEMA)
+    for layout in ("rows", "{blocks: 16}"):
+        name = "rows" if layout == "rows" else "blocks"
+        (folder / "c.yaml").write_text(CONFIG.format(data=name, layout=layout, fit=FITS["next"]))
+        rs.Pipeline.load(folder / "c.yaml").build([row(n) for n in range(200)])
+    return folder
+
+
+@pytest.fixture
+def made(home):
+    """The pipeline of a selection."""
+
+    def make(fit: str = "next", data: str = "rows") -> rs.Pipeline:
+        layout = "rows" if data == "rows" else "{blocks: 16}"
+        (home / "c.yaml").write_text(CONFIG.format(data=data, layout=layout, fit=FITS.get(fit, fit)))
+        return rs.Pipeline.load(home / "c.yaml")
+
+    return make
+
+
+def by_hand(pipeline: rs.Pipeline, epoch: int, step: int, pack: dict, **options) -> dict[str, np.ndarray]:
+    """Tokens, their segments, places, next tokens and weights, of a batch of packs."""
+    rows = pipeline.open("train")
+    numbers = {
+        (path, record, at): n for n, (path, record, at) in enumerate(rows.places(np.arange(len(rows))))
+    }
+    length, separator = pack.get("length", 48), pack.get("separator")
+    longer, align = pack.get("longer", "error"), pack.get("align", 1)
+    names = ("tokens", "segments", "places", "next")
+    found = {name: np.zeros((3, length), np.int64) for name in names} | {"weights": np.zeros((3, length))}
+    ends = [0, 0, 0]
+    for one in pipeline.which(epoch, step, pack={"length": 48, "most": 9, **pack}, **options):
+        place = next(
+            n
+            for (path, record, at), n in numbers.items()
+            if (str(path), record, at) == (one["file"], one["record"], one.get("row", 0))
+        )
+        values = [*rows[place]["tokens"].tolist(), *([] if separator is None else [separator])]
+        if longer == "truncate":
+            values = values[:length]
+        part = values[one["start"] : one["start"] + length]
+        weight = 1 / max(1, len(values) - 1) if pack.get("weights") == "document" else 1
+        for within, token in enumerate(part):
+            at = (one["pack"], ends[one["pack"]] + within)
+            following = one["start"] + within + 1
+            found["tokens"][at], found["segments"][at], found["places"][at] = token, one["segment"], within
+            if following < len(values):
+                found["next"][at], found["weights"][at] = values[following], weight
+        ends[one["pack"]] += -(-len(part) // align) * align
+    return found
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("data", ["rows", "blocks"])
+def test_packs_are_those_of_a_loop(data, options, made):
+    pipeline, pack = made(data=data), OPTIONS[options]
+    for shuffle in ({"global": True, "seed": 5}, None):
+        chosen = {"pack": {"length": 48, "most": 9, **pack}, "shuffle": shuffle}
+        batches = list(pipeline.iterate("train", start=(1, 0), **chosen))
+        assert len(batches) == pipeline.steps("train", **chosen) == pipeline.packs("train", **chosen).steps
+        for step in (0, 1, len(batches) - 1):
+            inputs, targets, weights = batches[step]
+            wanted = by_hand(pipeline, 1, step, pack, shuffle=shuffle)
+            np.testing.assert_array_equal(inputs["tokens"], wanted["tokens"])
+            np.testing.assert_array_equal(inputs["tokens_segment_ids"], wanted["segments"])
+            np.testing.assert_array_equal(inputs["tokens_positions"], wanted["places"])
+            # a target without a weight is not the next value of its row
+            np.testing.assert_array_equal(np.where(weights > 0, targets, 0), wanted["next"])
+            np.testing.assert_allclose(weights, wanted["weights"], rtol=1e-6)
+
+
+def test_every_row_of_a_pass_is_seen_once_by_any_workers_and_resumptions(made):
+    pipeline = made()
+    whole = list(pipeline.iterate("train"))
+    held = sum(len(row["tokens"]) > 0 for row in pipeline.open("train"))
+    places = [(one["file"], one["record"]) for step in range(len(whole)) for one in pipeline.which(0, step)]
+    assert len(set(places)) == len(places) == held
+    for workers in (1, 2, 3):
+        parts = [list(pipeline.iterate("train", worker=worker, workers=workers)) for worker in range(workers)]
+        for step, (inputs, targets, weights) in enumerate(whole):
+            for worker, part in enumerate(parts):
+                assert_same(
+                    part[step],
+                    (
+                        {name: value[worker::workers] for name, value in inputs.items()},
+                        targets[worker::workers],
+                        weights[worker::workers],
+                    ),
+                )
+                names = [one["record"] for one in pipeline.which(0, step, worker=worker, workers=workers)]
+                every = pipeline.which(0, step)
+                assert names == [one["record"] for one in every if one["pack"] % workers == worker]
+    rng = np.random.default_rng(1)
+    for start in rng.integers(0, len(whole), 3).tolist():
+        for one, other in zip(pipeline.iterate("train", start=(0, start)), whole[start:], strict=True):
+            assert_same(one, other)
+
+
+def assert_same(one, other) -> None:
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert_same(one[name], other[name])
+    elif isinstance(one, tuple):
+        for some in zip(one, other, strict=True):
+            assert_same(*some)
+    else:
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_features_of_rows_are_in_the_order_of_the_segments(made):
+    pipeline = made("tags")
+    for step, (inputs, targets, weights) in enumerate(pipeline.iterate("train")):
+        rows = pipeline.open("train")
+        numbers = {
+            (str(path), record): n for n, (path, record, _) in enumerate(rows.places(np.arange(len(rows))))
+        }
+        assert inputs["topic"].shape == weights["topic"].shape == (3, 9)
+        seen = np.zeros((3, 9), bool)
+        for one in pipeline.which(0, step):
+            values, at = rows[numbers[one["file"], one["record"]]], (one["pack"], one["segment"] - 1)
+            seen[at] = True
+            own = inputs["tokens_segment_ids"][one["pack"]] == one["segment"]
+            assert (inputs["topic"][at], weights["topic"][at]) == (values["topic"], values["weight"])
+            np.testing.assert_array_equal(inputs["steps"][one["pack"]][own], values["steps"])
+            np.testing.assert_array_equal(targets["tags"][one["pack"]][own], row_tags(values))
+        assert (weights["topic"][~seen] == 0).all()
+        np.testing.assert_array_equal(weights["tags"], inputs["tokens_segment_ids"] > 0)
+        # one set of segments for features whose rows have the same lengths
+        assert set(inputs) == {"tokens", "steps", "topic"} | {
+            f"{name}_{end}" for name in ("tokens", "steps") for end in ("segment_ids", "positions")
+        }
+
+
+def row_tags(values: dict) -> np.ndarray:
+    tags = values["tags"]
+    return tags.values if isinstance(tags, rs.SparseArray) else tags
+
+
+def test_a_target_of_other_lengths_has_segments_of_its_own(made):
+    pack = {"length": {"tokens": 48, "summary": 20}, "most": 9}
+    for inputs, targets, weights in made("two lengths").iterate("train", pack=pack):
+        assert inputs["tokens"].shape == (3, 48)
+        assert inputs["summary_segment_ids"].shape == targets.shape == weights.shape == (3, 20)
+        np.testing.assert_array_equal(weights > 0, (inputs["summary_segment_ids"] > 0) & (weights > 0))
+    with pytest.raises(SpecError, match=r"pack.length: expected the length of `summary` in a pack, got none"):
+        next(made("two lengths").iterate("train", pack={"length": {"tokens": 48}, "most": 9}))
+
+
+def test_the_sums_of_losses_are_those_of_the_unpacked_rows(made):
+    """For evaluation, over all workers: the last packs are empty, with weight 0."""
+    pipeline = made()
+    parts = [
+        (int((targets * (weights > 0)).sum()), int(weights.sum()), len(weights))
+        for worker in range(3)
+        for _, targets, weights in pipeline.iterate("eval", shuffle=None, worker=worker, workers=3)
+    ]
+    rows = [row["tokens"] for row in pipeline.open("eval")]
+    assert sum(total for total, _, _ in parts) == sum(int(tokens[1:].sum()) for tokens in rows)
+    assert sum(weight for _, weight, _ in parts) == sum(max(0, len(tokens) - 1) for tokens in rows)
+    assert {size for _, _, size in parts} == {1}
+
+
+def test_the_names_of_other_trainers(made):
+    pipeline = made()
+    inputs, targets, weights = next(pipeline.iterate("train"))
+
+    def packed(names: str):
+        return next(pipeline.iterate("train", pack={"length": 48, "most": 9, "names": names}))
+
+    maxtext = packed("maxtext")
+    np.testing.assert_array_equal(maxtext["tokens_segmentation"], inputs["tokens_segment_ids"])
+    np.testing.assert_array_equal(maxtext["tokens_next_segmentation"] > 0, weights > 0)
+    t5x = packed("t5x")
+    assert sorted(t5x) == [
+        "decoder_input_tokens",
+        "decoder_loss_weights",
+        "decoder_positions",
+        "decoder_segment_ids",
+        "decoder_target_tokens",
+    ]
+    np.testing.assert_array_equal(t5x["decoder_target_tokens"], targets)
+    given, labels = packed("torchtitan")
+    assert sorted(given) == ["input", "positions"]
+    np.testing.assert_array_equal(labels, np.where(weights > 0, targets, -100))
+    hf = packed("hf")
+    assert hf["input_ids"].shape == (1, 144)
+    ends = hf["cu_seq_lens_q"]
+    assert (ends[0], ends[-1]) == (0, 144)
+    segments = inputs["tokens_segment_ids"].reshape(-1)
+    for start, stop in pairwise(ends.tolist()):  # one row, or padding
+        assert len(np.unique(segments[start:stop])) == 1
+        assert hf["labels"][0, start] == -100
+    later = hf["labels"][0] != -100
+    np.testing.assert_array_equal(hf["labels"][0][later], inputs["tokens"].reshape(-1)[later])
+    assert later.sum() == weights.sum()
+
+
+def test_the_lengths_are_counted_once(made, home, monkeypatch):
+    pipeline = made()
+    pipeline.packs("train")
+    monkeypatch.setattr(rs.Pipeline, "_batches", None)
+    assert pipeline.packs("train").packs == made().packs("train").packs
+    (home / "rows/lengths.npz").write_bytes(b"PK")
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match=r"the lengths for `read.pack` are counted again: .*lengths.npz"):
+        assert made().packs("train").rows == len(pipeline.open("train"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"pack": {"length": 30}},
+            r"read.pack: expected at most 30 values of `tokens` in a row, got 3\d in row",
+        ),
+        ({"shuffle": {"buffer": 10}}, "shuffle.buffer: expected none with packs, got a buffer"),
+        ({"bucket": {"by": "tokens", "boundaries": [8]}}, "bucket: expected none with packs"),
+        ({"batch": None}, "pack: expected a batch of packs, got none"),
+        (
+            {"filter": lambda features: features["topic"] > 0},
+            "filter: expected none with packs, got a filter",
+        ),
+        ({"pack": {"length": 30, "align": 4}}, "pack.length: expected a multiple of `align`, 4, got 30"),
+        ({"pack": None}, "read.pack: expected `read.pack`, for the target `tokens_next`, got none"),
+        ({"pack": {"length": {"tokens": 48, "topics": 4}}}, "length.topics: expected tokens, got `topics`"),
+    ],
+)
+def test_what_packs_refuse(options, message, made):
+    with pytest.raises(SpecError, match=message):
+        next(made().iterate("train", **options))
+
+
+def test_features_that_need_the_rows_of_a_pack(made):
+    with pytest.raises(
+        SpecError, match=r"read.pack.most: expected the largest number of rows in a pack, for `topic`"
+    ):
+        next(made("{inputs: [tokens, topic]}").iterate("train", pack=48))
+    with pytest.raises(
+        SpecError, match=r"read.pack: expected a feature whose rows differ in length to pack, got none"
+    ):
+        next(made("{inputs: topic}").iterate("train"))
+
+
+def test_a_map_that_changes_the_lengths_each_time_is_refused(made):
+    rng = np.random.default_rng(1)
+
+    def cut(features):
+        return {**features, "tokens": rs.RaggedArray(*cut_rows(features["tokens"], rng))}
+
+    with pytest.raises(
+        RecordError, match=r"row \d+: read.pack: expected \d+ values of `tokens`, as counted for the packs"
+    ):
+        list(made().iterate("train", map=cut))
+
+
+def cut_rows(tokens, rng):
+    lengths = np.minimum(tokens.lengths, rng.integers(1, 40, len(tokens)))
+    rows = [one[:size] for one, size in zip(tokens, lengths, strict=True)]
+    return np.concatenate(rows), lengths
+
+
+@pytest.mark.parametrize("data", ["rows", "blocks"])
+@pytest.mark.parametrize("fit", FITS)
+def test_tensors_are_the_arrays(fit, data, made):
+    tf = pytest.importorskip("tensorflow")
+    pipeline, several = made(fit, data), {"start": (0, 20), "repeat": 2}
+    for options in ({}, several, {"pack": {"length": 48, "most": 9, "names": "hf"}}):
+        if "pack" in options and fit != "next":
+            continue
+        dataset = pipeline.dataset("train", **options)
+        arrays = list(pipeline.iterate("train", **options))
+        assert options is several or len(arrays) == int(dataset.cardinality())
+        for one, other in zip(dataset.as_numpy_iterator(), arrays, strict=True):
+            assert_same(one, other)
+        if "pack" not in options:
+            tf.nest.map_structure(lambda spec: spec.shape.assert_is_fully_defined(), dataset.element_spec[0])
+
+
+def test_tensors_of_a_worker_a_map_and_a_preview(made):
+    tf = pytest.importorskip("tensorflow")
+    pipeline = made()
+
+    def longer(features):
+        return {**features, "tokens": tf.concat([features["tokens"], features["tokens"][:, :1]], 1)}
+
+    dataset = pipeline.dataset(
+        "train", map=longer, map_fit=lambda inputs, targets, weights: (inputs, targets, weights * 2)
+    )
+    found = [weights.numpy().sum() for _, _, weights in dataset]
+    held = [len(row["tokens"]) for row in pipeline.open("train") if len(row["tokens"])]
+    assert sum(found) == 2 * sum(held)  # one more value in each row, and all but the last weigh 2
+    context = tf.distribute.InputContext(num_input_pipelines=3, input_pipeline_id=1, num_replicas_in_sync=3)
+    for one, other in zip(
+        pipeline.input_fn("train")(context).as_numpy_iterator(),
+        pipeline.iterate("train", worker=1, workers=3),
+        strict=True,
+    ):
+        assert_same(one, other)
+    assert pipeline.preview("train", rows=2)[0]["tokens"].shape == (2, 48)
+    assert pipeline.bench("train", seconds=0.01).stages[-1].rows > 0
