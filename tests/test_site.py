@@ -98,6 +98,14 @@ def test_examples_load(place, tmp_path):
             text = f"schema: s\n{head}:\n  f: {text}\n  photo: image\n  labels: {LABELS}"
             schema = rs.Schema.loads(text, folder=tmp_path)
             assert place == "every kind" or f"kind: {schema.features[0].kind}" == place
+        elif place == "config of a mixture" or place.startswith("mix"):
+            datasets = {"books": "books.yaml", "wiki": "wiki.yaml"}
+            for name, path in datasets.items():
+                (tmp_path / path).write_text(f"schema: schema.yaml\ndata: data/{name}\n")
+            config = {"read": {"batch": 32, "shuffle": True}} | given
+            config["mix"] = {"datasets": datasets} | given.get("mix", {})
+            (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+            assert list(rs.Pipeline.load(tmp_path / "config.yaml").pipelines) == ["books", "wiki"]
         else:
             config = {"schema": "schema.yaml", "data": "data", "read": {"batch": 32}} | given
             config["schema"] = "schema.yaml"

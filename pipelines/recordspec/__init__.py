@@ -46,7 +46,7 @@ _HOMES = {
     "iterate": "arrays.iterate",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
-    "mix": "reading.mixture",
+    "mix": "pipeline.mixture",
     "open": "arrays.random_access",
     "Backup": "training.backup",
     "Position": "order.position",
@@ -120,9 +120,9 @@ if TYPE_CHECKING:
     from recordspec.linting import lint
     from recordspec.order.position import Position
     from recordspec.pipeline import Pipeline
+    from recordspec.pipeline.mixture import mix
     from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read
-    from recordspec.reading.mixture import mix
     from recordspec.schema.features import KINDS, Feature
     from recordspec.schema.ragged_array import RaggedArray, SparseArray
     from recordspec.schema.schema import Schema

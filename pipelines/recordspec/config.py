@@ -15,13 +15,15 @@ from recordspec.locations import (
     below,
     location_problem,
 )
+from recordspec.order.mix_options import MixOptions
 from recordspec.order.read_options import Read
 from recordspec.reading import augmentation
 from recordspec.reading.filtering import check_label
 from recordspec.schema.features import KINDS, Feature
+from recordspec.schema.mixed_schema import common_schema, with_names
 from recordspec.schema.options import INVALID, Imported, Log, YamlValue, from_python, options_of, read_fields
 from recordspec.schema.schema import Schema, parse_file, schema_in
-from recordspec.schema.yaml_text import ScalarNode
+from recordspec.schema.yaml_text import MappingNode, ScalarNode
 from recordspec.store.expand import missing_file
 from recordspec.training.fit import Fit, check_packed
 from recordspec.writing.write_options import SPLIT_NAME, ByColumn, Write, is_split_name
@@ -170,6 +172,43 @@ class Config:
     description: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Mix(MixOptions):
+    """The datasets of a mixture, and how they are mixed.
+
+    Attributes:
+        datasets: the path of the config of each dataset, by a name for it. Its `read` and `fit` are not used.
+    """
+
+    datasets: dict[str, LocationText]
+
+    @property
+    def options(self) -> MixOptions:
+        """How they are mixed."""
+        return MixOptions(**{option.name: getattr(self, option.name) for option in fields(MixOptions)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixConfig:
+    """A mixture of datasets. Its paths are relative to the config file, or URLs.
+
+    Attributes:
+        mix: the datasets, and how they are mixed: the section `mix:`.
+        read: how the mixture is read: the section `read:`, with `shuffle: {global: true}`.
+        fit: the inputs and targets of the model: the section `fit:`.
+        description: a text for readers.
+    """
+
+    mix: Mix
+    read: Read
+    fit: Fit | None = None
+    description: str = ""
+
+
+# The config, the schema and the folder of a dataset of a mixture.
+MixedConfig = tuple[Config, Schema, Location]
+
+
 def load(
     path: Location, kinds: Mapping[str, type[Feature]] = KINDS, text: str | None = None
 ) -> tuple[Config, Schema]:
@@ -187,9 +226,96 @@ def load(
     if isinstance(name, ScalarNode) and location_problem(name.text) is None:
         schema = _load_schema(path.parent, kinds, name, log)
     if config is not INVALID and schema is not INVALID:
-        log.adopt(SpecError(list(_check(config, schema))), YamlValue(node), ())
+        log.adopt(SpecError(list(problems_of(config, schema))), YamlValue(node), ())
     log.close()
     return config, schema
+
+
+def is_mixture(path: Location, text: str | None = None) -> bool:
+    """Whether a file is the config of a mixture. Raises SpecError and StoreError if it is no YAML."""
+    return "mix" in parse_file(path, text)[0].values
+
+
+def load_mixture(
+    path: Location, kinds: Mapping[str, type[Feature]] = KINDS, text: str | None = None
+) -> tuple[MixConfig, dict[str, MixedConfig]]:
+    """The config of a mixture, and those of its datasets, by name. `text` replaces the contents of the first.
+
+    Raises SpecError with every problem in all of them, or StoreError.
+    """
+    node, log = parse_file(path, text)
+    of_datasets = ("schema", "data", "write")
+    for key, where in node.keys.items():
+        if key in of_datasets:
+            hint = "the configs of its datasets have it"
+            log.add(str(where.position), (key,), f"no `{key}` beside `mix`", "one", hint)
+    own = {key: value for key, value in node.values.items() if key not in of_datasets}
+    config: MixConfig = read_fields(MixConfig, YamlValue(replace(node, values=own)), (), log)
+    datasets: dict[str, MixedConfig] = {}
+    section = node.values.get("mix")
+    named = section.values.get("datasets") if isinstance(section, MappingNode) else None
+    for name, one in named.values.items() if isinstance(named, MappingNode) else ():
+        if isinstance(one, ScalarNode) and location_problem(one.text) is None:
+            found = _load_mixed(path.parent, kinds, one, ("mix", "datasets", name), log)
+            if found is not INVALID:
+                datasets[name] = found
+    log.close()
+    try:
+        mixed = {name: (schema, below(folder, one.data)) for name, (one, schema, folder) in datasets.items()}
+        check_mixture(mixed, config.mix.options, Config(schema="", data="", read=config.read, fit=config.fit))
+    except SpecError as error:
+        log.adopt(error, YamlValue(node), ())
+    log.close()
+    return config, datasets
+
+
+def check_mixture(
+    datasets: Mapping[str, tuple[Schema, Location]], options: MixOptions, config: Config
+) -> tuple[Schema, Schema]:
+    """The schema of the stored features of a mixture, and the schema of the features that are read.
+
+    Args:
+        datasets: the schema and the folder of each dataset, by name.
+        options: how they are mixed.
+        config: the sections `read` and `fit`.
+
+    Raises SpecError for a mixture that cannot be read.
+    """
+    names = tuple(datasets)
+    problems = [] if names else [Problem(path=("mix",), expected="at least one dataset", got="none")]
+    problems += [problem.under("mix") for problem in options.check_names(names)]
+    folders: dict[Location, str] = {}
+    for name, (_, folder) in datasets.items():
+        if (other := folders.setdefault(folder, name)) != name:  # rows are known by their files
+            expected, hint = f"other data than that of `{other}`", "`weights` say how often it is read"
+            path = ("mix", "datasets", name)
+            problems.append(Problem(path=path, expected=expected, got=f"`{folder}`", hint=hint))
+    if problems:
+        raise SpecError(problems)
+    stored = common_schema({name: schema for name, (schema, _) in datasets.items()}, config.read.features)
+    schema = with_names(stored, options.name_as, names)
+    problems = [*problems_of_mixed_reading(config.read), *problems_of(config, schema)]
+    if problems:
+        raise SpecError(problems)
+    return stored, schema
+
+
+def _load_mixed(
+    folder: Location, kinds: Mapping[str, type[Feature]], name: ScalarNode, path: Path, log: Log
+) -> Any:
+    """A dataset of a mixture, or INVALID: the problems of its config join those of the mixture."""
+    place = below(folder, name.text)
+    if (missing := missing_file(str(place))) is not None:
+        return log.put(missing_path(missing, name, path))
+    try:
+        if is_mixture(place):
+            expected = "the config of one dataset"
+            return log.add(str(name.position), path, expected, "a mixture", "name its datasets")
+        return (*load(place, kinds), place.parent)
+    except SpecError as error:
+        for problem in error.problems:
+            log.put(problem)
+        return INVALID
 
 
 def _load_schema(folder: Location, kinds: Mapping[str, type[Feature]], name: ScalarNode, log: Log) -> Any:
@@ -220,21 +346,27 @@ def missing_path(missing: State, name: ScalarNode, path: Path) -> Problem:
 def config_of(options: Mapping[str, Any], schema: Schema) -> Config:
     """A config from Python values, as `load` reads it from a file. Raises SpecError with its problems."""
     config: Config = from_python(Config, options)
-    problems = list(_check(config, schema))
+    problems = list(problems_of(config, schema))
     if problems:
         raise SpecError(problems)
     return config
 
 
 def load_any(path: Location, text: str | None = None) -> tuple[Config | None, Schema]:
-    """Reads a schema file, or a config file with its schema; a schema is recognized by its features. `text`
-    and the errors are as for `load`.
+    """Reads a schema file, or a config file with its schema; a schema is recognized by its features. Of a
+    mixture, only the schema is returned. `text` and the errors are as for `load`.
     """
     schema = schema_in(path, text)
-    return load(path, text=text) if schema is None else (None, schema)
+    if schema is not None:
+        return None, schema
+    if is_mixture(path, text):
+        config, datasets = load_mixture(path, text=text)
+        schemas = {name: one for name, (_, one, _) in datasets.items()}
+        return None, common_schema(schemas, config.read.features)
+    return load(path, text=text)
 
 
-def _check(config: Config, schema: Schema) -> Iterator[Problem]:
+def problems_of(config: Config, schema: Schema) -> Iterator[Problem]:
     """Yields the problems of sections that contradict the schema or each other."""
     if config.fit is not None:
         yield from config.fit.problems_with(schema)
@@ -248,6 +380,28 @@ def _check(config: Config, schema: Schema) -> Iterator[Problem]:
     if config.fit is not None and config.read.batch is None:
         hint = "Keras takes batches"
         yield Problem(path=("read",), expected="a batch to fit on", got="none", hint=hint)
+
+
+def problems_of_mixed_reading(read: Read) -> Iterator[Problem]:
+    """Yields the problems of options with which a mixture cannot be read."""
+    hints = {
+        "pack": "a mixture is an order of rows; packs of one dataset are read by its own config",
+        "bucket": "the values of rows would decide batches, and not the weights",
+        "balance": "`weights` say how often a dataset is read",
+        "interleave": "the mixture determines the next row",
+        "cache": "files are mapped into memory",
+        "corrupt": "`recordspec repair` writes the intact records",
+        "service": "its workers run no Python",
+    }
+    usual = Read()
+    for option, hint in hints.items():
+        if getattr(read, option) != getattr(usual, option):
+            yield Problem(path=("read", option), expected="none in a mixture", got=f"`{option}`", hint=hint)
+    if read.shuffle is None or not read.shuffle.global_:
+        got = "none" if read.shuffle is None else "a buffer"
+        hint = "write `shuffle: {global: true, seed: 1}`"
+        expected = "`global: true` in a mixture"
+        yield Problem(path=("read", "shuffle"), expected=expected, got=got, hint=hint)
 
 
 def _check_augmented(splits: Sequence[str], write: WriteFrom) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from recordspec.config import Config
+from recordspec.config import Config, MixConfig
 from recordspec.errors import SpecError, State, StoreError
 from recordspec.locations import output_file, read_text
 from recordspec.schema.feature_set import ALL_SECTIONS
@@ -53,6 +53,7 @@ def json_schema(kinds: Kinds = KINDS) -> JsonSchema:
     """
     definitions: JsonSchema = {}
     _define(Config, definitions)
+    _define(MixConfig, definitions)
     for name, kind in kinds.items():
         options = _object(kind, definitions, leave_out=("name",))
         options["properties"] = {"kind": {"const": name}, **options["properties"]}
@@ -81,7 +82,11 @@ def json_schema(kinds: Kinds = KINDS) -> JsonSchema:
         "type": "object",
         "if": {"anyOf": [{"required": [section]} for section in ALL_SECTIONS]},
         "then": {"$ref": "#/$defs/spec"},
-        "else": {"$ref": f"#/$defs/{Config.__name__}"},
+        "else": {
+            "if": {"required": ["mix"]},
+            "then": {"$ref": f"#/$defs/{MixConfig.__name__}"},
+            "else": {"$ref": f"#/$defs/{Config.__name__}"},
+        },
         "$defs": definitions,
     }
 
@@ -217,7 +222,7 @@ def options_table(kinds: Kinds = KINDS) -> Iterator[dict[str, Any]]:
     for name, kind in kinds.items():
         yield from _rows(kind, f"kind: {name}", ("name",))
     seen: set[type] = set()
-    sections: list[tuple[str, type]] = [("config", Config)]
+    sections: list[tuple[str, type]] = [("config", Config), ("config of a mixture", MixConfig)]
     while sections:
         place, cls = sections.pop(0)
         if cls in seen:
@@ -225,7 +230,7 @@ def options_table(kinds: Kinds = KINDS) -> Iterator[dict[str, Any]]:
         seen.add(cls)
         yield from _rows(cls, place)
         for field in dataclasses.fields(cls):
-            below = field.name if cls is Config else f"{place}.{field.name}"
+            below = field.name if cls in (Config, MixConfig) else f"{place}.{field.name}"
             sections += [(below.rstrip("_"), one) for one in _dataclasses(hints(cls)[field.name])]
 
 

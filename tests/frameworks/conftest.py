@@ -52,3 +52,15 @@ def rows_of(pipeline):
         return [inputs["row"].tolist() for inputs, _ in batches]
 
     return rows
+
+
+@pytest.fixture
+def mixture(pipeline, tmp_path):
+    """The pipeline and another dataset of its schema, with the dataset of a row as the target."""
+    other = rs.Pipeline(pipeline.config, pipeline.schema, tmp_path)
+    other.build([row(n) for n in range(1000, 1050)], progress=False)
+    fit = {"inputs": ["row", "x"], "targets": "source"}
+    named = {"home": pipeline, "other": other}
+    return rs.mix(
+        named, {"home": 3, "other": 2}, seed=5, end="all", name_as="source", fit=fit, read={"batch": 15}
+    )

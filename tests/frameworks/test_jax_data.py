@@ -72,3 +72,11 @@ def test_a_batch_is_divided_among_devices(home, rows_of):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{rows_of(0)[0]}\n"
+
+
+def test_a_mixture_is_read_like_a_dataset(mixture):
+    data = mixture.jax_dataset("train", start=(1, 2))
+    wanted = [batch for start in ((1, 2), (2, 0)) for batch in mixture.iterate("train", start=start)]
+    for (inputs, targets), (expected, sources) in zip([*data, *data], wanted, strict=True):
+        assert inputs["row"].tolist() == expected["row"].tolist()
+        assert targets.tolist() == sources.tolist() == (expected["row"] >= 1000).tolist()

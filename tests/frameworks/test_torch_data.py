@@ -146,3 +146,19 @@ def test_workers_may_be_spawned(pipeline, rows_of):
     data = pipeline.torch_dataset("train", map=doubled)
     loader = DataLoader(data, batch_size=None, num_workers=1, multiprocessing_context="spawn")
     assert rows_in(loader) == rows_of(0)
+
+
+def test_a_mixture_is_read_like_a_dataset(mixture):
+    wanted = [(inputs["row"].tolist(), targets.tolist()) for inputs, targets in mixture.iterate("train")]
+    assert all([number >= 1000 for number in row] == source for row, source in wanted)
+    data = mixture.torch_dataset("train")
+    assert len(data) == len(wanted)
+    assert [(inputs["row"].tolist(), targets.tolist()) for inputs, targets in data] == wanted
+    loader = DataLoader(mixture.torch_dataset("train"), batch_size=None, num_workers=2)
+    loader.dataset.set_epoch(0)
+    assert rows_in(loader) == [row for row, _ in wanted]
+    parts = [rows_in(mixture.torch_dataset("train", worker=worker, workers=3)) for worker in range(3)]
+    assert all(
+        [whole[0::3], whole[1::3], whole[2::3]] == part
+        for (whole, _), *part in zip(wanted, *parts, strict=True)
+    )

@@ -16,7 +16,7 @@ from recordspec.arrays.random_access import BlockWindows, Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
 from recordspec.locations import AnyPath
-from recordspec.order.global_order import Permutation, Share, check_share, permutation, whole_numbers
+from recordspec.order.global_order import Permutation, Share, check_share, whole_numbers
 from recordspec.order.packing import PackOrder, RowsInPacks
 from recordspec.order.position import Opening, Position, no_batch
 from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
@@ -83,7 +83,7 @@ def iterate(
         hint = "give its files to `open`"
         raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
     rows = files if isinstance(files, Rows) else Rows(files, schema, split=split)
-    share = _share(len(rows), Batch(size=size, drop_remainder=drop_remainder), worker, workers)
+    share = _share(rows._epoch_rows, Batch(size=size, drop_remainder=drop_remainder), worker, workers)
     reader = BatchReader(rows=rows, share=share, seed=seed if shuffle else None)
     batches = (decoded for group in reader.groups(epoch, start) for (decoded,) in reader.decoded(*group))
     return batches if batch is not None else ({name: one[0] for name, one in row.items()} for row in batches)
@@ -160,7 +160,7 @@ class BatchReader:
         rows = opened()
         (workers,) = whole_numbers(workers=(workers, 1))
         packs = None if packed is None else packed(rows)
-        units = len(rows) if packs is None else packs.padded(read.batch)
+        units = rows._epoch_rows if packs is None else packs.padded(read.batch)
         share = _share(units, read.batch, worker, workers)
         if workers > 1 and (predicate is not None or read.bucket is not None):
             expected = "1, as batches depend on the values of rows"
@@ -271,7 +271,7 @@ class BatchReader:
         return self._wanted.schema is not None and self._wanted.schema._may_grow
 
     def _order(self, epoch: int) -> Permutation:
-        return permutation(len(self.rows), self.seed, epoch, self.rows._block_sizes)
+        return self.rows._in_epoch(epoch, self.seed)
 
     def _kept(self, numbers: Ints) -> Ints:
         assert self.predicate is not None
@@ -478,10 +478,10 @@ def rows_of_step(
         expected, hint = "1 in the order of the files", "each worker reads its own files or ranges of files"
         raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
     rows = opened()
-    share = _share(len(rows), read.batch, worker, workers)
+    share = _share(rows._epoch_rows, read.batch, worker, workers)
     _check_below(step, share.steps)
     seed = None if read.shuffle is None else read.shuffle.seed
-    order = permutation(len(rows), seed, epoch, rows._block_sizes)
+    order = rows._in_epoch(epoch, seed)
     return rows, order.rows_at(share.positions(step, step + 1))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from recordspec import html
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, describe, show_text
 from recordspec.locations import AnyPath, Location
-from recordspec.order.global_order import WINDOW_ROWS, BlockOrder, Permutation
+from recordspec.order.global_order import WINDOW_ROWS, BlockOrder, Permutation, permutation
 from recordspec.remote import RemotePath
 from recordspec.schema import numpy_decoder
 from recordspec.schema.feature_set import ALL_SECTIONS
@@ -75,7 +75,9 @@ class Rows:
     """
 
     def __init__(self, files: Files, schema: Schema | AnyPath | None = None, *, split: Split = None) -> None:
-        dataset = StoredDataset.asked(files, schema, split, "rs.open")
+        self._read_dataset(StoredDataset.asked(files, schema, split, "rs.open"))
+
+    def _read_dataset(self, dataset: StoredDataset) -> None:
         for path in dataset.paths:
             _check_local(path)
             check_uncompressed(path)
@@ -89,31 +91,39 @@ class Rows:
         indices = {path: dataset.index_of(path) or made_again(path) for path in dataset.paths}
         for path, shard in dataset.shards.items():
             check_records(path, shard, indices[path])
-        self._open(dataset.paths, list(indices.values()))
+        self._open(dataset.paths, list(indices.values()), *self._blocks_of(dataset))
 
-    def _open(self, paths: Sequence[Location], indices: Sequence[FileIndex]) -> None:
-        self._paths, self._indices = paths, indices
-        self._files = MappedFiles([Path(str(path)) for path in paths], indices)
-        self._block = block_in(tuple(paths)) if self.manifest is None else self.manifest.block
-        if self._block is None:
-            self._first = self._files.first
-            self._firsts: list[int] = self._first.tolist()
-            return
-        if self.manifest is None or self.schema is None:
+    def _blocks_of(self, dataset: StoredDataset) -> tuple[int | None, list[int] | None]:
+        """The largest number of rows of a record, and the rows of each file; None if each record is one."""
+        paths, manifest = dataset.paths, self.manifest
+        block = block_in(paths) if manifest is None else manifest.block
+        if block is None:
+            return None, None
+        if manifest is None or self.schema is None:
             got, hint = "has blocks of rows, which only a manifest counts", "write it with recordspec"
             raise StoreError(State(where=str(paths[0]), got=got, hint=hint))
-        self._first = offsets(
-            np.array([file.rows_from(0) for file in listed_files(tuple(paths), self.manifest)])
-        )
-        self._firsts = self._first.tolist()
+        return block, [file.rows_from(0) or 0 for file in listed_files(paths, manifest)]
+
+    def _open(
+        self,
+        paths: Sequence[Location],
+        indices: Sequence[FileIndex],
+        block: int | None,
+        counts: list[int] | None,
+    ) -> None:
+        self._paths, self._indices, self._block, self._counts = paths, indices, block, counts
+        self._files = MappedFiles([Path(str(path)) for path in paths], indices)
+        self._first = self._files.first if counts is None else offsets(np.array(counts, np.int64))
+        self._firsts: list[int] = self._first.tolist()
 
     def __getstate__(self) -> dict[str, Any]:
-        indices = [bytes(index.data) for index in self._indices]
-        return {"schema": self.schema, "manifest": self.manifest, "paths": self._paths, "indices": indices}
+        state = {name: getattr(self, name) for name in ("schema", "manifest", "_paths", "_block", "_counts")}
+        return state | {"indices": [bytes(index.data) for index in self._indices]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.schema, self.manifest = state["schema"], state["manifest"]
-        self._open(state["paths"], list(map(of_bytes, state["indices"])))
+        indices = list(map(of_bytes, state["indices"]))
+        self._open(state["_paths"], indices, state["_block"], state["_counts"])
 
     def __repr__(self) -> str:
         # Grain resumes only if the text of the source is the same
@@ -173,7 +183,7 @@ class Rows:
             >>> list(rs.open("data/points").only(["x"])[3])
             ['x']
         """
-        made = object.__new__(Rows)
+        made: Rows = object.__new__(type(self))
         vars(made).update(vars(self), schema=None if self.schema is None else self.schema.only(names))
         return made
 
@@ -282,6 +292,36 @@ class Rows:
         last = np.cumsum(records)[records > 0] - 1
         sizes[last] = (rows - (records - 1) * self._block)[records > 0]
         return sizes
+
+    def _in_epoch(self, epoch: int, seed: int | None) -> Permutation:
+        """The order of an epoch; without a seed, that of the files.
+
+        Example:
+            >>> import numpy as np
+            >>> rs.open("data/points")._in_epoch(0, None).rows_at(np.arange(3)).tolist()
+            [0, 1, 2]
+        """
+        return permutation(len(self), seed, epoch, self._block_sizes)
+
+    @property
+    def _epoch_rows(self) -> int:
+        """The number of rows of an epoch.
+
+        Example:
+            >>> rs.open("data/points")._epoch_rows
+            20
+        """
+        return len(self)
+
+    @property
+    def _order_options(self) -> dict[str, Any]:
+        """What determines the order of an epoch beside the options of reading, as JSON values.
+
+        Example:
+            >>> rs.open("data/points")._order_options
+            {}
+        """
+        return {}
 
     def _chunk(self, windows: BlockWindows | None = None) -> int:
         """The number of rows to read together. For blocks without windows, the rows of a window, so that each

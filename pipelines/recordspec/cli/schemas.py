@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,10 +15,14 @@ from recordspec.cli.output import (
     print_rows,
     print_text,
     size,
+    wants_json,
 )
 from recordspec.cli.shared_options import LOCAL_PATH, PATH, json_option
 from recordspec.errors import ExistsError, exists, show_path, system_errors
 from recordspec.locations import Location, output_file, read_bytes
+
+if TYPE_CHECKING:
+    from recordspec.pipeline.mixture import Mixture
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -92,8 +96,9 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
       recordspec explain schemas/movie_ratings.yaml --python > parse.py
 
     Prints what each feature stores and decodes to, and the bytes of a generated value; of a config with
-    `read.pack`, also the packs of each split. Notes on stderr list what --as tfmd and --as tfds cannot
-    express.
+    `read.pack`, also the packs of each split. Of a mixture, prints the weights that are used, the steps of an
+    epoch, what is read of each dataset, and by how many rows it is short: as many are read again. Notes on
+    stderr list what --as tfmd and --as tfds cannot express.
     """
     from recordspec.schema.explain import features, python_source
     from recordspec.schema.schema import schema_in
@@ -101,9 +106,13 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     schema, packs = schema_in(file), dict[str, Any]()
     if schema is None:
         from recordspec.pipeline import Pipeline  # takes 0.1 s
+        from recordspec.pipeline.mixture import Mixture
 
         pipeline = Pipeline.load(file)
-        schema = pipeline.schema
+        schema = pipeline._stored
+        if isinstance(pipeline, Mixture) and form is None and not python:
+            _explain_mixture(pipeline, as_json)
+            return
         if pipeline.config.read.pack is not None and not (form or python):
             from recordspec.store.manifest import manifest_in
 
@@ -124,6 +133,13 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
         total = size(sum(row["bytes"] for row in rows))
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
         print_rows([row for split, plan in packs.items() for row in plan.as_rows(split)], as_json)
+
+
+def _explain_mixture(mixture: Mixture, as_json: bool) -> None:
+    rows, steps, epoch_rows = mixture.explain()
+    print_rows(rows, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} rows")
+    if wants_json(as_json):
+        print_json({"steps": steps, "rows": epoch_rows})
 
 
 def _holds(path: Path, content: bytes) -> bool:

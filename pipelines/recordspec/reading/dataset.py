@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec._tf import Dataset, tf
+from recordspec.arrays.mixed_rows import MixedRows
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import AnyPath
@@ -31,7 +32,7 @@ from recordspec.schema import decoder, row_blocks
 from recordspec.schema.options import INVALID, PythonValue, from_python
 from recordspec.schema.row_blocks import Handed
 from recordspec.schema.schema import Schema
-from recordspec.schema.tensors import Tensor
+from recordspec.schema.tensors import Tensor, rows_of_batch
 from recordspec.store.dataset import StoredDataset
 from recordspec.store.expand import Files, Split
 from recordspec.store.staging import StagingFolder
@@ -124,6 +125,7 @@ def build(
     start: Position | None = None,
     worker: WorkerShard | None = None,
     measures: Mapping[str, Callable[..., Any]] | None = None,
+    mixed: Callable[[], MixedRows] | None = None,
     packed: Callable[[Rows], PackOrder] | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`.
@@ -133,6 +135,7 @@ def build(
         worker: the worker that reads, in a global order; in another order, `plan` has its files.
         measures: by feature, a function from decoded values to the lengths by which rows are bucketed; other
             features are measured by `filtering.lengths_of`.
+        mixed: opens the rows of a mixture of datasets; None for the rows of one.
         packed: plans the packs of all rows, for `pack`; `map` takes the elements of a `PackedOrder` then.
     """
     order = epoch_order(
@@ -145,6 +148,7 @@ def build(
         start=start,
         worker=worker,
         measures=measures or {},
+        mixed=mixed,
     )
     elements = order.batches()
     if not order.decoded:
@@ -165,6 +169,7 @@ def epoch_order(
     packed: Callable[[Rows], PackOrder] | None = None,
     *,
     worker: WorkerShard | None = None,
+    mixed: Callable[[], MixedRows] | None = None,
     **others: Any,
 ) -> EpochOrder:
     """The order of rows that the options choose: packs, the global order, or the order of a buffer and of
@@ -173,6 +178,7 @@ def epoch_order(
     Args:
         packed: as for `build`.
         worker: the worker of a global order that reads; by default the only one.
+        mixed: opens the rows of a mixture, which is read in a global order.
         others: the other attributes of `EpochOrder`.
     """
     if options.pack is not None:
@@ -183,9 +189,8 @@ def epoch_order(
             raise SpecError(Problem(path=("pack",), expected="a config", got="files", hint=hint))
         return PackedOrder.of(options, schema, plan, packed, worker=worker or WorkerShard(), **others)
     if options.is_global:
-        return GlobalOrder(
-            options=options, schema=schema, plan=plan, worker=worker or WorkerShard(), **others
-        )
+        worker = worker or WorkerShard()
+        return GlobalOrder(options=options, schema=schema, plan=plan, worker=worker, mixed=mixed, **others)
     return BufferedOrder(options=options, schema=schema, plan=plan, **others)
 
 
@@ -239,6 +244,25 @@ class EpochOrder(abc.ABC):
         return 1
 
     @property
+    def order_options(self) -> dict[str, Any]:
+        """What determines which rows come next, beside the options of reading, as JSON values."""
+        return {}
+
+    def datasets_at(self, decoded: Any, of_pass: Tensor, positions: Callable[[Tensor], Tensor]) -> Tensor:
+        """The number of the dataset of a decoded row, or of each row of a batch, int64.
+
+        Args:
+            of_pass: the seed of the pass, of `seeds.passes`.
+            positions: as for `Augmentation.apply`.
+        """
+        raise NotImplementedError
+
+    @property
+    def name_as(self) -> str | None:
+        """The feature of the dataset of a row, which is not stored; None if it is not read."""
+        return None
+
+    @property
     def mean_rows(self) -> float | None:
         """The mean number of rows of a batch, if its first dimension does not tell it."""
         return None
@@ -257,7 +281,7 @@ class EpochOrder(abc.ABC):
                 workers=self.plan.workers,
                 batch=1 if self.options.batch is None else self.options.batch.size,
                 manifest=self.plan.manifest_identity,
-                order=order_of(self.options, self.split, self.predicate),
+                order=order_of(self.options, self.split, self.predicate) | self.order_options,
             )
         return self._counted(self.passes())
 
@@ -271,7 +295,7 @@ class EpochOrder(abc.ABC):
         """Whether batches are decoded already, and have only the requested features."""
         names = self.options.features
         asked = names is None or tuple(names) == tuple(self.layout.schema.outputs)
-        unchanged = asked and self.augmentation is None
+        unchanged = asked and not self.needs_positions
         return self.layout.early and unchanged and self.options.batch is not None
 
     def parse(self, records: Any) -> Any:
@@ -282,11 +306,16 @@ class EpochOrder(abc.ABC):
         """The decoded features of an element of `batches`."""
         names, records = self.options.features, element[-1]
         decoded = self._wanted.decode(records)
-        if self.augmentation is not None:
-            seed, number, _ = element
-            decoded = self.augmentation.apply(decoded, seed, partial(self._positions_of_rows, number))
+        if self.needs_positions:
+            of_pass, number, _ = element
+            positions = partial(self._positions_of_rows, number)
+            if self.augmentation is not None:
+                seed = self.augmentation.seed_of(of_pass, self.plan.worker)
+                decoded = self.augmentation.apply(decoded, seed, positions)
         if self.options.batch is None and self.plan.block is not None:
             decoded = decoder.alone(self.schema, decoded)
+        if self.name_as is not None:
+            decoded = decoded | {self.name_as: self.datasets_at(decoded, of_pass, positions)}
         return decoded if names is None else {name: decoded[name] for name in names}
 
     @cached_property
@@ -300,6 +329,11 @@ class EpochOrder(abc.ABC):
         made = Augmentation.of(self.options.augment, self.schema)
         return made.among(self._wanted.schema)
 
+    @property
+    def needs_positions(self) -> bool:
+        """Whether values depend on the positions of rows."""
+        return self.augmentation is not None or self.name_as is not None
+
     def _positions_of_rows(self, number: Tensor, rows: Tensor) -> Tensor:
         """The positions in the pass of the rows of batch `number`, int64 `[rows]`."""
         first, apart = self.positions(number)
@@ -307,13 +341,21 @@ class EpochOrder(abc.ABC):
 
     @property
     def _wanted(self) -> DatasetLayout:
-        """The layout with only the requested features."""
-        return self.layout if self.options.features is None else self.layout.only(self.options.features)
+        """The layout with only the requested features that are stored."""
+        return self.layout if self.stored_names is None else self.layout.only(self.stored_names)
+
+    @property
+    def stored_names(self) -> list[str] | None:
+        """The requested features that are stored, at least one; None for all."""
+        if self.options.features is None:
+            return None
+        names = [name for name in self.options.features if name != self.name_as]
+        return names or list(self.schema.names)[:1]
 
     @cached_property
     def parsed(self) -> Schema:
         """The schema of the features to parse: the requested features, and features that select rows."""
-        schema, names = self.schema, self.options.features
+        schema, names = self.schema, self.stored_names
         if names is None:
             return schema
         asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
@@ -351,10 +393,7 @@ class EpochOrder(abc.ABC):
             if choice is not None:
                 seeds = replace(seeds, left_out=Seeds.of(choice, of_pass).left_out)
             rows = one_pass(of_pass, seeds, skip if first.step else None)
-            if self.augmentation is None:
-                return rows
-            skip *= self.replicas
-            return stages.numbered(rows, skip, self.augmentation.seed_of(of_pass, self.plan.worker))
+            return stages.numbered(rows, skip * self.replicas, of_pass) if self.needs_positions else rows
 
         return flat_map(passes(first.epoch, self.options.passes), numbered)
 
@@ -499,9 +538,11 @@ class GlobalOrder(EpochOrder):
 
     Attributes:
         worker: the worker that reads.
+        mixed: opens the rows of a mixture; None for the rows of one dataset.
     """
 
     worker: WorkerShard
+    mixed: Callable[[], MixedRows] | None = None
 
     def check(self) -> None:
         global_shuffle.check(self.options, self.plan)
@@ -557,15 +598,34 @@ class GlobalOrder(EpochOrder):
         """The part of this worker in each global batch."""
         batch = self.options.batch or Batch(size=1)
         return Share(
-            rows=len(self._rows),
+            rows=self._rows._epoch_rows,
             batch=batch.size,
             # if the values of rows decide batches, all rows are read
             drop_remainder=batch.drop_remainder and not self.depends_on_values,
             **vars(self.worker),
         )
 
+    @property
+    def order_options(self) -> dict[str, Any]:
+        return self._rows._order_options
+
+    @property
+    def name_as(self) -> str | None:
+        named = self._rows.plan.options.name_as if isinstance(self._rows, MixedRows) else None
+        names = self.options.features
+        return named if names is None or named in names else None
+
+    def datasets_at(self, decoded: Any, of_pass: Tensor, positions: Callable[[Tensor], Tensor]) -> Tensor:
+        alone = self.options.batch is None
+        places = positions(tf.ones([], tf.int64) if alone else rows_of_batch(next(iter(decoded.values()))))
+        # not stateful, as equal arguments give equal numbers
+        numbers = tf.numpy_function(self._shuffle.datasets_at, [of_pass, places], tf.int64, stateful=False)
+        return tf.ensure_shape(numbers, [None])[0] if alone else tf.ensure_shape(numbers, [None])
+
     @cached_property
     def _rows(self) -> Rows:
+        if self.mixed is not None:
+            return self.mixed()
         return Rows([piece.path for piece in self.plan.pieces], self.schema)
 
     @cached_property

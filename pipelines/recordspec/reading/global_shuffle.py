@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec._tf import Dataset, tf
+from recordspec.arrays.mixed_rows import MixedRows
 from recordspec.arrays.random_access import BlockWindows, Rows
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.order.global_order import FileOrder, Permutation, Share, check_share, permutation
+from recordspec.order.global_order import FileOrder, Permutation, Share, check_share
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading.seeds import passes
@@ -129,12 +130,17 @@ class GlobalShuffle:
         order = last[1] if last is not None and last[0] == epoch else self._permutation(epoch)
         return order.rows_at(positions)
 
+    def datasets_at(self, of_pass: Any, positions: Any) -> Ints:
+        """The numbers of the datasets of a mixture at positions of a pass, int64 `[n]`."""
+        assert isinstance(self._rows, MixedRows)
+        return self._rows.datasets_of(self.rows_at(self._epochs.of(of_pass), positions))
+
     def _windows(self, order: Permutation, first: int) -> BlockWindows | None:
         # blocks that are encoded again take no less time with windows
         return None if self._handed is None else self._rows._windows(self._schema, order, first)
 
     def _permutation(self, epoch: int) -> Permutation:
-        return permutation(len(self._rows), self._seed, epoch, self._rows._block_sizes)
+        return self._rows._in_epoch(epoch, self._seed)
 
     def _order(self, epoch: int, first: int = 0) -> tuple[Permutation, BlockWindows | None]:
         """The order of an epoch, and its windows, with the first position that is read."""

@@ -1,4 +1,4 @@
-"""Mixes datasets by weight."""
+"""Mixes tf.data datasets by weight. `recordspec.pipeline.mixture` mixes datasets at rest."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ def mix(
 
     The draws are a function of the seed and the epoch, and independent of `tf.random.set_seed`.
     Each iteration is the next epoch, of the mixture and of its datasets.
+
+    Since each element depends on all before, a mixture of tf.data datasets neither begins at a step, nor says
+    which rows a step had, nor has the same batches for any number of workers. A mixture of pipelines does.
 
     Args:
         datasets: datasets with elements of the same type. Batches are not mixed: to mix rows within batches,

@@ -368,6 +368,8 @@ def data_of_config(path: Location) -> Location:
         is_schema = _has_features(node)
         hint = "the schema is an argument of its own, `schema` or --schema" if is_schema else ""
         got = "a schema" if is_schema else "YAML without `data`"
+        if "mix" in node.values:
+            got, hint = "a mixture", "name the configs of its datasets"
         raise SpecError(Problem(where=str(path), expected="TFRecord files or a config", got=got, hint=hint))
     return below(path.parent, data.text)
 
@@ -382,13 +384,14 @@ def schema_path(path: Location) -> Location:
     if not _is_config(node):
         return path
     if not isinstance(schema, ScalarNode):
-        expected, got = "a schema, or a config that names one", "a config without `schema`"
+        expected = "a schema, or a config that names one"
+        got = "a mixture" if "mix" in node.values else "a config without `schema`"
         raise SpecError(Problem(where=str(path), expected=expected, got=got))
     return below(path.parent, schema.text)
 
 
 def _is_config(node: MappingNode) -> bool:
-    return bool(node.values.keys() & {"data", "write", "read", "fit"}) and not _has_features(node)
+    return bool(node.values.keys() & {"data", "write", "read", "fit", "mix"}) and not _has_features(node)
 
 
 def _has_features(node: MappingNode) -> bool:

@@ -39,15 +39,16 @@ def mixed(*words: int) -> int:
     return state
 
 
-def permuted(places: Ints, count: int, key: int) -> Ints:
+def permuted(places: Ints, count: int, key: int, rounds: int | None = None) -> Ints:
     """The numbers at the given positions of a permutation of `0 .. count - 1`, int64 `[n]`.
 
     Args:
         places: the positions, int64 `[n]`, each from 0 to `count - 1`.
         count: at most 2**62.
         key: selects the permutation; 64 bits.
+        rounds: fewer than by default where not all permutations must be equally frequent.
     """
-    sides, rounds = _sides(count), SMALL_ROUNDS if count < _SMALL else ROUNDS
+    sides, rounds = _sides(count), rounds or (SMALL_ROUNDS if count < _SMALL else ROUNDS)
     if (library := native.library()) is not None:
         places, numbers = native.ints(places), np.empty(len(places), np.int64)
         library.rs_permute(native.at(places), len(places), count, *sides, rounds, key, native.at(numbers))

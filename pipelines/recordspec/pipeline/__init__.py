@@ -138,7 +138,7 @@ class Pipeline:
     def load(
         cls, path: str | os.PathLike[str] | RemotePath, kinds: Mapping[str, type[Feature]] = KINDS
     ) -> Pipeline:
-        """Loads a config file.
+        """Loads a config file; a config with `mix:` as a mixture, see `recordspec.mix`.
 
         Raises SpecError with every problem in the file, or StoreError if it cannot be read.
 
@@ -147,6 +147,10 @@ class Pipeline:
             4
         """
         path = location(path)
+        if config_file.is_mixture(path):
+            from recordspec.pipeline.mixture import Mixture
+
+            return Mixture.load_mixture(path, kinds)
         return cls(*config_file.load(path, kinds), path.parent)
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute
@@ -324,6 +328,25 @@ class Pipeline:
         return rows, options
 
     @property
+    def _identity(self) -> str:
+        """The identity of the dataset, as positions have it."""
+        return self.manifest.identity
+
+    @property
+    def _split_names(self) -> tuple[str, ...]:
+        return tuple(self.manifest.splits)
+
+    @property
+    def _stored(self) -> Schema:
+        """The schema of the stored features."""
+        return self.schema
+
+    @property
+    def _order_options(self) -> dict[str, Any]:
+        """What determines which rows come next, beside the options of reading, as JSON values."""
+        return {}
+
+    @property
     def manifest(self) -> Manifest:
         """The manifest; it is read once, and again after a build.
 
@@ -423,7 +446,7 @@ class Pipeline:
             ((4,), dtype('int64'))
         """
         passes = self._passes(split, worker, workers, options)
-        passes.check_start(self.manifest.identity)
+        passes.check_start(self._identity)
         return passes.begin(passes.start)
 
     def keras_dataset(self, split: str | Sequence[str], **options: Unpack[IterateOptions]) -> Any:
@@ -450,7 +473,7 @@ class Pipeline:
 
         passes = self._passes(split, 0, 1, options)
         made = KerasDataset(passes)
-        passes.check_start(self.manifest.identity, made.restart)
+        passes.check_start(self._identity, made.restart)
         return made
 
     def torch_dataset(
@@ -491,8 +514,8 @@ class Pipeline:
         if workers is None and group.is_available() and group.is_initialized():
             worker, workers = group.get_rank(), group.get_world_size()
         passes = self._passes(split, worker or 0, workers or 1, options)
-        passes.check_start(self.manifest.identity)
-        return TorchDataset(passes, self.manifest.identity)
+        passes.check_start(self._identity)
+        return TorchDataset(passes, self._identity)
 
     def jax_dataset(
         self, split: str | Sequence[str], *, sharding: Any = None, **options: Unpack[IterateOptions]
@@ -520,7 +543,7 @@ class Pipeline:
         from recordspec.training.jax_data import JaxDataset
 
         passes = self._passes(split, jax.process_index(), jax.process_count(), options)
-        passes.check_start(self.manifest.identity)
+        passes.check_start(self._identity)
         return JaxDataset(passes, sharding)
 
     def _passes(
@@ -531,7 +554,7 @@ class Pipeline:
         reader = self._reader(split, read, predicate, worker, workers, packed)
         check_step(begin.step, reader.steps)
         ahead = _AHEAD if read.prefetch == "auto" else read.prefetch or 0
-        order = order_of(read, split, predicate)
+        order = order_of(read, split, predicate) | self._order_options
         return Passes(reader=reader, finish=finish, start=begin, count=read.passes, ahead=ahead, order=order)
 
     def _arrays(
@@ -575,7 +598,7 @@ class Pipeline:
         encode = None if self.config.fit is None or bucket is None else self.config.fit.encode.get(bucket.by)
         return BatchReader.of(
             read,
-            partial(self._open, split, self._read_as(read)[0]),
+            partial(self._opened, split, read),
             predicate=predicate,
             worker=worker,
             workers=workers,
@@ -743,8 +766,8 @@ class Pipeline:
             step=step,
             workers=workers,
             batch=batch,
-            manifest=self.manifest.identity,
-            order=order_of(read, split, filter),
+            manifest=self._identity,
+            order=order_of(read, split, filter) | self._order_options,
         )
 
     def packs(self, split: str | Sequence[str], **options: Unpack[DatasetOptions]) -> PackPlan:
@@ -833,6 +856,10 @@ class Pipeline:
             15
         """
         return self._open(split, self.schema)
+
+    def _opened(self, split: str | Sequence[str], read: Read) -> Rows:
+        """The rows of a split, as the options read them."""
+        return self._open(split, self._read_as(read)[0])
 
     def _open(self, split: str | Sequence[str], schema: Schema) -> Rows:
         paths = self._paths(split)
@@ -987,7 +1014,7 @@ class Pipeline:
             >>> with pipeline.locating("train"):
             ...     steps = sum(1 for _ in pipeline.dataset("train"))
         """
-        return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
+        return locating(self._stored, self._paths(self._split_names if split is None else split))
 
     def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
         """Returns class weights of a label, or of a target in `fit.encode`, for
@@ -1108,7 +1135,7 @@ class Pipeline:
 
     def _augmenting(self, split: str | Sequence[str], read: Read) -> Read:
         """The options, without `augment` if it is for other splits."""
-        return read if read.augment is None else read.of_splits(_splits(split), self.manifest.splits)
+        return read if read.augment is None else read.of_splits(_splits(split), self._split_names)
 
     def _dataset(
         self,
