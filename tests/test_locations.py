@@ -546,6 +546,7 @@ CALLS = {
     "pipeline:Pipeline.build:source": lambda call, data, url: call(pipeline(), source=url),
     "pipeline:Pipeline.export_model:folder": lambda call, data, url: call(pipeline(), None, url),
     "pipeline:Pipeline.load:path": lambda call, data, url: call(url),
+    "pipeline.mixture:mix:datasets": lambda call, data, url: call({"one": url}, seed=1),
     "pipeline:Pipeline.estimate:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(url, SCHEMA),
     "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
@@ -633,7 +634,7 @@ LOCAL_CALLS = {
 # Those that take a file, which a folder is not, and those that make a dataset.
 FILE_CALLS = {
     *("pipeline:Pipeline.build:source", "pipeline:Pipeline.load:path", "pipeline:Pipeline.estimate:source"),
-    "schema.schema:Schema.load:path",
+    *("pipeline.mixture:mix:datasets", "schema.schema:Schema.load:path"),
 }
 WRITE_CALLS = {
     *("writing.local:build_locally:directory", "writing.write:write:directory"),
@@ -1211,6 +1212,7 @@ TEMPORARY = {
         "locations.py: fresh.write_bytes",
         "training/encoding.py: file.write_text",
         "store/index.py: fresh.open",
+        "training/packs.py: fresh.open",
     ),
 }
 

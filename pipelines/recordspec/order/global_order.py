@@ -62,15 +62,15 @@ class BlockOrder:
     Args:
         sizes: the rows of each block, int64 `[b]`.
         key: selects the permutation.
-        window: the rows of a window, at least, if all blocks have the largest size.
+        window: the rows of a window, at least, if all blocks have the largest size; by default `WINDOW_ROWS`.
     """
 
-    def __init__(self, sizes: Ints, key: int, window: int = WINDOW_ROWS) -> None:
+    def __init__(self, sizes: Ints, key: int, window: int | None = None) -> None:
         self._key = key
         self._order = permuted(np.arange(len(sizes)), len(sizes), mixed(key, 0))
         self._first_rows = offsets(sizes)[:-1][self._order]
         self._positions = offsets(sizes[self._order])
-        self._together = max(1, -(-window // int(sizes.max(initial=1))))
+        self._together = max(1, -(-(window or WINDOW_ROWS) // int(sizes.max(initial=1))))
         self._windows = np.append(self._positions[: -1 : self._together], self._positions[-1])
 
     @property
