@@ -1,10 +1,11 @@
 """Packs: how full they are, how long the plan takes, and what a token costs, beside other packers.
 
-    python benchmarks/packing.py [--runs 3] [--rows 200000] [--folder /dev/shm]
+    python benchmarks/packing.py [--runs 3] [--rows 200000] [--train] [--folder /dev/shm]
 
 Each way reads the same documents from a memory folder in a random order, packs them to `LENGTH` tokens in
 batches of 8 packs, and counts the tokens, in a process of its own; the runs take turns, and the best counts.
-Real documents are the docstrings of installed packages, in words; the other lengths are drawn.
+Real documents are the docstrings of installed packages, in words; the other lengths are drawn. `--train`
+trains a small language model on the docstrings, in packs and padded, instead.
 """
 
 from __future__ import annotations
@@ -170,6 +171,66 @@ def run(way: str, folder: Path) -> dict[str, Any]:
     return found
 
 
+# A model of two layers, for sequences of `SHORT` words of which the most frequent `WORDS` are known.
+SHORT, WORDS, WIDTH, TOKENS = 256, 5000, 64, 1_500_000
+
+
+def transformer() -> Any:
+    import keras
+
+    import recordspec as rs
+
+    keras.utils.set_random_seed(1)
+    names = ("tokens", "tokens_segment_ids", "tokens_positions")
+    inputs = {name: keras.Input([SHORT], dtype="int32", name=name) for name in names}
+    tokens, segments, places = inputs.values()
+    made = keras.layers.Embedding(WORDS, WIDTH)(tokens) + keras.layers.Embedding(SHORT, WIDTH)(places)
+    mask = rs.SegmentMask()(segments)
+    for _ in range(2):
+        normal = keras.layers.LayerNormalization()(made)
+        made += keras.layers.MultiHeadAttention(4, WIDTH // 4)(normal, normal, attention_mask=mask)
+        wide = keras.layers.Dense(4 * WIDTH, activation="gelu")(keras.layers.LayerNormalization()(made))
+        made += keras.layers.Dense(WIDTH)(wide)
+    model = keras.Model(inputs, keras.layers.Dense(WORDS)(keras.layers.LayerNormalization()(made)))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+    model.compile(keras.optimizers.Adam(1e-3), loss)
+    return model
+
+
+def train(folder: Path) -> None:
+    """Trains on packs, and on one padded row in each sequence, until `TOKENS` words have counted."""
+    import recordspec as rs
+
+    documents = [np.minimum(one[:SHORT], WORDS - 1) for one in docstrings()]
+    (folder / "s.yaml").write_text(SPEC)
+    config = CONFIG.format(batch=16, pack=f", pack: {SHORT}", targets=", targets: tokens_next")
+    (folder / "c.yaml").write_text(config)
+    pipeline = rs.Pipeline.load(folder / "c.yaml")
+    pipeline.build(({"tokens": one} for one in documents), progress=False)
+    print(f"\n{len(documents):,} docstrings, sequences of {SHORT}, batches of 16, {TOKENS:,} words:\n")
+    print("| | words that count a second | loss after a third | after two thirds | after all |")
+    print("|---|--:|--:|--:|--:|", flush=True)
+    for name, pack in {"packs": {"length": SHORT}, "padded rows": {"length": SHORT, "most": 1}}.items():
+        model, seen, losses, parts = transformer(), 0.0, list[float](), list[float]()
+        begin, last = 0.0, 0
+        for step, (inputs, targets, weights) in enumerate(
+            pipeline.iterate("train", pack=pack, repeat="forever")
+        ):
+            loss = float(model.train_on_batch(inputs, targets, weights))
+            if not step:  # the graph is traced
+                begin = time.perf_counter()
+                continue
+            seen += weights.sum()
+            losses.append(loss)
+            if seen * 3 >= TOKENS * (len(parts) + 1):
+                parts.append(float(np.mean(losses[last:][-50:])))
+                last = len(losses)
+            if seen >= TOKENS:
+                break
+        speed = seen / (time.perf_counter() - begin)
+        print(f"| {name} | {speed:,.0f} | {' | '.join(f'{part:.3f}' for part in parts)} |", flush=True)
+
+
 def plans(rows: int) -> None:
     from recordspec.order.packing import PackOrder
     from recordspec.order.read_options import Pack
@@ -198,10 +259,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    parser.add_argument("--train", action="store_true", help="train a model instead")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.way is not None:
         print(json.dumps(run(options.way, options.folder)))
+        return
+    if options.train:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            train(Path(folder))
         return
     plans(1_000_000)
     rng = np.random.default_rng(1)

@@ -352,8 +352,7 @@ REFUSED = {
     ),
     "seed: 3}": (
         "seed: 3}, pack: {length: 8}",
-        "7:59: read.pack: expected none in a mixture, got `pack` "
-        "(a mixture is an order of rows; packs of one dataset are read by its own config)",
+        "6:12: mix.name_as: expected none with `read.pack`, got one",
     ),
     "inputs: x": ("inputs: z", "8:15: fit.inputs: expected one of id, x, source, got `z`"),
     "name_as: source": ("name_as: x", "6:12: mix.name_as: expected a name that no feature has, got `x`"),

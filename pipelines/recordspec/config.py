@@ -295,6 +295,8 @@ def check_mixture(
     stored = common_schema({name: schema for name, (schema, _) in datasets.items()}, config.read.features)
     schema = with_names(stored, options.name_as, names)
     problems = [*problems_of_mixed_reading(config.read), *problems_of(config, schema)]
+    if options.name_as is not None and config.read.pack is not None:
+        problems.append(Problem(path=("mix", "name_as"), expected="none with `read.pack`", got="one"))
     if problems:
         raise SpecError(problems)
     return stored, schema
@@ -385,7 +387,6 @@ def problems_of(config: Config, schema: Schema) -> Iterator[Problem]:
 def problems_of_mixed_reading(read: Read) -> Iterator[Problem]:
     """Yields the problems of options with which a mixture cannot be read."""
     hints = {
-        "pack": "a mixture is an order of rows; packs of one dataset are read by its own config",
         "bucket": "the values of rows would decide batches, and not the weights",
         "balance": "`weights` say how often a dataset is read",
         "interleave": "the mixture determines the next row",

@@ -363,3 +363,64 @@ def test_tensors_of_a_worker_a_map_and_a_preview(made):
         assert_same(one, other)
     assert pipeline.preview("train", rows=2)[0]["tokens"].shape == (2, 48)
     assert pipeline.bench("train", seconds=0.01).stages[-1].rows > 0
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """The folder of three datasets, of which the tokens of each are of its own."""
+    folder = tmp_path_factory.mktemp("mixed")
+    (folder / "s.yaml").write_text(SCHEMA)
+    for number, (name, rows) in enumerate({"books": 90, "wiki": 40, "code": 15}.items()):
+        (folder / f"{name}.yaml").write_text(f"schema: s.yaml\ndata: {name}\nwrite: {{shards: 2}}\n")
+        made = [{**row(n), "tokens": np.full(1 + n % 30, 1000 * (number + 1) + n)} for n in range(rows)]
+        rs.Pipeline.load(folder / f"{name}.yaml").build(made)
+    (folder / "mix.yaml").write_text(
+        "mix: {datasets: {books: books.yaml, wiki: wiki.yaml, code: code.yaml},"
+        " weights: {books: 5, wiki: 2, code: 1}, end: all}\n"
+        "read: {batch: 4, shuffle: {global: true, seed: 3}, pack: 48}\n"
+        "fit: {inputs: tokens, targets: tokens_next}\n"
+    )
+    return folder
+
+
+def test_packs_are_mixed_by_their_weights(several):
+    mixture = rs.Pipeline.load(several / "mix.yaml")
+    batches = list(mixture.iterate("train"))
+    plan = mixture.plan("train")
+    assert len(batches) == mixture.steps("train") == mixture.packs("train").steps
+    packs = np.concatenate([inputs["tokens"].max(1) // 1000 for inputs, _, _ in batches])
+    whole = np.concatenate(
+        [inputs["tokens"].min(1, where=inputs["tokens"] > 0, initial=9999) for inputs, _, _ in batches]
+    )
+    assert (whole // 1000 == packs).all()  # a pack is of one dataset
+    counts = np.bincount(packs)[1:]
+    assert counts.tolist() == plan.counts()
+    assert (np.abs(counts - len(packs) * np.array([5, 2, 1]) / 8) <= 2).all()
+    # each row of a dataset comes once in each of its passes
+    for number, size in enumerate(plan.rows):
+        own = [inputs["tokens"] for inputs, _, _ in batches]
+        rows = [np.unique(pack) for batch in own for pack in batch if pack.max() // 1000 == number + 1]
+        first = np.concatenate(rows[:size])
+        first = first[first > 0]
+        assert len(np.unique(first)) == len(first) == len(mixture.pipelines[plan.names[number]].open("train"))
+    named = mixture.which(1, 2)
+    assert {"dataset", "pack", "segment", "record"} <= named[0].keys()
+    inputs = next(mixture.iterate("train", start=(1, 2)))[0]
+    for one in named:
+        values = inputs["tokens"][one["pack"]][inputs["tokens_segment_ids"][one["pack"]] == one["segment"]]
+        assert plan.names[values[0] // 1000 - 1] == one["dataset"]
+    parts = [list(mixture.iterate("train", worker=worker, workers=2)) for worker in range(2)]
+    for step, (inputs, _, _) in enumerate(batches):
+        for worker, part in enumerate(parts):
+            np.testing.assert_array_equal(part[step][0]["tokens"], inputs["tokens"][worker::2])
+
+
+def test_tensors_of_mixed_packs_are_the_arrays(several):
+    pytest.importorskip("tensorflow")
+    mixture = rs.Pipeline.load(several / "mix.yaml")
+    for options in ({}, {"start": (1, 3)}):
+        arrays = list(mixture.iterate("train", **options))
+        for one, other in zip(mixture.dataset("train", **options).as_numpy_iterator(), arrays, strict=True):
+            assert_same(one, other)
+    with pytest.raises(SpecError, match="map: expected none of tensors in a mixture of packs"):
+        mixture.dataset("train", map=lambda features: features)

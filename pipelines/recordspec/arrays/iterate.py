@@ -17,7 +17,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Permutation, Share, check_share, whole_numbers
-from recordspec.order.packing import PackOrder, RowsInPacks
+from recordspec.order.packing import Packs, RowsInPacks
 from recordspec.order.position import Opening, Position, no_batch
 from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
@@ -132,7 +132,7 @@ class BatchReader:
     predicate: Callable[..., Any] | None = None
     bucket: Bucket | None = None
     measure: Callable[[Any], Ints] | None = None
-    packs: PackOrder | None = None
+    packs: Packs | None = None
 
     @classmethod
     def of(
@@ -144,7 +144,7 @@ class BatchReader:
         worker: int,
         workers: int,
         measure: Callable[[Any], Ints] | None,
-        packed: Callable[[Rows], PackOrder] | None = None,
+        packed: Callable[[Rows], Packs] | None = None,
     ) -> BatchReader:
         """The reader of a worker by the options of `read`.
 
@@ -238,7 +238,7 @@ class BatchReader:
         _check_below(step, self.share.steps)
         return self.packs.at(epoch, self.share.positions(step, step + 1))
 
-    def _packed(self, packs: PackOrder, epoch: int, steps: range) -> Iterator[Group]:
+    def _packed(self, packs: Packs, epoch: int, steps: range) -> Iterator[Group]:
         """The groups of the batches of packs at `steps`."""
         most, rows_of_batch = (
             self._wanted._decoded_chunk(),

@@ -77,15 +77,25 @@ class MixedRows(Rows):
     def _order_options(self) -> dict[str, Any]:
         return {"mix": self.plan.options.order_of(self.plan.names)}
 
+    @property
+    def first_rows(self) -> Ints:
+        """The first row of each dataset, int64 `[d]`."""
+        firsts: Ints = np.append(0, self._first[self._ends])[:-1]
+        return firsts
+
+    @property
+    def blocks_by_dataset(self) -> list[Ints] | None:
+        """The rows of each block of each dataset; None if rows are not in blocks."""
+        sizes = self._block_sizes
+        if sizes is None:
+            return None
+        records = np.array([index.records for index in self._indices])
+        firsts = np.concatenate([[0], np.cumsum(records)])[self._ends]
+        return np.split(sizes, firsts[:-1])
+
     def _in_epoch(self, epoch: int, seed: int | None) -> Permutation:
         assert seed is not None  # a mixture is read with a global shuffle
-        sizes = self._block_sizes
-        blocks = None
-        if sizes is not None:
-            records = np.array([index.records for index in self._indices])
-            firsts = np.concatenate([[0], np.cumsum(records)])[self._ends]
-            blocks = np.split(sizes, firsts[:-1])
-        return self.plan.order(seed, epoch, blocks)
+        return self.plan.order(seed, epoch, self.blocks_by_dataset)
 
     def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> BlockWindows | None:
         # the windows of all datasets have together the rows of one window, and are read at once

@@ -14,15 +14,17 @@ Trainings outlive a release: tests pin the packs.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.order.global_order import WINDOW_ROWS
+from recordspec.order.mix_options import MixturePlan
 from recordspec.order.read_options import Batch, Pack
 from recordspec.wire.arrays import Ints, Mask, offsets
 from recordspec.wire.hashes import splitmix64
@@ -64,6 +66,7 @@ class RowsInPacks:
     @classmethod
     def of_arrays(cls, table: Ints, counts: Ints) -> RowsInPacks:
         """The rows of packs, of `arrays`."""
+        table = np.ascontiguousarray(table)  # NumPy may select columns into another memory layout
         (rows, starts), others = table[:2], table[2:]
         sizes, lengths = np.split(others, 2)
         return cls(rows, starts, sizes, lengths, counts)
@@ -72,6 +75,19 @@ class RowsInPacks:
     def arrays(self) -> tuple[Ints, Ints]:
         """Two arrays with all values: int64 `[2 + 2 * k, n]`, and the counts `[p]`."""
         return np.vstack([self.rows, self.starts, self.sizes, self.lengths]), self.counts
+
+    @classmethod
+    def joined(cls, parts: Sequence[RowsInPacks], order: Ints) -> RowsInPacks:
+        """Packs of several parts in another order.
+
+        Args:
+            order: the number of each pack among those of all parts, int64 `[p]`.
+        """
+        counts = np.concatenate([part.counts for part in parts])
+        firsts, many = offsets(counts)[:-1][order], counts[order]
+        pieces = np.repeat(firsts - offsets(many)[:-1], many) + np.arange(many.sum())
+        tables = [part.arrays[0] for part in parts]
+        return cls.of_arrays(np.concatenate(tables, 1)[:, pieces], many)
 
     @property
     def packs(self) -> Ints:
@@ -135,7 +151,43 @@ class PackPlan:
             }
 
 
-class PackOrder:
+class Packs(ABC):
+    """The packs of each epoch.
+
+    Attributes:
+        names: the names of the packed features.
+        capacities: the number of values of each in a pack, int64 `[k]`.
+        count: the number of packs of an epoch.
+    """
+
+    names: tuple[str, ...]
+    capacities: Ints
+    count: int
+
+    @abstractmethod
+    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
+        """The rows of the packs at positions of an epoch. At positions from `count` on, packs are empty."""
+
+    @abstractmethod
+    def plan(self, steps: int) -> PackPlan:
+        """What was planned, for an epoch of so many batches."""
+
+    @property
+    @abstractmethod
+    def pieces(self) -> int:
+        """The number of pieces in the packs of an epoch."""
+
+    def padded(self, batch: Batch | None) -> int:
+        """The number of packs with the empty ones that make the last batch whole, so that all workers have as
+        many.
+
+        With `drop_remainder`, the last batch is dropped instead.
+        """
+        size = 1 if batch is None or batch.drop_remainder else batch.size
+        return -(-self.count // size) * size
+
+
+class PackOrder(Packs):
     """The packs of a split, and their order in each epoch.
 
     Args:
@@ -148,9 +200,6 @@ class PackOrder:
     Raises SpecError if a row is longer than a pack, unless `pack.longer` says what is done with it.
 
     Attributes:
-        count: the number of packs.
-        names: the names of the packed features.
-        capacities: the number of values of each in a pack, int64 `[k]`.
         longer: the number of rows that are longer than a pack.
         empty: the number of rows without values, which are in no pack.
     """
@@ -232,7 +281,6 @@ class PackOrder:
         self.count = packs[-1]
 
     def plan(self, steps: int) -> PackPlan:
-        """What was planned, for packs in batches of so many steps."""
         starts = np.zeros(len(self._rows), np.int64) if self._starts is None else self._starts
         values = self._sizes(self._rows, starts).sum(1)
         return PackPlan(
@@ -253,20 +301,9 @@ class PackOrder:
 
     @property
     def pieces(self) -> int:
-        """The number of pieces in all packs."""
         return len(self._rows)
 
-    def padded(self, batch: Batch | None) -> int:
-        """The number of packs with the empty ones that make the last batch whole, so that all workers have as
-        many.
-
-        With `drop_remainder`, the last batch is dropped instead.
-        """
-        size = 1 if batch is None or batch.drop_remainder else batch.size
-        return -(-self.count // size) * size
-
     def at(self, epoch: int, positions: Ints) -> RowsInPacks:
-        """The rows of the packs at positions of an epoch. At positions from `count` on, packs are empty."""
         key = None if self._seed is None else mixed(self._seed, epoch)
         present = positions < self.count
         counts = np.zeros(len(positions), np.int64)
@@ -314,6 +351,70 @@ class PackOrder:
             if size > 1:
                 dealt[some] = permuted(numbers[some], size, key_of)
         return dealt
+
+
+class MixedPacks(Packs):
+    """The packs of a mixture: each is one of a dataset. The weights are those of packs.
+
+    Args:
+        packs: the packs of each dataset.
+        plan: how they are mixed; its rows are packs.
+        seed: the seed of the mixture.
+        firsts: the first row of each dataset among the rows of all.
+
+    Attributes:
+        mixture: `plan`.
+    """
+
+    def __init__(self, packs: Sequence[PackOrder], plan: MixturePlan, seed: int, firsts: Ints) -> None:
+        self._packs, self.mixture, self._seed, self._firsts = packs, plan, seed, firsts
+        self.names, self.capacities = packs[0].names, packs[0].capacities
+        self.count = plan.epoch_rows
+
+    @property
+    def pieces(self) -> int:
+        read = zip(self._packs, self.mixture.counts(), strict=True)
+        return round(sum(one.pieces / max(1, one.count) * count for one, count in read))
+
+    def at(self, epoch: int, positions: Ints) -> RowsInPacks:
+        present = np.flatnonzero(positions < self.count)
+        datasets, numbers = self.mixture.order(self._seed, epoch).units_at(positions[present])
+        sizes = np.array([one.count for one in self._packs])[datasets]
+        passes, places = np.divmod(numbers, sizes)
+        empty = np.flatnonzero(positions >= self.count)
+        parts, order = [self._packs[0].at(0, np.full(len(empty), self._packs[0].count))], [empty]
+        for dataset, number in sorted({*zip(datasets.tolist(), passes.tolist(), strict=True)}):
+            own = (datasets == dataset) & (passes == number)
+            found = self._packs[dataset].at(number, places[own])
+            parts.append(replace(found, rows=found.rows + self._firsts[dataset]))
+            order.append(present[own])
+        inverse = np.empty(len(positions), np.int64)
+        inverse[np.concatenate(order)] = np.arange(len(positions))
+        return RowsInPacks.joined(parts, inverse)
+
+    def plan(self, steps: int) -> PackPlan:
+        """What was planned, for all datasets together."""
+        plans = [one.plan(steps) for one in self._packs]
+        total = sum(one.packs for one in plans)
+
+        def mean(shares: Iterable[Mapping[str, float]], counts: list[int]) -> dict[str, float]:
+            found = dict.fromkeys(self.names, 0.0)
+            for some, count in zip(shares, counts, strict=True):
+                for name, share in some.items():
+                    found[name] += share * count / max(1, sum(counts))
+            return found
+
+        return PackPlan(
+            rows=sum(one.rows for one in plans),
+            pieces=sum(one.pieces for one in plans),
+            packs=total,
+            steps=steps,
+            fill=mean((one.fill for one in plans), [one.packs for one in plans]),
+            unpacked=mean((one.unpacked for one in plans), [one.pieces for one in plans]),
+            most=max(one.most for one in plans),
+            longer=sum(one.longer for one in plans),
+            empty=sum(one.empty for one in plans),
+        )
 
 
 def aligned(sizes: Ints, align: int) -> Ints:

@@ -31,7 +31,7 @@ from recordspec.errors import (
     show_text,
 )
 from recordspec.locations import Location, below, local, location
-from recordspec.order.packing import PackOrder, PackPlan
+from recordspec.order.packing import PackPlan, Packs
 from recordspec.order.position import Position, check_step, fingerprint_of, order_of
 from recordspec.order.read_options import Batch, DatasetOptions, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -98,7 +98,7 @@ class _Tensors:
     read: Read
     schema: Schema
     finish: Callable[..., Any] | None
-    packed: Callable[[Rows], PackOrder] | None = None
+    packed: Callable[[Rows], Packs] | None = None
 
 
 class Pipeline:
@@ -559,7 +559,7 @@ class Pipeline:
 
     def _arrays(
         self, split: str | Sequence[str], options: Mapping[str, Any]
-    ) -> tuple[Read, FinishArrays, Position, Callable[..., Any] | None, Callable[[Rows], PackOrder] | None]:
+    ) -> tuple[Read, FinishArrays, Position, Callable[..., Any] | None, Callable[[Rows], Packs] | None]:
         """How arrays are read and finished, by the arguments of `iterate`: the options, the function of
         decoded features, the first position, the filter, and the function that plans the packs.
         """
@@ -591,7 +591,7 @@ class Pipeline:
         predicate: Callable[..., Any] | None,
         worker: int,
         workers: int,
-        packed: Callable[[Rows], PackOrder] | None = None,
+        packed: Callable[[Rows], Packs] | None = None,
     ) -> BatchReader:
         """The reader of the batches of a split without TensorFlow."""
         read, bucket = self._augmenting(split, read), read.bucket
@@ -613,20 +613,35 @@ class Pipeline:
         finish: FinishArrays,
         predicate: Callable[..., Any] | None,
         tensors: Callable[[], Dataset] | None = None,
-    ) -> tuple[Packing, Callable[[Rows], PackOrder]]:
+    ) -> tuple[Packing, Callable[[Rows], Packs]]:
         """What makes packs of a batch, and the function that plans the packs of all rows.
 
-        The lengths of all rows are counted once, and kept beside the dataset.
+        Args:
+            finish, tensors: as for `_lengths`.
+        """
+        if predicate is not None:
+            hint = "a filter would change the packs: filter the rows when they are built"
+            raise SpecError(Problem(path=("filter",), expected="none with packs", got="a filter", hint=hint))
+        assert read.pack is not None
+        lengths = self._lengths(split, read, finish, tensors)
+        packing = Packing.of(read.pack, finish.fit, lengths, finish.schema)
+        seed = None if read.shuffle is None else read.shuffle.seed
+        return packing, lambda rows: packing.order(lengths, seed, rows._block_sizes)
+
+    def _lengths(
+        self,
+        split: str | Sequence[str],
+        read: Read,
+        finish: FinishArrays,
+        tensors: Callable[[], Dataset] | None = None,
+    ) -> dict[str, Ints]:
+        """The lengths of all rows of the packed features, counted once, and kept beside the dataset.
 
         Args:
             finish: selects and encodes the features.
             tensors: a dataset of all rows with what `fit` selects, if `finish` is of tensors; None for
                 arrays.
         """
-        if predicate is not None:
-            hint = "a filter would change the packs: filter the rows when they are built"
-            raise SpecError(Problem(path=("filter",), expected="none with packs", got="a filter", hint=hint))
-        assert read.pack is not None
         schema = finish.schema
         features = schema.outputs if read.features is None else read.features
         known = {
@@ -645,9 +660,7 @@ class Pipeline:
                 picked = map(arrays_of, tensors())
             return counted_lengths(finish.fit, picked)
 
-        lengths = kept_lengths(self.data / LENGTHS_FILE, fingerprint, count)
-        packing = Packing.of(read.pack, finish.fit, lengths, schema)
-        return packing, partial(packing.order, lengths, read.shuffle)
+        return kept_lengths(self.data / LENGTHS_FILE, fingerprint, count)
 
     def preview(
         self,
@@ -823,19 +836,7 @@ class Pipeline:
             >>> pipeline.which(epoch=0, step=1)[0]["record"]
             4
         """
-        read = self._read(options)
-        if read.pack is None:
-            rows, numbers = rows_of_step(read, partial(self.open, split), epoch, step, worker, workers)
-            placed = [dict[str, Any]() for _ in numbers]
-        else:
-            reader = self._passes(split, worker, workers, options).reader
-            found = reader.packs_of_step(epoch, step)
-            rows, numbers = reader.rows, found.rows
-            parts = {"pack": found.packs, "segment": found.segments, "start": found.starts}
-            placed = [
-                dict(zip(parts, one, strict=True))
-                for one in zip(*(x.tolist() for x in parts.values()), strict=True)
-            ]
+        rows, numbers, placed = self._rows_of_step(split, options, epoch, step, worker, workers)
         keys = [name for name in self.manifest.key if name in self.schema.names]
         values = rows.only(keys)[numbers] if keys else {}
         return [
@@ -844,6 +845,27 @@ class Pipeline:
             | {name: _plain(values[name][place]) for name in keys}
             for place, (path, record, row) in enumerate(rows.places(numbers))
         ]
+
+    def _rows_of_step(
+        self,
+        split: str | Sequence[str],
+        options: Mapping[str, Any],
+        epoch: int,
+        step: int,
+        worker: int,
+        workers: int,
+    ) -> tuple[Rows, Ints, list[dict[str, Any]]]:
+        """All rows, the numbers of the rows of a step, and with packs, where each of these is in its pack."""
+        read = self._read(options)
+        if read.pack is None:
+            opened = partial(self._opened, split, read)
+            rows, numbers = rows_of_step(read, opened, epoch, step, worker, workers)
+            return rows, numbers, [{} for _ in numbers]
+        reader = self._passes(split, worker, workers, options).reader
+        found = reader.packs_of_step(epoch, step)
+        parts = zip(found.packs.tolist(), found.segments.tolist(), found.starts.tolist(), strict=True)
+        placed = [dict(zip(("pack", "segment", "start"), part, strict=True)) for part in parts]
+        return reader.rows, found.rows, placed
 
     def open(self, split: str | Sequence[str]) -> Rows:
         """Opens a split for random access to its rows by number, without TensorFlow: see `recordspec.open`.

@@ -8,15 +8,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
+import numpy as np
+
 from recordspec import config as config_file
 from recordspec import html
 from recordspec._tf import Dataset
-from recordspec.arrays.iterate import rows_of_step
 from recordspec.arrays.mixed_rows import MixedRows
+from recordspec.arrays.random_access import Rows
 from recordspec.config import Config, check_mixture, problems_of_mixed_reading
 from recordspec.errors import Problem, SpecError, show_text
 from recordspec.locations import AnyPath, Location
 from recordspec.order.mix_options import MixOptions, MixturePlan
+from recordspec.order.packing import MixedPacks, Packs
 from recordspec.order.position import Position
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -27,7 +30,10 @@ from recordspec.schema.options import from_python, options_of
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
 from recordspec.training.fit import Fit
-from recordspec.training.fit_batch import shown
+from recordspec.training.fit_batch import FinishArrays, shown
+from recordspec.training.packs import Packing
+from recordspec.wire.arrays import Ints
+from recordspec.wire.permutation import mixed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -217,10 +223,57 @@ class Mixture(Pipeline):
 
     def _opened(self, split: str | Sequence[str], read: Read) -> MixedRows:
         batch = 1 if read.batch is None else read.batch.size
-        rows = MixedRows(self._paths_by_name(split), self._files(split), self.options, batch)
+        # packs are mixed, not rows
+        options = self.options if read.pack is None else MixOptions()
+        rows = MixedRows(self._paths_by_name(split), self._files(split), options, batch)
         if rows.plan.epochs is not None and (read.passes is None or read.passes > rows.plan.epochs):
             raise _too_many_passes(rows.plan, read)
         return rows
+
+    def _packing(
+        self,
+        split: str | Sequence[str],
+        read: Read,
+        finish: FinishArrays,
+        predicate: Callable[..., Any] | None,
+        tensors: Callable[[], Dataset] | None = None,
+    ) -> tuple[Packing, Callable[[Rows], Packs]]:
+        _check_filter(predicate)
+        problems = []
+        if self.options.name_as is not None:
+            problems.append(Problem(path=("mix", "name_as"), expected="none with `read.pack`", got="one"))
+        if tensors is not None:
+            hint = "`map_fit` changes packs; a `map` of arrays works with `iterate`"
+            problems.append(
+                Problem(path=("map",), expected="none of tensors in a mixture of packs", got="one", hint=hint)
+            )
+        if problems:
+            raise SpecError(problems)
+        assert read.pack is not None
+        assert read.shuffle is not None
+        seed = read.shuffle.seed
+        counted = [pipeline._lengths(split, read, finish) for pipeline in self.pipelines.values()]
+        lengths = {name: np.concatenate([one[name] for one in counted]) for name in counted[0]}
+        packing = Packing.of(read.pack, finish.fit, lengths, finish.schema)
+
+        def planned(rows: Rows) -> Packs:
+            assert isinstance(rows, MixedRows)
+            blocks: Sequence[Ints | None] = rows.blocks_by_dataset or [None] * len(counted)
+            packs = [
+                packing.order(some, mixed(seed, number), sizes)
+                for number, (some, sizes) in enumerate(zip(counted, blocks, strict=True))
+            ]
+            plan = MixturePlan(
+                names=tuple(self.pipelines),
+                rows=tuple(one.count for one in packs),
+                options=self.options,
+                batch=1 if read.batch is None else read.batch.size,
+            )
+            if plan.epochs is not None and (read.passes is None or read.passes > plan.epochs):
+                raise _too_many_passes(plan, read)
+            return MixedPacks(packs, plan, seed, rows.first_rows)
+
+        return packing, planned
 
     def open(self, split: str | Sequence[str]) -> MixedRows:
         """Opens the rows of all datasets for random access, those of the first dataset first.
@@ -252,10 +305,11 @@ class Mixture(Pipeline):
         read = self._augmenting(split, tensors.read)
         return reading.build(
             read,
-            self._common,
+            self._common if read.pack is None else tensors.schema,
             self._plan(split, read),
             split=split,
             map=tensors.finish,
+            packed=tensors.packed,
             start=start,
             worker=worker,
             mixed=partial(self._opened, split, read),
@@ -294,8 +348,7 @@ class Mixture(Pipeline):
             >>> rs.mix({"points": pipeline}, seed=17).which(epoch=0, step=1)[0]["dataset"]
             'points'
         """
-        read = self._read(options)
-        rows, numbers = rows_of_step(read, partial(self._opened, split, read), epoch, step, worker, workers)
+        rows, numbers, placed = self._rows_of_step(split, options, epoch, step, worker, workers)
         assert isinstance(rows, MixedRows)
         names, datasets = tuple(self.pipelines), rows.datasets_of(numbers).tolist()
         keys = {name: one.manifest.key for name, one in self.pipelines.items()}
@@ -304,6 +357,7 @@ class Mixture(Pipeline):
         return [
             {"dataset": names[dataset], "file": str(path), "record": record}
             | ({} if rows._block_sizes is None else {"row": row})
+            | placed[place]
             | {name: _plain(values[name][place]) for name in shared}
             for place, (dataset, (path, record, row)) in enumerate(
                 zip(datasets, rows.places(numbers), strict=True)
@@ -320,6 +374,8 @@ class Mixture(Pipeline):
         read = self._read(options)
         if read.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
+        if read.pack is not None:
+            return self._passes(split, 0, 1, options).steps * read.passes
         plan = self.plan(split, **options)
         drops = read.batch is not None and read.batch.drop_remainder
         return (plan.epoch_rows // plan.batch if drops else -(-plan.epoch_rows // plan.batch)) * read.passes
@@ -327,7 +383,8 @@ class Mixture(Pipeline):
     def plan(self, split: str | Sequence[str] = "train", **options: Unpack[DatasetOptions]) -> MixturePlan:
         """Returns the arithmetic of the mixture: its weights, its epoch, and the rows of each dataset in it.
 
-        Reads nothing but the manifests.
+        Reads nothing but the manifests. With `read.pack`, its rows are packs, and the lengths of rows are
+        counted.
 
         Raises SpecError for a mixture that does not exist, StoreError for a dataset that is not built.
 
@@ -336,6 +393,10 @@ class Mixture(Pipeline):
             12
         """
         read = self._read(options)
+        if read.pack is not None:
+            packs = self._passes(split, 0, 1, options).reader.packs
+            assert isinstance(packs, MixedPacks)
+            return packs.mixture
         rows = [sum(shard.rows for shard in pipeline._shards(split)) for pipeline in self.pipelines.values()]
         batch = 1 if read.batch is None else read.batch.size
         return MixturePlan(names=tuple(self.pipelines), rows=tuple(rows), options=self.options, batch=batch)
@@ -399,10 +460,6 @@ class Mixture(Pipeline):
     def manifest(self) -> NoReturn:
         """Raises SpecError: each dataset of a mixture has its own manifest."""
         self._refuse("manifest", "each of `pipelines` has its own")
-
-    def packs(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises SpecError: a mixture is an order of rows."""
-        self._refuse("packs", "each of its datasets has its own")
 
     def build(self, *args: Any, **options: Any) -> NoReturn:
         """Raises SpecError: a mixture is not built, but each of its datasets."""

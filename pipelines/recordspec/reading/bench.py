@@ -14,7 +14,7 @@ import numpy as np
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError, State, StoreError
-from recordspec.order.packing import PackOrder
+from recordspec.order.packing import Packs
 from recordspec.order.read_options import Read
 from recordspec.order.read_plan import Plan
 from recordspec.reading import stages
@@ -81,7 +81,7 @@ def bench(
     predicate: Callable[..., Any] | None = None,
     seconds: float = 5.0,
     measures: Mapping[str, Callable[..., Any]] | None = None,
-    packed: Callable[[Rows], PackOrder] | None = None,
+    packed: Callable[[Rows], Packs] | None = None,
 ) -> Bench:
     """Runs the pipeline up to each stage for `seconds`, or in whole passes if a pass takes less time.
 

@@ -16,7 +16,7 @@ from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
-from recordspec.order.packing import PackOrder
+from recordspec.order.packing import Packs
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read, Shuffle
 from recordspec.order.read_plan import Plan, WorkerShard, plan_files
@@ -126,7 +126,7 @@ def build(
     worker: WorkerShard | None = None,
     measures: Mapping[str, Callable[..., Any]] | None = None,
     mixed: Callable[[], MixedRows] | None = None,
-    packed: Callable[[Rows], PackOrder] | None = None,
+    packed: Callable[[Rows], Packs] | None = None,
 ) -> Dataset:
     """Returns decoded batches, in an order determined by `options` and `plan`.
 
@@ -166,7 +166,7 @@ def epoch_order(
     options: Read,
     schema: Schema,
     plan: Plan,
-    packed: Callable[[Rows], PackOrder] | None = None,
+    packed: Callable[[Rows], Packs] | None = None,
     *,
     worker: WorkerShard | None = None,
     mixed: Callable[[], MixedRows] | None = None,
@@ -187,7 +187,8 @@ def epoch_order(
         if packed is None:
             hint = "`Pipeline.dataset` packs the rows of a config"
             raise SpecError(Problem(path=("pack",), expected="a config", got="files", hint=hint))
-        return PackedOrder.of(options, schema, plan, packed, worker=worker or WorkerShard(), **others)
+        worker = worker or WorkerShard()
+        return PackedOrder.of(options, schema, plan, packed, mixed, worker=worker, **others)
     if options.is_global:
         worker = worker or WorkerShard()
         return GlobalOrder(options=options, schema=schema, plan=plan, worker=worker, mixed=mixed, **others)

@@ -11,7 +11,7 @@ from recordspec._tf import Dataset, tf
 from recordspec.arrays.random_access import Rows
 from recordspec.errors import SpecError
 from recordspec.order.global_order import Share, check_share
-from recordspec.order.packing import PackOrder
+from recordspec.order.packing import Packs
 from recordspec.order.read_options import Batch, Read
 from recordspec.order.read_plan import Plan, WorkerShard
 from recordspec.reading import global_shuffle
@@ -38,18 +38,24 @@ class PackedOrder(EpochOrder):
         worker: the worker that reads.
     """
 
-    packs: PackOrder
+    packs: Packs
     rows: Rows
     worker: WorkerShard
 
     @classmethod
     def of(
-        cls, options: Read, schema: Schema, plan: Plan, packed: Callable[[Rows], PackOrder], **others: Any
+        cls,
+        options: Read,
+        schema: Schema,
+        plan: Plan,
+        packed: Callable[[Rows], Packs],
+        mixed: Callable[[], Rows] | None = None,
+        **others: Any,
     ) -> PackedOrder:
         """The order of the packs of all rows; arguments as for `dataset.epoch_order`."""
         if problems := global_shuffle.problems_of_files(plan, PATH):
             raise SpecError(problems)
-        rows = Rows([piece.path for piece in plan.pieces], schema)
+        rows = Rows([piece.path for piece in plan.pieces], schema) if mixed is None else mixed()
         return cls(options=options, schema=schema, plan=plan, packs=packed(rows), rows=rows, **others)
 
     def check(self) -> None:

@@ -141,6 +141,7 @@ class MappedFiles:
 
     def _located(self, library: Any, numbers: Ints) -> tuple[Ints, Ints]:
         """The addresses of the frames of records, and the offsets of their data, one after another."""
+        numbers = native.ints(numbers)
         count, places = len(numbers), np.empty(len(numbers) + 1, np.int64)
         frames = np.empty(count, np.int64)
         arguments = (self._table_at, native.at(numbers), count, native.at(frames), native.at(places))

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of, show_text
 from recordspec.locations import Location, open_file, output_file
 from recordspec.order.packing import PackOrder, RowsInPacks
-from recordspec.order.read_options import Pack, Shuffle
+from recordspec.order.read_options import Pack
 from recordspec.schema.feature_set import map_features
 from recordspec.schema.features import Feature
 from recordspec.schema.features.fixed_len_sequence import FixedLenSequence
@@ -95,11 +94,12 @@ class Packing:
         }
         return cls(pack, fit, names, tuple(alike), padding, frozenset(varying))
 
-    def order(self, lengths: Mapping[str, Ints], shuffle: Shuffle | None, rows: Rows) -> PackOrder:
-        """The packs of all rows. Raises SpecError for rows that are longer than a pack."""
-        seed = None if shuffle is None else shuffle.seed
+    def order(self, lengths: Mapping[str, Ints], seed: int | None, blocks: Ints | None) -> PackOrder:
+        """The packs of all rows; arguments as for `PackOrder`. Raises SpecError for rows that are longer than
+        a pack.
+        """
         stacked = np.stack([lengths[name] for name in self.names])
-        return PackOrder(stacked, self.names, self.pack, seed, rows._block_sizes)
+        return PackOrder(stacked, self.names, self.pack, seed, blocks)
 
     def __call__(self, picked: Any, rows: RowsInPacks) -> Any:
         """The parts of a batch of packs.
