@@ -409,6 +409,10 @@ def test_packs_are_mixed_by_their_weights(several):
     for one in named:
         values = inputs["tokens"][one["pack"]][inputs["tokens_segment_ids"][one["pack"]] == one["segment"]]
         assert plan.names[values[0] // 1000 - 1] == one["dataset"]
+    with pytest.raises(
+        SpecError, match=r"`books`: read.pack: expected at most 20 values of `tokens` in a row"
+    ):
+        mixture.iterate("train", pack=20)
     parts = [list(mixture.iterate("train", worker=worker, workers=2)) for worker in range(2)]
     for step, (inputs, _, _) in enumerate(batches):
         for worker, part in enumerate(parts):

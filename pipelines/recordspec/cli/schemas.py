@@ -137,9 +137,11 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
 
 def _explain_mixture(mixture: Mixture, as_json: bool) -> None:
     rows, steps, epoch_rows = mixture.explain()
-    print_rows(rows, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} rows")
+    units = "rows" if mixture.config.read.pack is None else "packs"
+    named = [{units if key == "rows" else key: value for key, value in row.items()} for row in rows]
+    print_rows(named, as_json, lambda: f"\n{steps:,} steps an epoch, of {epoch_rows:,} {units}")
     if wants_json(as_json):
-        print_json({"steps": steps, "rows": epoch_rows})
+        print_json({"steps": steps, units: epoch_rows})
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -259,10 +259,12 @@ class Mixture(Pipeline):
         def planned(rows: Rows) -> Packs:
             assert isinstance(rows, MixedRows)
             blocks: Sequence[Ints | None] = rows.blocks_by_dataset or [None] * len(counted)
-            packs = [
-                packing.order(some, mixed(seed, number), sizes)
-                for number, (some, sizes) in enumerate(zip(counted, blocks, strict=True))
-            ]
+            packs = []
+            for number, (name, some, sizes) in enumerate(zip(self.pipelines, counted, blocks, strict=True)):
+                try:
+                    packs.append(packing.order(some, mixed(seed, number), sizes))
+                except SpecError as error:
+                    raise SpecError(problem.at(f"`{name}`") for problem in error.problems) from None
             plan = MixturePlan(
                 names=tuple(self.pipelines),
                 rows=tuple(one.count for one in packs),
