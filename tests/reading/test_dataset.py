@@ -411,7 +411,7 @@ def test_some_of_the_shards_have_their_own_cardinality(data):
         ({"interleave": {"cycles": 2}}, "interleave.cycles: expected one of cycle, block, parallel, got `cycles` (did you mean `cycle`?)"),
         ({"prefetch": -1}, "prefetch: expected at least 0, or auto, got -1"),
         ({"repeat": 0}, "repeat: expected at least 1, or forever, got 0"),
-        ({"bacth": 3}, "bacth: expected one of batch, shuffle, interleave, bucket, balance, features, augment, cache, repeat, prefetch, deterministic, corrupt, service, staging, got `bacth` (did you mean `batch`?)"),
+        ({"bacth": 3}, "bacth: expected one of batch, shuffle, interleave, bucket, pack, balance, features, augment, cache, repeat, prefetch, deterministic, corrupt, service, staging, got `bacth` (did you mean `batch`?)"),
     ],
 )  # fmt: skip
 def test_an_option_that_is_wrong_is_named(data, options, expected):
