@@ -30,7 +30,7 @@ _DIGITS = Context(prec=40)
 
 @dataclass(frozen=True, kw_only=True)
 class MixStage:
-    """Weights from a step of the training on. Rows go on: no dataset begins anew.
+    """Weights from a step of the training on. Each dataset continues after the last row that was read.
 
     Attributes:
         from_: the first step, counted from 0 over all epochs.
@@ -108,7 +108,7 @@ class MixOptions:
             name = "repetitions" if self.repetitions is not None else "end: without_replacement"
             for option, hint in (
                 ("cap", "it says how often a dataset is read"),
-                ("stages", "each epoch begins anew, and stages do not"),
+                ("stages", "each epoch starts over, and stages do not"),
                 ("batch", "the rows that do not fill a batch would be left out"),
             ):
                 if getattr(self, option) not in (None, (), "mixed"):
@@ -233,7 +233,7 @@ class MixturePlan:
 
     @cached_property
     def _room(self) -> list[int | None]:
-        """The most units of each dataset: in an epoch, if each begins anew, else in the training."""
+        """The most units of each dataset: in an epoch, if each epoch starts over, else in the training."""
         options, room = self.options, list[int | None]()
         for name, rows in zip(self.names, self.rows, strict=True):
             if options.repetitions is not None:

@@ -1,10 +1,10 @@
 """Packs: several rows in one sequence of a fixed length, in place of padding.
 
-The packs are planned once, on how many rows have each length: a plan is a table of patterns of lengths, each
-    with its number of packs. Each epoch deals the rows anew: a place of length L in a pack gets the row that
-    a permutation by (seed, epoch, L) gives, and another permutation orders the packs. Hence each row comes
-    once in a pass, its neighbours change with each epoch, and the rows of a pack are a function of (seed,
-    epoch, position), as rows are in `global_order`.
+Packs are planned once, from the number of rows of each length. A plan is a table of patterns of lengths, each
+with its number of packs. In each epoch, a permutation by (seed, epoch, L) assigns the rows of length L to the
+slots of this length, and another permutation orders the packs. Hence each row comes once in a pass, its
+neighbours change with each epoch, and the rows of a pack are a function of (seed, epoch, position), as rows
+are in `global_order`.
 
 In the order of the files, and for rows in blocks, packs are planned within windows of rows, so that the rows
 of a pack are near each other in the files.
@@ -315,7 +315,7 @@ class PackOrder(Packs):
         kinds, base, step = self._slots[:, within + np.arange(len(within))]
         numbers = base + step * np.repeat(packs - self._packs[patterns], many)
         if key is not None:
-            numbers = self._dealt(kinds, numbers, key)
+            numbers = self._assigned(kinds, numbers, key)
         pieces = self._members[self._kinds[kinds] + numbers]
         rows = self._rows[pieces]
         starts = np.zeros(len(rows), np.int64) if self._starts is None else self._starts[pieces]
@@ -339,9 +339,15 @@ class PackOrder(Packs):
             packs[own] = first + permuted(positions[own] - firsts[place], stop - first, key_of)
         return packs
 
-    def _dealt(self, kinds: Ints, numbers: Ints, key: int) -> Ints:
-        """The places in their class of the rows that the epoch deals to places."""
-        dealt: Ints = numbers.copy()
+    def _assigned(self, kinds: Ints, numbers: Ints, key: int) -> Ints:
+        """The numbers, within their class, of the rows that an epoch assigns to slots.
+
+        Args:
+            kinds: the class of each slot.
+            numbers: the number of each slot among the slots of its class.
+            key: selects the permutations.
+        """
+        assigned: Ints = numbers.copy()
         order = np.argsort(kinds, kind="stable")
         found, firsts = np.unique(kinds[order], return_index=True)
         keys = splitmix64(np.uint64(mixed(key)) + found.astype(np.uint64) + _GOLDEN).tolist()
@@ -349,8 +355,8 @@ class PackOrder(Packs):
         parts = np.split(order, firsts)[1:]
         for some, size, key_of in zip(parts, sizes, keys, strict=True):
             if size > 1:
-                dealt[some] = permuted(numbers[some], size, key_of)
-        return dealt
+                assigned[some] = permuted(numbers[some], size, key_of)
+        return assigned
 
 
 class MixedPacks(Packs):
