@@ -300,9 +300,7 @@ def test_it_is_described_without_tensorflow(home):
     run = subprocess.run([sys.executable, "-c", program], cwd=home, capture_output=True, text=True)
     assert run.stderr == ""
     described = json.loads(run.stdout)
-    rows = described.pop("rows")
-    assert described == {"splits": ["train", "test"], "batch": 8, "order": "global"}
-    assert sum(rows.values()) == 100
+    assert described == {"splits": ["train", "test"], "batch": 8, "packed": False, "order": "global"}
 
 
 @pytest.mark.slow
@@ -316,3 +314,88 @@ def test_values_of_every_kind_are_cells(tmp_path):
         json.dumps(shown, allow_nan=False)
         assert [column["name"] for column in shown["columns"]] == list(case.schema.outputs)
         assert {len(row["cells"]) for row in shown["rows"]} == {len(case.schema.outputs)}
+
+
+LISTS = """
+schema: s
+features:
+  n: int64
+  words: {kind: ragged, dtype: int64, shape: [null]}
+  tags: {kind: label, names: [left, right], shape: [null]}
+  names: {kind: var_len, dtype: string}
+"""
+
+
+LENGTHS = "{words: 16, tags: 16, names: 32}"
+
+
+def packed(folder, name, names="grain", fit="", length=f"{LENGTHS}, most: 30"):
+    (folder / "s.yaml").write_text(LISTS)
+    (folder / f"{name}.yaml").write_text(
+        f"schema: s.yaml\ndata: {name}\nwrite: {{shards: 2, splits: {{train: 1}}}}\n"
+        "read: {batch: 3, shuffle: {global: true, seed: 5},"
+        f" pack: {{length: {length}, align: 2, names: {names}}}}}\n{fit}\n"
+    )
+    made = rs.Pipeline.load(folder / f"{name}.yaml")
+    rows = [
+        {
+            "n": row,
+            "words": range(row, row + row % 12),
+            "tags": [row % 2] * (row % 12),
+            "names": ["né"] * (row % 7),
+        }
+        for row in range(90)
+    ]
+    made.build(rows, progress=False)
+    return made
+
+
+def test_the_rows_of_packs_are_told_with_their_places(tmp_path):
+    made = packed(tmp_path, "one")
+    shown = ModelBatches(made).batch("train", 1, 2)
+    json.dumps(shown, allow_nan=False)
+    names = [column["name"] for column in shown["columns"]]
+    seen = made.which(1, 2)
+    assert [
+        {"pack": pack, "segment": segment, "file": one["file"], "record": one["record"]}
+        for pack, row in enumerate(shown["rows"])
+        for segment, one in enumerate(row["packed"], 1)
+    ] == [{name: one[name] for name in ("pack", "segment", "file", "record")} for one in seen]
+    stored = made.open("train")
+    for row in shown["rows"]:
+        cells = dict(zip(names, row["cells"], strict=True))
+        for place, one in enumerate(row["packed"]):
+            values = stored[one["row"]]
+            (n,) = stored[[one["row"]]]["n"].tolist()
+            words, ids = (cells[name]["rows"][place] for name in ("words", "words_segment_ids"))
+            assert (words["size"], words["first"]) == (n % 12, [*range(n, n + min(6, n % 12))])
+            assert ids["first"] == [place + 1] * min(6, n % 12)
+            assert cells["tags"]["rows"][place]["first"] == [["left", "right"][n % 2]] * min(6, n % 12)
+            assert cells["names"]["rows"][place]["size"] == n % 7 == len(values["names"])
+            assert cells["names"]["rows"][place]["first"] == ["né"] * min(6, n % 7)
+            assert (words["at"] % 2, cells["words"]["length"]) == (0, 16)
+
+
+@pytest.mark.parametrize("names", ["hf", "torchtitan", "t5x", "maxtext"])
+def test_packs_of_other_trainers_are_shown(tmp_path, names):
+    made = packed(tmp_path, "one", names, "fit: {inputs: words, targets: words_next}", "16")
+    shown = ModelBatches(made).batch("train", 0, 1)
+    json.dumps(shown, allow_nan=False)
+    rows = [one["record"] for row in shown["rows"] for one in row["packed"]]
+    assert rows == [one["record"] for one in made.which(0, 1)]
+    kinds = {cell["is"] for row in shown["rows"] for cell in row["cells"] if isinstance(cell, dict)}
+    assert ("pack" in kinds) == (names != "hf")
+
+
+def test_a_mixture_is_shown_with_the_dataset_of_each_row(tmp_path):
+    pipelines = {name: packed(tmp_path, name) for name in ("one", "two")}
+    for read in ({"batch": 3, "pack": {"length": 16, "most": 30}}, {"batch": 3}):
+        mixture = rs.mix(pipelines, {"one": 2, "two": 1}, seed=5, read=read)
+        shown = ModelBatches(mixture)
+        assert shown.described()["splits"] == ["train"]
+        batch, seen = shown.batch("train", 0, 1), mixture.which(0, 1)
+        rows = [one for row in batch["rows"] for one in row.get("packed", [row])]
+        assert [(one["dataset"], one["file"], one["record"]) for one in rows] == [
+            (one["dataset"], one["file"], one["record"]) for one in seen
+        ]
+        assert {one["dataset"] for one in rows} == {"one", "two"}

@@ -449,3 +449,40 @@ def test_data_that_others_wrote_is_shown(browser, folder):
     ]
     with opened(browser, *files) as page:
         page.locator("thead svg.small, tbody .bad").first.wait_for()
+
+
+def test_the_rows_of_packs_have_colours_and_links(browser, tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "schema: s\nfeatures: {words: {kind: ragged, dtype: int64, shape: [null]}}"
+    )
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"{{schema: s.yaml, data: {name}, fit: {{inputs: words, targets: words_next}},"
+            " read: {batch: 4, shuffle: {global: true, seed: 1}, pack: 16}}"
+        )
+        made = rs.Pipeline.load(tmp_path / f"{name}.yaml")
+        made.build([{"words": range(1 + row % 9)} for row in range(60)])
+    (tmp_path / "mixed.yaml").write_text(
+        "{mix: {datasets: {one: one.yaml, two: two.yaml}},"
+        " read: {batch: 4, shuffle: {global: true, seed: 1}, pack: 16}, fit: {inputs: words}}"
+    )
+    for config in ("one", "mixed"):
+        rows = rs.Pipeline.load(tmp_path / f"{config}.yaml").which(0, 1)
+        with opened(browser, tmp_path / f"{config}.yaml") as page:
+            page.goto(f"{page.url.partition('?')[0]}?tab=batch&epoch=0&step=1")
+            table = page.locator("table.batch")
+            table.wait_for()
+            packs = [sum(row["pack"] == pack for row in rows) for pack in range(4)]
+            lines = table.locator("tbody tr")
+            assert [line.locator("td:last-child a").count() for line in lines.all()] == packs
+            first = lines.first.locator("td").first
+            colours = [
+                span.evaluate("one => one.style.background") for span in first.locator(".pack span").all()
+            ]
+            dots = [dot.evaluate("one => one.style.background") for dot in first.locator(".dot").all()]
+            assert len(set(colours)) == len(colours) == packs[0]
+            assert colours == dots
+            said = lines.first.locator("td:last-child li").first.inner_text().split()
+            assert said[1:] == ([rows[0]["dataset"]] if config == "mixed" else [])
+            lines.first.locator("td:last-child a").first.click()
+            page.wait_for_selector("dialog[open]")

@@ -36,13 +36,17 @@ def view(
     from recordspec.viewer.viewed_files import ViewedFiles
 
     limit_memory(max(_LEAST, available() // 2))
-    batches = None
+    batches, loaded = None, given_schema(schema)
     if len(files) == 1 and is_config(files[0]):
         from recordspec.pipeline import Pipeline
+        from recordspec.pipeline.mixture import Mixture
         from recordspec.viewer.batches import ModelBatches
 
-        batches = ModelBatches(Pipeline.load(files[0]))
-    loaded = given_schema(schema)
+        pipeline = Pipeline.load(files[0])
+        batches = ModelBatches(pipeline)
+        if isinstance(pipeline, Mixture):
+            files = tuple(str(one.data) for one in pipeline.pipelines.values())
+            loaded = pipeline._stored if loaded is None else loaded
     other = None if against is None else ViewedFiles(against, loaded)
     viewed = ViewedFiles(files, loaded, other=other, batches=batches)
     serve(viewed, port=port, browser=browser)

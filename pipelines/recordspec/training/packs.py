@@ -186,6 +186,19 @@ class Packing:
         owner = owner_of_next(name)
         return self.names.index(owner) if owner in self.names else None
 
+    def number_of(self, part: str) -> int | None:
+        """The number of the packed feature whose values have the places of those of a part of a batch, by the
+        name of the part, such as `tokens_positions`; None if there is none.
+        """
+        if self.pack.names not in _SUFFIXES:  # one packed feature; the packs of Hugging Face are end to end
+            return None if self.pack.names == "hf" else 0
+        targets = () if self.fit is None or self.fit.targets is None else names_of(self.fit.targets)
+        if part == "weights" and self.number(part) is None and len(targets) == 1:
+            (part,) = targets
+        for suffix in _SUFFIXES[self.pack.names]:
+            part = part.removesuffix(suffix)
+        return self.number(part)
+
 
 def packable(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
     """The schema with lists that are not padded, and the features that are padded, but have their lengths."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,11 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.arrays.iterate import rows_of_step
+from recordspec.arrays.mixed_rows import MixedRows
+from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, show_shape
 from recordspec.order.global_order import whole_numbers
+from recordspec.order.packing import RowsInPacks
 from recordspec.pipeline import Pipeline
 from recordspec.schema import decoder
 from recordspec.schema.explain import is_padded, padding_text
@@ -24,8 +28,11 @@ from recordspec.schema.features.geometry import Pictures
 from recordspec.tables.cells import cell_of, cell_of_labels, cell_of_numbers
 from recordspec.tables.column_types import is_image_shape
 from recordspec.training.fit import Fit
-from recordspec.viewer.cells_json import drawn, item_at
+from recordspec.training.fit_batch import FinishArrays
+from recordspec.training.packs import Packing
+from recordspec.viewer.cells_json import drawn, drawn_pack, item_at
 from recordspec.viewer.media_previews import Media, medium, picture
+from recordspec.wire.arrays import Ints
 
 # Rows of a batch that are shown.
 MOST_ROWS = 256
@@ -51,16 +58,17 @@ class ModelBatches:
         self._lock = threading.Lock()
 
     def described(self) -> dict[str, Any]:
-        """The splits, the rows of each, the size of a batch, and the order: `global`, `buffer` or `files`.
+        """The splits, the size of a batch and whether it has packs, and the order: `global`, `buffer` or
+        `files`.
 
         Needs no TensorFlow. Raises StoreError if the dataset is not built.
         """
-        read, manifest = self._pipeline.config.read, self._pipeline.manifest
-        order = "files" if read.shuffle is None else "global" if read.shuffle.global_ else "buffer"
+        read = self._pipeline.config.read
+        order = "files" if read.shuffle is None else "global" if read.is_global else "buffer"
         return {
-            "splits": list(manifest.splits),
-            "rows": {split: manifest.rows(split) for split in manifest.splits},
+            "splits": list(self._pipeline._split_names),
             "batch": None if read.batch is None else read.batch.size,
+            "packed": read.pack is not None,
             "order": order,
         }
 
@@ -144,6 +152,8 @@ class _BatchColumn:
         names: the names of the classes that its values are; empty for other values.
         is_picture: whether the feature is an image.
         padding: what rows are filled up with to the size of others, as text; None if they are not.
+        segments: for each pack, the first place and the number of values of each of its rows; None for
+            values that are not packed.
     """
 
     name: str
@@ -152,6 +162,7 @@ class _BatchColumn:
     names: tuple[str, ...] = ()
     is_picture: bool = False
     padding: str | None = None
+    segments: list[list[tuple[int, int]]] | None = None
 
     def described(self) -> dict[str, Any]:
         shape = show_shape(self.values.shape.as_list()[1:]).replace("[]", "")
@@ -163,6 +174,8 @@ class _BatchColumn:
     def cell(self, row: int) -> Any:
         """A row as the page draws it."""
         value = self._row(row)
+        if self.segments is not None and isinstance(value, np.ndarray):
+            return drawn_pack(value, self.segments[row], self.names)
         if self.names and not isinstance(value, dict):
             indices = value.tolist() if isinstance(value, np.ndarray) else value
             return drawn(cell_of_labels(indices, self.names), whole=True)  # boxes may have one each
@@ -258,9 +271,64 @@ def _read_batch(pipeline: Pipeline, split: str, epoch: int, step: int, steps: in
     whole = list(_columns(pipeline, element, fit))
     size = int(_rows_of(whole[0].values))
     columns = [replace(column, values=_first(column.values)) for column in whole]
-    places, unknown = _places(pipeline, split, epoch, step, min(size, MOST_ROWS))
+    if pipeline.config.read.pack is None:
+        places, unknown = _places(pipeline, split, epoch, step, min(size, MOST_ROWS))
+    else:
+        targets = {} if fit is pipeline.config.fit else {"targets": False}
+        packs = _PackedBatch.of(pipeline, split, epoch, step, targets)
+        columns = [replace(column, segments=packs.segments(column.name)) for column in columns]
+        places, unknown = packs.places, None
     note = "; ".join([*notes, *filter(None, [unknown])]) or None
     return _ModelBatch(columns=columns, places=places, size=size, steps=steps, note=note)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PackedBatch:
+    """The rows of the packs of a batch.
+
+    Attributes:
+        packing: what made the packs.
+        found: the rows of each pack.
+        rows: which stored row each of them is, and where.
+    """
+
+    packing: Packing
+    found: RowsInPacks
+    rows: list[dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls, pipeline: Pipeline, split: str, epoch: int, step: int, options: Mapping[str, Any]
+    ) -> _PackedBatch:
+        passes = pipeline._passes(split, 0, 1, options)
+        found, rows = passes.reader.packs_of_step(epoch, step), passes.reader.rows
+        assert isinstance(passes.finish, FinishArrays)
+        packing = passes.finish.packing
+        assert packing is not None
+        return cls(packing=packing, found=found, rows=_placed(rows, found.rows))
+
+    @property
+    def places(self) -> list[dict[str, Any]]:
+        """The rows of each of the first packs. The packs of Hugging Face are one sequence."""
+        counts = self.found.counts.tolist()
+        if self.packing.pack.names == "hf":
+            counts = [sum(counts)]
+        left = iter(self.rows)
+        return [
+            {"row": None, "file": None, "record": None, "packed": list(islice(left, count))}
+            for count in counts[:MOST_ROWS]
+        ]
+
+    def segments(self, column: str) -> list[list[tuple[int, int]]] | None:
+        """For each pack, the first place and the number of values of each of its rows; None for a tensor
+        whose values are not packed.
+        """
+        number = self.packing.number_of(column)
+        if number is None:
+            return None
+        places, sizes = self.found.places(number, self.packing.pack.align), self.found.sizes[number]
+        pairs = iter(zip(places.tolist(), sizes.tolist(), strict=True))
+        return [list(islice(pairs, count)) for count in self.found.counts.tolist()]
 
 
 def _element(pipeline: Pipeline, split: str, options: Mapping[str, Any]) -> Any:
@@ -285,10 +353,15 @@ def _columns(pipeline: Pipeline, element: Any, fit: Fit | None) -> Iterator[_Bat
     specs, is_batch = decoder.batch_spec(schema), pipeline.config.read.batch is not None
     encoded = {} if fit is None else fit.encode
     parts = ("",) if fit is None else fit.parts
-    if pipeline.config.read.pack is not None and len(parts) == 2:  # packs with targets have weights
+    pack = pipeline.config.read.pack
+    if pack is not None and isinstance(element, Mapping):  # of trainers that take one dict
+        parts = ("",)
+    elif pack is not None and len(parts) == 2:  # packs with targets have weights
         parts = (*parts, "weights")
     for name, role, tensor in _tensors(element, parts):
-        values = _shown(tensor if is_batch else _as_batch(tensor))
+        # of Hugging Face, the places at which sequences begin, and the length of the longest, have no batch
+        is_alone = pack is not None and pack.names == "hf" and tensor.shape.rank < 2
+        values = _shown(_as_batch(tensor) if is_alone or not is_batch else tensor)
         feature = None if name in encoded else schema.names.get(name)
         if feature is None:
             yield _BatchColumn(name=name, role=role, values=values)
@@ -364,9 +437,6 @@ def _places(
     pipeline: Pipeline, split: str, epoch: int, step: int, count: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Which stored row each of the first rows of a batch is; or none, and why that is not known."""
-    if pipeline.config.read.pack is not None:
-        note = "each row of this batch is a pack: `Pipeline.which` names its rows"
-        return [{"row": None, "file": None, "record": None}] * count, note
     try:
         rows, numbers = rows_of_step(pipeline.config.read, partial(pipeline.open, split), epoch, step)
     except RecordspecError as error:  # of options with which it is not known, or files that have no numbers
@@ -374,9 +444,17 @@ def _places(
         if step and pipeline.config.read.shuffle is not None:
             note += "; to show this step, the rows before it in the epoch were read"
         return [{"row": None, "file": None, "record": None}] * count, note
-    placed = zip(numbers[:count].tolist(), rows.places(numbers[:count]), strict=True)
-    return [
+    return _placed(rows, numbers[:count]), None
+
+
+def _placed(rows: Rows, numbers: Ints) -> list[dict[str, Any]]:
+    """Which stored row each row is, and where, and its dataset in a mixture."""
+    placed = [
         {"row": number, "file": str(path), "record": record}
         | ({} if rows._block_sizes is None else {"row_of_block": within})
-        for number, (path, record, within) in placed
-    ], None
+        for number, (path, record, within) in zip(numbers.tolist(), rows.places(numbers), strict=True)
+    ]
+    if isinstance(rows, MixedRows):
+        for place, dataset in zip(placed, rows.datasets_of(numbers).tolist(), strict=True):
+            place["dataset"] = rows.plan.names[dataset]
+    return placed

@@ -3,16 +3,18 @@
 A number, a text or a truth value stands for itself. Everything else is an object, whose `is` says what it is:
 `missing`, `label`, `number` (as text, where JSON has none such), `text` that is cut, `bytes` (`damaged` if
 they begin as an image or audio does), `image`,
-`audio`, `list`, `numbers` or `fields`. Images and audio have only their measures: the page asks for each.
+`audio`, `list`, `numbers`, `fields`, or `pack`: several rows in one sequence. Images and audio have only
+their measures: the page asks for each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+from recordspec.schema.values import Array
 from recordspec.tables.cells import MOST_CHARACTERS, MOST_ITEMS, Cell, CellKind, plain_numbers
 from recordspec.tables.column_types import is_list_type
 from recordspec.tables.media_headers import MEDIA
@@ -20,6 +22,8 @@ from recordspec.tables.media_headers import MEDIA
 # Bytes in hexadecimal, and numbers of which a curve is drawn; of a record alone more.
 _BYTES, _NUMBERS = 16, 256
 _ALL_BYTES, _ALL_NUMBERS, _ALL_ITEMS = 1 << 12, 1 << 14, 1000
+# The values of each row of a pack.
+_IN_PACK = 6
 # Integers beyond this are rounded by JavaScript.
 _EXACT = 1 << 53
 
@@ -80,6 +84,29 @@ def _list(cell: Cell, whole: bool) -> Any:
 def _fields(cell: Cell, whole: bool) -> Any:
     pairs = zip(cell.names, cell.items, strict=True)
     return {"is": "fields", "fields": [[name, drawn(item, whole=whole)] for name, item in pairs]}
+
+
+def drawn_pack(values: Array, segments: Sequence[tuple[int, int]], names: Sequence[str]) -> Any:
+    """Values of several rows in one sequence as JSON: the place of each row, and its first values.
+
+    Args:
+        values: `[length, ...]`; those of more than one dimension are not told.
+        segments: the first place and the number of values of each row.
+        names: the names of the classes that the values are; empty for other values.
+    """
+
+    def first(place: int, size: int) -> list[Any]:
+        some = values[place : place + min(size, _IN_PACK)]
+        if some.ndim > 1:
+            return []
+        if names:
+            return [names[index] if 0 <= index < len(names) else index for index in some.tolist()]
+        if some.dtype == object:
+            return [one.decode(errors="replace")[:MOST_CHARACTERS] for one in some.tolist()]
+        return list(map(_number, plain_numbers(some)))
+
+    rows = [{"at": place, "size": size, "first": first(place, size)} for place, size in segments]
+    return {"is": "pack", "length": len(values), "rows": rows}
 
 
 _DRAWN: dict[CellKind, Callable[[Cell, bool], Any]] = {

@@ -174,6 +174,22 @@ const Numbers = ({ cell, large }) => {
 
 // ---- cells ----
 
+// The rows of a pack have one colour each in all cells of the pack.
+const segmentColour = (place) => COLOURS[place % COLOURS.length];
+const Dot = ({ place }) => html`<span class="dot" style=${{ background: segmentColour(place) }}></span>`;
+
+// A pack: where each row is, and its first values.
+const Pack = ({ cell, large }) => {
+  const percent = (part) => `${(100 * part) / cell.length}%`;
+  const text = `${counted(cell.rows.length, "row")} in ${counted(cell.length, "place")}`;
+  const spans = cell.rows.map(({ at, size }, place) => html`<span style=${{ left: percent(at), width: percent(size), background: segmentColour(place) }} title=${`segment ${place + 1}: ${counted(size, "value")} from place ${at}`}></span>`);
+  const lines = cell.rows.slice(0, large ? undefined : 8).map(({ size, first }, place) => {
+    const values = first.map((one) => seen(one.text ?? one)).join(", ");
+    return html`<li><${Dot} place=${place} />${values}${first.length < size && "..."} <small>${counted(size)}</small></li>`;
+  });
+  return html`<div class="pack" role="img" aria-label=${text}>${spans}</div><ul class="packed">${lines}</ul>${cell.rows.length > lines.length && html`<small>${text}</small>`}`;
+};
+
 // Boxes: how many of each class; alone also their sides.
 const BoxList = ({ cell, large }) => {
   const all = cell.count ?? cell.corners.length;
@@ -211,6 +227,8 @@ const Cell = ({ cell, at, large, boxes }) => {
       return html`<${BoxList} cell=${cell} large=${large} />`;
     case "numbers":
       return html`<${Numbers} cell=${cell} large=${large} />`;
+    case "pack":
+      return html`<${Pack} cell=${cell} large=${large} />`;
     case "fields":
       return html`<dl>${cell.fields.map(([name, one]) => html`<dt>${seen(name)}</dt><dd><${Cell} cell=${one} at=${at} /></dd>`)}</dl>`;
     default: {

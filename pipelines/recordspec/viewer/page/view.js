@@ -160,7 +160,7 @@ const byDistance = ({ features, measures }) => {
 
 // A batch as the model gets it, beside what is stored of its rows.
 const Batch = ({ files, state, go }) => {
-  const { splits, batch, order } = files.batches;
+  const { splits, batch, order, packed } = files.batches;
   const split = state.split ?? (splits.includes("train") ? "train" : splits[0]);
   const step = { split, epoch: state.epoch, step: state.step };
   const answer = useAnswer("batch", step, newest);
@@ -177,17 +177,31 @@ const Batch = ({ files, state, go }) => {
       ${number("epoch")} ${number("step")} <button class="primary">show</button>
       <button type="button" onClick=${() => go({ step: state.step - 1 })} disabled=${state.step === 0}>previous</button>
       <button type="button" onClick=${() => go({ step: state.step + 1 })} disabled=${state.step + 1 >= steps}>next</button></form>
-    <p>${batch === null ? "Rows" : `Batches of ${counted(batch)} rows`}, ${orders[order]}${value?.steps ? `; ${counted(value.steps)} steps an epoch` : ""}.</p>
+    <p>${batch === null ? "Rows" : `Batches of ${counted(batch, packed ? "pack" : "row")}`}, ${orders[order]}${value?.steps ? `; ${counted(value.steps)} steps an epoch` : ""}.</p>
     <${Progress} answer=${answer} />
     ${value?.note && html`<p class="note">${seen(value.note)}</p>`}
     ${value?.of > value?.rows.length && html`<p class="note">The first ${counted(value.rows.length)} of ${counted(value.of)} rows.</p>`}
     ${value && html`<${BatchRows} files=${files} batch=${value} state=${state} go=${go} />`}</div>`;
 };
 
+// The stored rows of a pack, in the colours of their segments.
+const PackedRows = ({ batch, rows, state, go }) => {
+  const links = rows.map(({ row, dataset }, place) => {
+    const of_row = { split: batch.split, row };
+    const follow = (event) => {
+      event.preventDefault();
+      go(of_row);
+    };
+    return html`<li><${Dot} place=${place} /><a href=${urlOf({ ...state, ...of_row })} onClick=${follow}>${counted(row)}</a> <small>${seen(dataset ?? "")}</small></li>`;
+  });
+  return html`<ul class="packed">${links}</ul>`;
+};
+
 const BatchRows = ({ files, batch, state, go }) => {
   const table = useRef();
   useCuts(table, [batch]);
   const isKnown = batch.rows.every((row) => row.stored);
+  const arePacks = batch.rows.some((row) => row.packed);
   const heads = batch.columns.map(
     (column, place) => html`<th scope="col" class=${isNumber(batch.rows[0]?.cells[place]) ? "number" : ""}>${seen(column.name)}<small>${column.role}, ${column.type}${column.padding === undefined ? "" : `, padded with ${column.padding}`}</small></th>`,
   );
@@ -195,6 +209,7 @@ const BatchRows = ({ files, batch, state, go }) => {
   const rows = batch.rows.map((row, place) => {
     const at = { split: batch.split, epoch: batch.epoch, step: batch.step, row: place };
     const given = row.cells.map((cell, column) => html`<${Value} column=${batch.columns[column]} cell=${cell} at=${{ ...at, column }} boxes=${boxesOver(batch.columns, row.cells, batch.columns[column].name)} />`);
+    if (row.packed) return html`<tr><th scope="row">${place}</th>${given}<td><div class="cell"><${PackedRows} batch=${batch} rows=${row.packed} state=${state} go=${go} /></div></td></tr>`;
     if (!isKnown) return html`<tr><th scope="row">${place}</th>${given}</tr>`;
     const of_row = { split: batch.split, row: row.row };
     const open = () => go(of_row);
@@ -202,7 +217,7 @@ const BatchRows = ({ files, batch, state, go }) => {
       event.preventDefault();
       open();
     };
-    const head = html`<th scope="row"><a href=${urlOf({ ...state, ...of_row })} onClick=${follow}>${counted(row.row)}</a></th>`;
+    const head = html`<th scope="row"><a href=${urlOf({ ...state, ...of_row })} onClick=${follow}>${counted(row.row)}</a>${row.dataset !== undefined && html`<small>${seen(row.dataset)}</small>`}</th>`;
     const { cells, problems } = row.stored;
     const kept = problems
       ? html`<td class="bad" colspan=${files.columns.length}>${seen(problems.join("; "))}</td>`
@@ -210,7 +225,7 @@ const BatchRows = ({ files, batch, state, go }) => {
     return html`<tr onClick=${opening(open)}>${head}${given}${kept}</tr>`;
   });
   const groups = isKnown && html`<tr><td></td><th scope="colgroup" colspan=${heads.length}>what the model gets</th><th scope="colgroup" colspan=${files.columns.length}>what is stored</th></tr>`;
-  return html`<div class="scroll" ref=${table} tabindex="0" role="region" aria-label="batch"><table class="rows batch"><thead>${groups}<tr><th scope="col">row</th>${heads}${stored}</tr></thead><tbody>${rows}</tbody></table></div>`;
+  return html`<div class="scroll" ref=${table} tabindex="0" role="region" aria-label="batch"><table class="rows batch"><thead>${groups}<tr><th scope="col">${arePacks ? "pack" : "row"}</th>${heads}${arePacks && html`<th scope="col">rows<small>of the pack</small></th>`}${stored}</tr></thead><tbody>${rows}</tbody></table></div>`;
 };
 
 const TABS = { rows: "Rows", columns: "Columns", problems: "Problems", compare: "Compare", batch: "Batch" };
