@@ -446,3 +446,57 @@ def test_what_cannot_be_read_says_what_is_missing(pipelines):
         with pytest.raises(rs.SpecError) as error:
             made()
         assert str(error.value) == problem
+
+
+def listed(folder: Path, name: str, low: int, high: int, rows: int) -> rs.Pipeline:
+    (folder / "lists.yaml").write_text(
+        "schema: s\nfeatures: {id: int64, tokens: {kind: var_len, dtype: int64}, side: {kind: label, names: [a, b]}}"
+    )
+    (folder / f"{name}.yaml").write_text(
+        f"schema: lists.yaml\ndata: data/{name}\nwrite: {{splits: {{train: 1}}, shards: 2}}\n"
+    )
+    pipeline = rs.Pipeline.load(folder / f"{name}.yaml")
+    rng = np.random.default_rng(low)
+    lengths = rng.integers(low, high, rows)
+    pipeline.build(
+        [{"id": high, "tokens": np.full(length, high), "side": row % 2} for row, length in enumerate(lengths)]
+    )
+    return pipeline
+
+
+def test_weights_count_rows_packs_or_tokens(tmp_path):
+    pipelines = {"short": listed(tmp_path, "short", 1, 6, 900), "long": listed(tmp_path, "long", 20, 31, 500)}
+    weights = {"short": 2, "long": 1}
+
+    def shares(count, **read):
+        mixture = rs.mix(pipelines, weights, seed=3, end="never", steps=40, count=count, read=read)
+        batches = list(mixture.iterate("train"))
+        tokens = np.concatenate(
+            [np.asarray(getattr(one["tokens"], "values", one["tokens"])).ravel() for one in batches]
+        )
+        of_rows = sum(row["dataset"] == "short" for step in range(40) for row in mixture.which(0, step))
+        rows = sum(len(mixture.which(0, step)) for step in range(40))
+        report, steps, units = mixture.explain()
+        assert (steps, report[0]["share"]) == (40, pytest.approx(2 / 3, abs=1e-9))
+        return of_rows / rows, (tokens == 6).sum() / (tokens > 0).sum(), report[0]["read"] / units
+
+    assert shares(None, batch=30)[0] == pytest.approx(2 / 3, abs=0.002)
+    assert shares("rows", batch=30) == shares(None, batch=30)
+    # one pass has the share of its rows; 40 steps are parts of passes, whose rows are longer or shorter
+    assert shares("tokens", batch=30)[1] == pytest.approx(2 / 3, abs=0.01)
+    pack = {"length": 64, "most": 64}
+    assert shares("packs", batch=4, pack=pack)[2] == pytest.approx(2 / 3, abs=0.01)
+    assert shares("rows", batch=4, pack=pack)[0] == pytest.approx(2 / 3, abs=0.03)
+    assert shares("tokens", batch=4, pack=pack)[1] == pytest.approx(2 / 3, abs=0.01)
+    for options, message in (
+        ({"count": "packs"}, r"^mix.count: expected `rows` or `tokens`, got packs \(without `read.pack`\)$"),
+        (
+            {"count": "rows", "repetitions": {"long": 2}},
+            r"^count: expected none with `repetitions`, got rows",
+        ),
+    ):
+        with pytest.raises(rs.SpecError, match=message):
+            rs.mix(pipelines, seed=3, **options)
+    without = rs.mix(pipelines, seed=3, count="tokens", read={"batch": 4}, fit={"inputs": "side"})
+    with pytest.raises(rs.SpecError, match=r"^mix\.count: expected an input whose rows differ in length"):
+        without.plan()

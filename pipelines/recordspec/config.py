@@ -295,6 +295,12 @@ def check_mixture(
     stored = common_schema({name: schema for name, (schema, _) in datasets.items()}, config.read.features)
     schema = with_names(stored, options.name_as, names)
     problems = [*problems_of_mixed_reading(config.read), *problems_of(config, schema)]
+    if options.count == "packs" and config.read.pack is None:
+        problems.append(
+            Problem(
+                path=("mix", "count"), expected="`rows` or `tokens`", got="packs", hint="without `read.pack`"
+            )
+        )
     if options.name_as is not None and config.read.pack is not None:
         problems.append(Problem(path=("mix", "name_as"), expected="none with `read.pack`", got="one"))
     if problems:
@@ -399,7 +405,7 @@ def problems_of_mixed_reading(read: Read) -> Iterator[Problem]:
         if getattr(read, option) != getattr(usual, option):
             yield Problem(path=("read", option), expected="none in a mixture", got=f"`{option}`", hint=hint)
     if read.shuffle is None or not read.shuffle.global_:
-        got = "none" if read.shuffle is None else "a buffer"
+        got = "none" if read.shuffle is None else "lanes" if read.is_global else "a buffer"
         hint = "write `shuffle: {global: true, seed: 1}`"
         expected = "`global: true` in a mixture"
         yield Problem(path=("read", "shuffle"), expected=expected, got=got, hint=hint)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.arrays.random_access import BlockWindows, Rows
+from recordspec.arrays.random_access import KeptBlocks, Rows
 from recordspec.locations import Location
 from recordspec.order.global_order import Permutation
 from recordspec.order.mix_options import MixOptions, MixturePlan
@@ -24,6 +24,7 @@ class MixedRows(Rows):
         dataset: the files of all, in the same order, with the schema to read them with.
         options: how they are mixed.
         batch: the rows of a global batch.
+        sizes: as for `MixturePlan`.
 
     Raises the errors of `Rows`; StoreError for datasets of different layouts; SpecError for a mixture that
     does not exist.
@@ -35,11 +36,14 @@ class MixedRows(Rows):
         dataset: StoredDataset,
         options: MixOptions,
         batch: int,
+        sizes: tuple[int, ...] | None = None,
     ) -> None:
         self._read_dataset(dataset)
         self._ends = np.cumsum([len(paths) for paths in datasets.values()])
         counts = np.diff(self._first[self._ends], prepend=0).tolist()
-        self.plan = MixturePlan(names=tuple(datasets), rows=tuple(counts), options=options, batch=batch)
+        self.plan = MixturePlan(
+            names=tuple(datasets), rows=tuple(counts), options=options, batch=batch, sizes=sizes
+        )
         self._name_as = options.name_as
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,12 +101,12 @@ class MixedRows(Rows):
         assert seed is not None  # a mixture is read with a global shuffle
         return self.plan.order(seed, epoch, self.blocks_by_dataset)
 
-    def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> BlockWindows | None:
+    def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> KeptBlocks | None:
         # the windows of all datasets have together the rows of one window, and are read at once
         return None
 
     def _decoded(
-        self, numbers: Ints, *, padded: bool = True, windows: BlockWindows | None = None
+        self, numbers: Ints, *, padded: bool = True, windows: KeptBlocks | None = None
     ) -> dict[str, Any]:
         decoded = super()._decoded(numbers, padded=padded, windows=windows)
         if self._name_as is not None:

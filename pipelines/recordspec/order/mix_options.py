@@ -60,6 +60,8 @@ class MixOptions:
             `never`: after `steps`, whatever was read. With `repetitions`, when each dataset is read as often.
         steps: the steps of an epoch, with `end: never`.
         stages: weights by step.
+        count: what weights count: `rows`, or `tokens`, the values of the first feature whose rows differ in
+            length. With `read.pack`: `packs`, the default, `rows` or `tokens`.
         batch: `one` for batches with rows of a single dataset each.
         name_as: the name of a new feature, the dataset of a row: a label, whose classes are the datasets.
     """
@@ -71,6 +73,7 @@ class MixOptions:
     end: Literal["first", "all", "never", "without_replacement"] | None = None
     steps: int | None = None
     stages: tuple[MixStage, ...] = ()
+    count: Literal["rows", "packs", "tokens"] | None = None
     batch: Literal["mixed", "one"] = "mixed"
     name_as: str | None = None
 
@@ -87,6 +90,9 @@ class MixOptions:
         for path, number in self._numbers():
             if not 0 < number < math.inf:
                 yield Problem(path=path, expected="a number above 0", got=f"{number:g}")
+        if self.count is not None and self.repetitions is not None:
+            hint = "they say how often all rows of a dataset come"
+            yield Problem(path=("count",), expected="none with `repetitions`", got=self.count, hint=hint)
         yield from self._check_end()
         yield from self._check_stages()
 
@@ -180,15 +186,22 @@ class MixturePlan:
         rows: the rows of each dataset.
         options: how they are mixed.
         batch: the rows of a global batch.
+        sizes: what weights count, in all rows of each dataset together; None if they count rows.
     """
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
     options: MixOptions
     batch: int
+    sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         problems = list(self.options.check_names(self.names))
+        problems += [
+            Problem(path=("mix", name), expected=str(self.options.count), got="none")
+            for name, rows, size in zip(self.names, self.rows, self.sizes or self.rows, strict=True)
+            if rows and not size
+        ]
         problems += [
             Problem(path=("mix", name), expected="rows", got="none")
             for name, rows in zip(self.names, self.rows, strict=True)
@@ -221,15 +234,21 @@ class MixturePlan:
             )
         if options.temperature is not None:
             power = _DIGITS.divide(Decimal(1), Decimal(repr(options.temperature)))
-            of_rows = [Fraction(_DIGITS.power(Decimal(rows), power)) for rows in self.rows]
-            return (UnitStage(first=0, weights=integer_weights(of_rows)),)
+            of_sizes = [Fraction(_DIGITS.power(Decimal(size), power)) for size in self.sizes or self.rows]
+            return (UnitStage(first=0, weights=self._of_units(of_sizes)),)
         if options.repetitions is not None:
             room = [Fraction(most) for most in self._room if most is not None]
             return (UnitStage(first=0, weights=integer_weights(room)),)
         return (UnitStage(first=0, weights=self._weights(options.weights or dict.fromkeys(names, 1))),)
 
     def _weights(self, weights: Mapping[str, int | float]) -> tuple[int, ...]:
-        return integer_weights([_exact(weights.get(name, 0)) for name in self.names])
+        return self._of_units([_exact(weights.get(name, 0)) for name in self.names])
+
+    def _of_units(self, weights: Sequence[Fraction]) -> tuple[int, ...]:
+        """Weights of what `sizes` counts as integer weights of units."""
+        sizes = self.sizes or self.rows
+        units = [Fraction(rows, size) for rows, size in zip(self.rows, sizes, strict=True)]
+        return integer_weights([weight * unit for weight, unit in zip(weights, units, strict=True)])
 
     @cached_property
     def _room(self) -> list[int | None]:
@@ -355,8 +374,8 @@ class MixturePlan:
 
     def report(self, epochs: int = 1) -> list[dict[str, Any]]:
         """What is read of each dataset in the first epochs: the integers that are used as weights, for each
-        stage; the share in the first of them that reads it; the rows that are read, in passes; and the rows
-        that the dataset is short by: as many are read again.
+        stage; the share of what weights count, in the first of them that reads it; the rows that are read, in
+        passes; and the rows that the dataset is short by: as many are read again.
         """
         return [
             {
@@ -375,4 +394,6 @@ class MixturePlan:
 
     def _share(self, dataset: int) -> float:
         stage = next((stage for stage in self.stages if stage.weights[dataset]), self.stages[0])
-        return float(f"{stage.weights[dataset] / sum(stage.weights):.12g}")
+        sizes = [Fraction(size, rows) for size, rows in zip(self.sizes or self.rows, self.rows, strict=True)]
+        parts = [weight * size for weight, size in zip(stage.weights, sizes, strict=True)]
+        return float(f"{float(parts[dataset] / sum(parts)):.12g}")

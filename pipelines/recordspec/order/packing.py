@@ -18,7 +18,8 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
@@ -280,9 +281,15 @@ class PackOrder(Packs):
         self._rows, self._starts = rows, starts if self._is_split else None
         self.count = packs[-1]
 
-    def plan(self, steps: int) -> PackPlan:
+    @cached_property
+    def _values(self) -> Ints:
+        """The values of each feature in all packs, int64 `[k]`."""
         starts = np.zeros(len(self._rows), np.int64) if self._starts is None else self._starts
-        values = self._sizes(self._rows, starts).sum(1)
+        values: Ints = self._sizes(self._rows, starts).sum(1)
+        return values
+
+    def plan(self, steps: int) -> PackPlan:
+        values = self._values
         return PackPlan(
             rows=self._lengths.shape[1],
             pieces=self.pieces,
@@ -302,6 +309,10 @@ class PackOrder(Packs):
     @property
     def pieces(self) -> int:
         return len(self._rows)
+
+    def size(self, of: Literal["rows", "tokens"]) -> int:
+        """The rows in the packs of an epoch, or the values of the first feature."""
+        return self.pieces if of == "rows" else int(self._values[0])
 
     def at(self, epoch: int, positions: Ints) -> RowsInPacks:
         key = None if self._seed is None else mixed(self._seed, epoch)

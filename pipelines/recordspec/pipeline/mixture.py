@@ -29,9 +29,9 @@ from recordspec.schema.features import KINDS, Feature
 from recordspec.schema.options import from_python, options_of
 from recordspec.schema.schema import Schema
 from recordspec.store.dataset import StoredDataset
-from recordspec.training.fit import Fit
+from recordspec.training.fit import Fit, names_of
 from recordspec.training.fit_batch import FinishArrays, shown
-from recordspec.training.packs import Packing
+from recordspec.training.packs import Packing, packable
 from recordspec.wire.arrays import Ints
 from recordspec.wire.permutation import mixed
 
@@ -97,8 +97,8 @@ def mix(
         end: when an epoch ends: see `MixOptions`; of tf.data datasets, `first` or `all`.
         read: the options of reading, as in a config, such as `{"batch": 256}`.
         fit: the inputs and targets, as in a config.
-        options: the other options of `mix:` in a config: repetitions, temperature, cap, steps, stages, batch,
-            name_as.
+        options: the other options of `mix:` in a config: repetitions, temperature, cap, steps, stages, count,
+            batch, name_as.
 
     Raises:
         SpecError: an option is invalid, the datasets have no feature in common, or a feature differs between
@@ -225,10 +225,30 @@ class Mixture(Pipeline):
         batch = 1 if read.batch is None else read.batch.size
         # packs are mixed, not rows
         options = self.options if read.pack is None else MixOptions()
-        rows = MixedRows(self._paths_by_name(split), self._files(split), options, batch)
+        sizes = self._sizes(split, read) if read.pack is None else None
+        rows = MixedRows(self._paths_by_name(split), self._files(split), options, batch, sizes)
         if rows.plan.epochs is not None and (read.passes is None or read.passes > rows.plan.epochs):
             raise _too_many_passes(rows.plan, read)
         return rows
+
+    def _sizes(self, split: str | Sequence[str], read: Read) -> tuple[int, ...] | None:
+        """The tokens in all rows of each dataset, if weights count them."""
+        if self.options.count != "tokens":
+            return None
+        fit = self.config.fit
+        names = self._common.names if fit is None else names_of(fit.inputs)
+        shapes = {name: one.value_type.shape for name, one in self._common.names.items()}
+        name = next((name for name in names if _is_list(shapes.get(name, ()))), None)
+        if name is None:
+            expected, got = "an input whose rows differ in length, to count tokens", "none"
+            raise SpecError(Problem(path=("mix", "count"), expected=expected, got=got))
+        schema, padded = packable(self._common)
+        finish = FinishArrays(None, schema, {}, None, None, padded)
+        only = replace(read, features=(name,))
+        return tuple(
+            int(pipeline._lengths(split, only, finish)[name].sum(dtype=np.int64))
+            for pipeline in self.pipelines.values()
+        )
 
     def _packing(
         self,
@@ -265,11 +285,13 @@ class Mixture(Pipeline):
                     packs.append(packing.order(some, mixed(seed, number), sizes))
                 except SpecError as error:
                     raise SpecError(problem.at(f"`{name}`") for problem in error.problems) from None
+            count = self.options.count or "packs"
             plan = MixturePlan(
                 names=tuple(self.pipelines),
                 rows=tuple(one.count for one in packs),
                 options=self.options,
                 batch=1 if read.batch is None else read.batch.size,
+                sizes=None if count == "packs" else tuple(one.size(count) for one in packs),
             )
             if plan.epochs is not None and (read.passes is None or read.passes > plan.epochs):
                 raise _too_many_passes(plan, read)
@@ -386,7 +408,7 @@ class Mixture(Pipeline):
         """Returns the arithmetic of the mixture: its weights, its epoch, and the rows of each dataset in it.
 
         Reads nothing but the manifests. With `read.pack`, its rows are packs, and the lengths of rows are
-        counted.
+        counted, as with `count: tokens`.
 
         Raises SpecError for a mixture that does not exist, StoreError for a dataset that is not built.
 
@@ -401,7 +423,13 @@ class Mixture(Pipeline):
             return packs.mixture
         rows = [sum(shard.rows for shard in pipeline._shards(split)) for pipeline in self.pipelines.values()]
         batch = 1 if read.batch is None else read.batch.size
-        return MixturePlan(names=tuple(self.pipelines), rows=tuple(rows), options=self.options, batch=batch)
+        return MixturePlan(
+            names=tuple(self.pipelines),
+            rows=tuple(rows),
+            options=self.options,
+            batch=batch,
+            sizes=self._sizes(split, read),
+        )
 
     def explain(self, split: str | Sequence[str] | None = None) -> tuple[list[dict[str, Any]], int, int]:
         """What is read of each dataset in all passes of `read`, as `MixturePlan.report` has it; and the steps
@@ -482,6 +510,11 @@ class Mixture(Pipeline):
     def class_weights(self, *args: Any, **options: Any) -> NoReturn:
         """Raises SpecError: the classes are counted in each dataset."""
         self._refuse("class_weights", "each of `pipelines` has its own")
+
+
+def _is_list(shape: Sequence[int | None]) -> bool:
+    """Whether values of a shape are lists, of values of one size."""
+    return shape[:1] == (None,) and None not in shape[1:]
 
 
 def _too_many_passes(plan: MixturePlan, read: Read) -> SpecError:
