@@ -22,7 +22,7 @@ import recordspec as rs
 CLASSES = 10
 SCHEMA = "schema: sorted\nfeatures:\n  row: int64\n"
 SMALL, LARGE = {"buffer": 1000, "seed": 1}, {"buffer": 10_000, "seed": 1}
-GLOBAL = {"global": True, "seed": 1}
+GLOBAL, LANES = {"global": True, "seed": 1}, {"lanes": 240, "seed": 1}
 # By name: the options of `rs.read`, and the rows of a block; None for the layout of rows.
 ORDERS: dict[str, tuple[dict[str, Any], int | None]] = {
     "in order": ({}, None),
@@ -32,6 +32,8 @@ ORDERS: dict[str, tuple[dict[str, Any], int | None]] = {
     "a buffer of 10,000, blocks of 64 rows": ({"shuffle": LARGE}, 64),
     "`global: true`": ({"shuffle": GLOBAL}, None),
     "`global: true`, blocks of 64 rows": ({"shuffle": GLOBAL}, 64),
+    "`lanes: 240`, windows of 64 rows": ({"shuffle": {**LANES, "window": 64}}, None),
+    "`lanes: 240`, windows of 64 rows, blocks of 64 rows": ({"shuffle": {**LANES, "window": 64}}, 64),
 }
 
 

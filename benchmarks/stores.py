@@ -1,4 +1,4 @@
-"""Reading a dataset from an object store through the folder of copies, against local files.
+"""Reading a dataset from an object store through the folder of copies, or in lanes, against local files.
 
     make .venvs/moto/ready
     python benchmarks/stores.py [--runs 5] [--rows 200000] [--folder /dev/shm]
@@ -59,7 +59,12 @@ def compare(folder: Path, url: str, rows: int, runs: int) -> None:
         total = sum(shard.bytes for shard in manifest.all_shards)
         size = total // 2
         staging = {"folder": str(folder / f"{dataset}-copies"), "size": f"{size // 1024}KiB"}
-        for options in ({}, {"shuffle": 4096, "seed": 1, "interleave": {"cycle": 4}}):
+        orders = {
+            "": {},
+            " shuffled": {"shuffle": 4096, "seed": 1, "interleave": {"cycle": 4}},
+            " in lanes": {"shuffle": {"lanes": 240, "seed": 1}},
+        }
+        for order, options in orders.items():
             taken: dict[str, list[float]] = {"local": [], "store": []}
             with watched(folder / f"{dataset}-copies") as most:
                 for _ in range(runs + 1):
@@ -70,7 +75,7 @@ def compare(folder: Path, url: str, rows: int, runs: int) -> None:
                         taken[way].append(cpu_seconds() - before)
                         assert read == -(-count // 256), (read, count)
             best = {way: min(seconds[1:]) for way, seconds in taken.items()}
-            name = f"{dataset}{' shuffled' if options else ''}"
+            name = f"{dataset}{order}"
             rates = {way: count / seconds for way, seconds in best.items()}
             print(f"{name}: {count:,} rows of {total / count:,.0f} bytes, rows per CPU second:", end=" ")
             print(f"local {rates['local']:,.0f}, store {rates['store']:,.0f}", end=", ")

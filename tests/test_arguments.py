@@ -130,7 +130,7 @@ def test_true_shuffles_and_false_does_not_in_yaml_and_in_python(home, tmp_path):
     with pytest.raises(rs.SpecError) as caught:
         load(home / "wrong.yaml")
     assert [str(one).partition(": ")[2] for one in caught.value.problems] == [
-        "read.shuffle: expected true, a mapping of seed, buffer, global or null, got int `5`",
+        "read.shuffle: expected true, a mapping of seed, buffer, global, lanes, window or null, got int `5`",
         "write.shuffle: expected true or a whole number, got float `3.5`",
     ]
     for shuffle, seed in ((True, 0), (False, None), (7, 7), (np.True_, 0), (np.False_, None)):

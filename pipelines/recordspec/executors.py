@@ -246,6 +246,11 @@ class Future(Generic[_T]):
     def done(self) -> bool:
         return not self._undone.locked()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the call has raised an error."""
+        return self._error is not None
+
     def result(self) -> _T:
         """Waits for the call. Returns its result or raises its error."""
         # Polars replaces Python's handler of Ctrl-C by one with SA_RESTART, which does not interrupt a wait.

@@ -28,7 +28,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest, see
+from recordspec.errors import Problem, SpecError, State, StoreError, missing_package, nearest, see
 
 _T = TypeVar("_T")
 
@@ -399,6 +399,27 @@ def read_range(path: RemotePath, start: int, stop: int) -> bytes:
         return b""
     with _store_errors("read", path):
         return bytes(_obstore().get_range(_store(path.root), path.key, start=start, end=stop))
+
+
+def read_part(path: RemotePath, start: int, stop: int, e_tag: str | None) -> tuple[bytes, ObjectStat]:
+    """The bytes of an object from `start` to `stop`, and its metadata, in one request. Raises
+    FileNotFoundError, or StoreError, also if the object no longer has the tag.
+    """
+    options: dict[str, Any] = {"range": (start, stop)}
+    if e_tag is not None:
+        options["if_match"] = e_tag
+    for _ in range(_ATTEMPTS):
+        with _store_errors("read", path):
+            try:
+                answer = _obstore().get(_store(path.root), path.key, options=options)
+                data = bytes(answer.bytes())
+            except _obstore().exceptions.PreconditionError:
+                got, hint = "was replaced while it was read", "open it again"
+                raise StoreError(State(where=str(path), got=got, hint=hint)) from None
+        if len(data) == stop - start:
+            return data, _stat(answer.meta)
+    expected = f"{stop - start:,} bytes from {start:,} on"
+    raise StoreError(Problem(where=str(path), expected=expected, got=f"{len(data):,}"))
 
 
 def open_object(path: RemotePath) -> io.BufferedReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,20 +13,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordspec.arrays.random_access import BlockWindows, Rows
+from recordspec.arrays.random_access import KeptBlocks, Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.executors import taken_ahead, threaded_map
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Permutation, Share, check_share, whole_numbers
+from recordspec.order.lane_order import check_lanes
 from recordspec.order.packing import Packs, RowsInPacks
 from recordspec.order.position import Opening, Position, no_batch
-from recordspec.order.read_options import MEASURED, Batch, Bucket, Read
+from recordspec.order.read_options import MEASURED, Batch, Bucket, Read, Shuffle
+from recordspec.schema.options import from_python
 from recordspec.schema.ragged_array import RaggedArray, SparseArray
 from recordspec.schema.schema import Schema, check_data_first
 from recordspec.schema.user_functions import check_arguments, naming_features
 from recordspec.store.expand import Files, Split
 from recordspec.wire.arrays import Ints, offsets
 
+# The groups that are read ahead from a store.
+_EXPECTED = 2
 # Rows that are filtered or bucketed together.
 _SHAPED = 1024
 
@@ -36,7 +41,7 @@ def iterate(
     *,
     split: Split = ...,
     batch: int | None = None,
-    shuffle: bool = False,
+    shuffle: bool | Mapping[str, Any] = False,
     seed: int = 0,
     epoch: int = 0,
     start: int = 0,
@@ -52,7 +57,8 @@ def iterate(
         schema: the schema of the rows, or its path; by default the schema beside the files.
         split: the split to read; None for all rows. A folder with several splits needs one of the two.
         batch: the rows of a global batch, of all workers together; by default elements are single rows.
-        shuffle: whether all rows are permuted; if not, they keep the order of the files.
+        shuffle: whether all rows are permuted; if not, they keep the order of the files. Options such as
+            `{"lanes": 240}`, as in a config, choose another permutation.
         seed: the seed of the permutation.
         epoch: the number of the epoch, from 0.
         start: the first global batch; batches before it are skipped without reading them.
@@ -82,9 +88,12 @@ def iterate(
     if isinstance(files, Rows) and isinstance(split, str):
         hint = "give its files to `open`"
         raise SpecError(Problem(path=("split",), expected="none of opened rows", got=f"`{split}`", hint=hint))
-    rows = files if isinstance(files, Rows) else Rows(files, schema, split=split)
-    share = _share(rows._epoch_rows, Batch(size=size, drop_remainder=drop_remainder), worker, workers)
-    reader = BatchReader(rows=rows, share=share, seed=seed if shuffle else None)
+    chosen = _shuffle_of(shuffle, seed)
+    rows = (files if isinstance(files, Rows) else Rows(files, schema, split=split))._ordered(
+        Read(shuffle=chosen)
+    )
+    share = _share(rows._epoch_rows, Batch(size=size, drop_remainder=drop_remainder), worker, workers, chosen)
+    reader = BatchReader(rows=rows, share=share, seed=None if chosen is None else chosen.seed)
     batches = (decoded for group in reader.groups(epoch, start) for (decoded,) in reader.decoded(*group))
     return batches if batch is not None else ({name: one[0] for name, one in row.items()} for row in batches)
 
@@ -101,11 +110,11 @@ class Group(NamedTuple):
 
     numbers: Ints
     sizes: Ints
-    windows: BlockWindows | None
+    windows: KeptBlocks | None
     packs: Sequence[RowsInPacks] = ()
 
     @classmethod
-    def of(cls, batches: list[Ints], windows: BlockWindows | None) -> Group:
+    def of(cls, batches: list[Ints], windows: KeptBlocks | None) -> Group:
         """The group of batches of these rows."""
         return cls(np.concatenate(batches), np.array([len(batch) for batch in batches]), windows)
 
@@ -157,11 +166,11 @@ class BatchReader:
         check_without_tensorflow(read)
         if predicate is not None:
             check_arguments("filter", predicate, 1, "(features), a bool for each row")
-        rows = opened()
+        rows = opened()._ordered(read)
         (workers,) = whole_numbers(workers=(workers, 1))
         packs = None if packed is None else packed(rows)
         units = rows._epoch_rows if packs is None else packs.padded(read.batch)
-        share = _share(units, read.batch, worker, workers)
+        share = _share(units, read.batch, worker, workers, read.shuffle)
         if workers > 1 and (predicate is not None or read.bucket is not None):
             expected = "1, as batches depend on the values of rows"
             raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers)))
@@ -213,6 +222,23 @@ class BatchReader:
         if self.packs is not None:
             yield from self._packed(self.packs, epoch, range(start, self.share.steps, apart))
             return
+        yield from self._expecting(self._groups(epoch, start, apart, stopped))
+
+    def _expecting(self, groups: Iterable[Group]) -> Iterator[Group]:
+        """The groups. What the next ones read begins to come from a store while one is decoded."""
+        if self._wanted._is_local:
+            yield from groups
+            return
+        waiting = deque[Group]()
+        for group in groups:
+            self._wanted._expect(group.numbers)
+            waiting.append(group)
+            if len(waiting) > _EXPECTED:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _groups(self, epoch: int, start: int, apart: int, stopped: Event | None) -> Iterator[Group]:
+        """The groups of rows that are not packed."""
         share, order, rows = self.share, self._order(epoch), self._wanted
         windows = rows._windows(rows.schema, order, start * share.batch)
         most = rows._decoded_chunk(windows)
@@ -256,7 +282,7 @@ class BatchReader:
         self,
         numbers: Ints,
         sizes: Ints,
-        windows: BlockWindows | None = None,
+        windows: KeptBlocks | None = None,
         packs: Sequence[RowsInPacks] = (),
     ) -> Iterator[tuple[Any, ...]]:
         """Decodes the batches of a group, and yields the features of each, with the rows of its packs."""
@@ -442,11 +468,28 @@ def lengths_of(value: Any, name: str) -> Ints:
     raise SpecError(Problem(path=("read", "bucket", "by"), expected=MEASURED, got=f"`{name}`, {dtype}"))
 
 
-def _share(rows: int, batch: Batch | None, worker: int, workers: int) -> Share:
+def _shuffle_of(shuffle: Any, seed: int) -> Shuffle | None:
+    """The order that the arguments of `iterate` choose; None for that of the files."""
+    if not isinstance(shuffle, Mapping):
+        return Shuffle(seed=seed, global_=True) if shuffle else None
+    if "seed" in shuffle and seed:
+        raise SpecError(Problem(path=("seed",), expected="one seed", got=f"{seed}, and one in `shuffle`"))
+    chosen: Shuffle = from_python(Shuffle, {"seed": seed, **shuffle})
+    if not chosen.is_elastic:
+        expected, hint = "`global: true` or `lanes` without TensorFlow", "`rs.read` has a buffer"
+        raise SpecError(Problem(path=("shuffle",), expected=expected, got="a buffer", hint=hint))
+    return chosen
+
+
+def _share(
+    rows: int, batch: Batch | None, worker: int, workers: int, shuffle: Shuffle | None = None
+) -> Share:
     """The part of a worker. Raises SpecError for an invalid worker."""
     size, drop_remainder = (1, False) if batch is None else (batch.size, batch.drop_remainder)
     share = Share(rows=rows, batch=size, drop_remainder=drop_remainder, worker=worker, workers=workers)
     check_share(share, ("workers",))
+    if shuffle is not None and shuffle.lanes is not None:
+        check_lanes(share, shuffle.lanes, ("workers",))
     return share
 
 
@@ -464,7 +507,7 @@ def rows_of_step(
     Raises SpecError for options with which a step has other rows than the rows of its positions, and for a
     step beyond the pass.
     """
-    if read.shuffle is not None and not read.shuffle.global_:
+    if read.shuffle is not None and not read.is_global:
         hint = "with a buffer, the order of rows depends on all rows before"
         expected = "`global: true`, or the order of the files"
         raise SpecError(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
@@ -477,8 +520,8 @@ def rows_of_step(
     if read.shuffle is None and workers > 1:
         expected, hint = "1 in the order of the files", "each worker reads its own files or ranges of files"
         raise SpecError(Problem(path=("workers",), expected=expected, got=str(workers), hint=hint))
-    rows = opened()
-    share = _share(rows._epoch_rows, read.batch, worker, workers)
+    rows = opened()._ordered(read)
+    share = _share(rows._epoch_rows, read.batch, worker, workers, read.shuffle)
     _check_below(step, share.steps)
     seed = None if read.shuffle is None else read.shuffle.seed
     order = rows._in_epoch(epoch, seed)
@@ -509,7 +552,7 @@ def check_without_tensorflow(read: Read) -> None:
         for option, hint in hints.items()
         if getattr(read, option) != getattr(usual, option)
     ]
-    if read.shuffle is not None and not read.shuffle.global_:
+    if read.shuffle is not None and not read.is_global:
         expected, hint = "`global: true` without TensorFlow", "write `shuffle: {global: true, seed: 1}`"
         problems.append(Problem(path=("read", "shuffle"), expected=expected, got="a buffer", hint=hint))
     if read.batch is None:

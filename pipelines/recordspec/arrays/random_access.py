@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -16,9 +16,12 @@ from recordspec import html
 from recordspec.errors import Problem, RecordError, SpecError, State, StoreError, counted, describe, show_text
 from recordspec.locations import AnyPath, Location
 from recordspec.order.global_order import WINDOW_ROWS, BlockOrder, Permutation, permutation
+from recordspec.order.lane_order import LaneOrder
+from recordspec.order.read_options import Read, Staging
 from recordspec.remote import RemotePath
 from recordspec.schema import numpy_decoder
 from recordspec.schema.feature_set import ALL_SECTIONS
+from recordspec.schema.options import parse_bytes
 from recordspec.schema.ragged_array import divided
 from recordspec.schema.row_blocks import (
     Sections,
@@ -32,13 +35,16 @@ from recordspec.store import key_hashes
 from recordspec.store.dataset import StoredDataset, without_schema
 from recordspec.store.expand import Files, Split
 from recordspec.store.index import FileIndex, check_records, check_uncompressed, made_again, of_bytes
+from recordspec.store.kept_pieces import KeptPieces
 from recordspec.store.manifest import KEYS_FILE, manifest_in
 from recordspec.store.mapped_files import MappedFiles
+from recordspec.store.ranged_files import RangedFiles
 from recordspec.store.shards import block_in, check_size, listed_files
 from recordspec.wire import native
 from recordspec.wire.arrays import ArrowArray, Ints, bytes_in, joined, offsets
 from recordspec.wire.blocks import block_key
 from recordspec.wire.columns import Section
+from recordspec.wire.permutation import mixed
 from recordspec.wire.record_batch import strings_in_place
 
 # The largest number of stored bytes decoded together. malloc does not use the memory of more rows again: each
@@ -74,21 +80,26 @@ class Rows:
         (2,)
     """
 
+    # The number of lanes and the rows of a window, of an order in lanes.
+    _lanes: tuple[int, int] | None = None
+
     def __init__(self, files: Files, schema: Schema | AnyPath | None = None, *, split: Split = None) -> None:
         self._read_dataset(StoredDataset.asked(files, schema, split, "rs.open"))
 
     def _read_dataset(self, dataset: StoredDataset) -> None:
+        listed = dataset.shards
         for path in dataset.paths:
-            _check_local(path)
-            check_uncompressed(path)
+            is_remote = path in listed and isinstance(path, RemotePath)  # reading it takes a request
+            check_uncompressed(path, dataset.by_folder[path.parent].compression if is_remote else None)
         # one that does not list all files says nothing of the others
         self.manifest = dataset.manifest if dataset.is_listed else None
         self.schema = dataset.given if self.manifest is None else dataset.schema
         if dataset.mismatches:
             raise StoreError(dataset.mismatches)
-        for path, shard in dataset.shards.items():
-            check_size(path, shard, path.stat().st_size)
-        indices = {path: dataset.index_of(path) or made_again(path) for path in dataset.paths}
+        for path, shard in listed.items():
+            if not isinstance(path, RemotePath):  # its size comes with its bytes
+                check_size(path, shard, path.stat().st_size)
+        indices = {path: dataset.index_of(path) or _index_of(path) for path in dataset.paths}
         for path, shard in dataset.shards.items():
             check_records(path, shard, indices[path])
         self._open(dataset.paths, list(indices.values()), *self._blocks_of(dataset))
@@ -112,16 +123,21 @@ class Rows:
         counts: list[int] | None,
     ) -> None:
         self._paths, self._indices, self._block, self._counts = paths, indices, block, counts
-        self._files = MappedFiles([Path(str(path)) for path in paths], indices)
+        remote = [path for path in paths if isinstance(path, RemotePath)]
+        if remote and len(remote) < len(paths):
+            got, hint = "is in an object store, and others are not", "open them apart"
+            raise StoreError(State(where=str(remote[0]), got=got, hint=hint))
+        self._files = RangedFiles(remote, indices) if remote else MappedFiles(paths, indices)
         self._first = self._files.first if counts is None else offsets(np.array(counts, np.int64))
         self._firsts: list[int] = self._first.tolist()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in ("schema", "manifest", "_paths", "_block", "_counts")}
+        names = ("schema", "manifest", "_paths", "_block", "_counts", "_lanes")
+        state = {name: getattr(self, name) for name in names}
         return state | {"indices": [bytes(index.data) for index in self._indices]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.schema, self.manifest = state["schema"], state["manifest"]
+        self.schema, self.manifest, self._lanes = (state[name] for name in ("schema", "manifest", "_lanes"))
         indices = list(map(of_bytes, state["indices"]))
         self._open(state["_paths"], indices, state["_block"], state["_counts"])
 
@@ -301,7 +317,55 @@ class Rows:
             >>> rs.open("data/points")._in_epoch(0, None).rows_at(np.arange(3)).tolist()
             [0, 1, 2]
         """
-        return permutation(len(self), seed, epoch, self._block_sizes)
+        if self._lanes is None or seed is None:
+            return permutation(len(self), seed, epoch, self._block_sizes)
+        return LaneOrder(np.diff(self._first), *self._lanes, mixed(seed, epoch))
+
+    def _ordered(self, read: Read) -> Rows:
+        """The rows in the order of epochs that the options choose, and pieces of objects where they stay.
+
+        Example:
+            >>> from recordspec.order.read_options import Read, Shuffle
+            >>> rows = rs.open("data/points")._ordered(Read(shuffle=Shuffle(lanes=4, window=2)))
+            >>> sorted(rows._in_epoch(0, 1).rows_at(np.arange(20)).tolist()) == [*range(20)]
+            True
+        """
+        shuffle = read.shuffle
+        if isinstance(self._files, RangedFiles) and isinstance(read.staging, Staging):
+            self._files.kept = KeptPieces.of(read.staging.folder, read.staging.size)
+        if shuffle is None:
+            return self
+        if shuffle.lanes is None:
+            if isinstance(self._files, RangedFiles):
+                expected, hint = "`lanes` for files in an object store", "`shuffle: {lanes: 240, seed: 1}`"
+                raise SpecError(Problem(path=("shuffle",), expected=expected, got="`global`", hint=hint))
+            return self
+        window = shuffle.window
+        if isinstance(window, str):
+            window = max(1, int(parse_bytes(window) / max(1, self._row_bytes)))
+        made: Rows = object.__new__(type(self))
+        vars(made).update(vars(self), _lanes=(shuffle.lanes, window))
+        return made
+
+    @property
+    def _is_local(self) -> bool:
+        """Whether the files are on this machine.
+
+        Example:
+            >>> rs.open("data/points")._is_local
+            True
+        """
+        return self._files.stays
+
+    def _expect(self, numbers: Ints) -> None:
+        """Begins to read rows of a store that will be wanted next.
+
+        Example:
+            >>> rs.open("data/points")._expect(np.array([3, 1]))
+        """
+        if not self._is_local:
+            blocks = numbers if self._block is None else np.unique(self._in_blocks(numbers)[0])
+            self._files.expect(blocks)
 
     @property
     def _epoch_rows(self) -> int:
@@ -323,7 +387,7 @@ class Rows:
         """
         return {}
 
-    def _chunk(self, windows: BlockWindows | None = None) -> int:
+    def _chunk(self, windows: KeptBlocks | None = None) -> int:
         """The number of rows to read together. For blocks without windows, the rows of a window, so that each
         block is decoded once in any order; fewer if rows have many bytes.
 
@@ -354,7 +418,7 @@ class Rows:
         """
         return max(1, min(WINDOW_ROWS, int(size / max(1, self._row_bytes))))
 
-    def _decoded_chunk(self, windows: BlockWindows | None = None) -> int:
+    def _decoded_chunk(self, windows: KeptBlocks | None = None) -> int:
         """The number of rows to decode together; 1 if decoding them together would take more memory, or give
         other values.
 
@@ -381,7 +445,7 @@ class Rows:
         return self._batches(numbers, sizes)
 
     def _batches(
-        self, numbers: Ints, sizes: Ints, windows: BlockWindows | None = None
+        self, numbers: Ints, sizes: Ints, windows: KeptBlocks | None = None
     ) -> Iterator[dict[str, Any]]:
         """`batches` of numbers that exist.
 
@@ -435,7 +499,7 @@ class Rows:
         numbers: Ints,
         *,
         padded: bool = True,
-        windows: BlockWindows | None = None,
+        windows: KeptBlocks | None = None,
     ) -> dict[str, Any]:
         if self.schema is None:
             raise without_schema(self._paths[0].parent, "rs.open")
@@ -451,7 +515,7 @@ class Rows:
                 raise
             raise RecordError(error.at(self._place(int(numbers[error.row]))).problems) from None
 
-    def _taken(self, schema: Schema, numbers: Ints, windows: BlockWindows | None = None) -> TakenRows:
+    def _taken(self, schema: Schema, numbers: Ints, windows: KeptBlocks | None = None) -> TakenRows:
         """Rows of blocks. Without windows, each block is decoded once.
 
         Args:
@@ -469,7 +533,7 @@ class Rows:
         records, within = np.divmod(numbers - self._first[files], self._block or 1)
         return records + self._files.first[files], within
 
-    def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> BlockWindows | None:
+    def _windows(self, schema: Schema | None, order: Permutation, position: int = 0) -> KeptBlocks | None:
         """Windows for reading the rows of blocks in an order; None without blocks, or if windows would take
         too much memory.
 
@@ -479,9 +543,11 @@ class Rows:
         """
         if self._block is None or schema is None or position >= len(self):
             return None
+        if isinstance(order, LaneOrder):
+            return RecentBlocks(self, schema)
         blocks, _ = self._in_blocks(order.rows_at(np.array([position])))
         decoders = [DecodedBlocks.of]
-        if native.library() is not None and single_strings(schema):
+        if native.library() is not None and self._files.stays and single_strings(schema):
             decoders.append(DecodedBlocks.in_place)
         for decode in decoders:
             windows = BlockWindows(self, schema, order, decode)
@@ -572,7 +638,15 @@ class DecodedBlocks:
         return sum(array.nbytes for table in self.sections.values() for array in table.values())
 
 
-class BlockWindows:
+class KeptBlocks(ABC):
+    """Decoded blocks that are kept, as rows of a block are in many batches."""
+
+    @abstractmethod
+    def take(self, blocks: Ints, within: Ints) -> TakenRows:
+        """Rows of blocks, by the number of the block and that of the row in it. Raises RecordError."""
+
+
+class BlockWindows(KeptBlocks):
     """Decoded windows of blocks, in the order of an epoch: rows of a block are in many batches, and each
     window is decoded once. The last two windows are kept. May be used from several threads.
 
@@ -607,7 +681,6 @@ class BlockWindows:
         return int(np.bincount(self._window_of, self._rows._files.record_sizes).max(initial=0))
 
     def take(self, blocks: Ints, within: Ints) -> TakenRows:
-        """Rows of blocks, by the number of the block and that of the row in it. Raises RecordError."""
         windows, parts = self._window_of[blocks], []
         several = np.unique(windows)
         for window in several.tolist():
@@ -638,6 +711,39 @@ class BlockWindows:
         return found
 
 
+class RecentBlocks(KeptBlocks):
+    """The last blocks of an order in lanes, where rows of a block are in several chunks. May be used from
+    several threads.
+
+    Args:
+        rows: all rows, in blocks.
+        schema: the schema of the features to decode.
+    """
+
+    def __init__(self, rows: Rows, schema: Schema) -> None:
+        self._rows, self._schema = rows, schema
+        self._lock, self._decoded = Lock(), list[DecodedBlocks]()
+
+    def take(self, blocks: Ints, within: Ints) -> TakenRows:
+        with self._lock:
+            wanted = np.unique(blocks)
+            used, unused = list[DecodedBlocks](), list[DecodedBlocks]()
+            for decoded in self._decoded:
+                found = np.isin(wanted, decoded.blocks)
+                (used if found.any() else unused).append(decoded)
+                wanted = wanted[~found]
+            if len(wanted):
+                used.append(DecodedBlocks.of(self._rows, self._schema, wanted))
+            self._decoded = [*unused, *used]  # the last ones used at the end
+            while len(self._decoded) > len(used) and sum(one.bytes for one in self._decoded) > _WINDOW_BYTES:
+                self._decoded.pop(0)
+        parts: list[tuple[Sections, Ints, Ints | None]] = []
+        for decoded in used:
+            places: Ints = np.flatnonzero(np.isin(blocks, decoded.blocks))
+            parts.append((decoded.sections, decoded.rows_at(blocks[places], within[places]), places))
+        return TakenRows(len(blocks), parts)
+
+
 def open(files: Files, schema: Schema | AnyPath | None = None, *, split: Split = None) -> Rows:
     """Opens files for random access to their rows by number, without TensorFlow.
 
@@ -656,9 +762,9 @@ def open(files: Files, schema: Schema | AnyPath | None = None, *, split: Split =
     return Rows(files, schema, split=split)
 
 
-def _check_local(path: Location) -> None:
+def _index_of(path: Location) -> FileIndex:
+    """The index of a file without one. Raises StoreError for an object, which would be read as a whole."""
     if isinstance(path, RemotePath):
-        hint = "copy it to this machine, or read it with `rs.read`"
-        raise StoreError(
-            State(where=str(path), got="is in an object store, without random access", hint=hint)
-        )
+        got, hint = "has no index", "`recordspec index` writes one beside a local copy"
+        raise StoreError(State(where=str(path), got=got, hint=hint))
+    return made_again(path)

@@ -15,6 +15,9 @@ from recordspec.schema.options import parse_bytes
 # With a larger factor of contrast, all pixels would be black or white.
 _MOST_CONTRAST = 100.0
 
+# Increased when a release changes the order of lanes for the same options.
+LANES_VERSION = 1
+
 # Increased when a release changes which rows are in the packs of an epoch.
 PACK_VERSION = 1
 
@@ -61,6 +64,11 @@ class Shuffle:
             batches are the same for every number of workers, a training resumes at any step at once, and a
             pass holds no rows in memory. It requires uncompressed files on this machine, and runs Python in
             the graph.
+        lanes: as `global`, but a worker reads files from their beginning to their end, and workers together
+            read every byte once: the number of lanes into which the files are cut, such as 240. Workers have
+            whole lanes, so their number divides it.
+        window: the rows of a lane that are permuted together, or their stored bytes. The larger, the better
+            rows are mixed, and the more of them are read at a time: a window of each lane.
     """
 
     TRUE: ClassVar[Mapping[str, Any]] = {"global_": True}
@@ -68,8 +76,14 @@ class Shuffle:
     seed: int = 0
     buffer: int | str = 10_000
     global_: bool = False
+    lanes: int | None = None
+    window: int | str = "256KiB"
 
     def __post_init__(self) -> None:
+        if self.lanes is not None:
+            self._check_lanes()
+        elif self.window != Shuffle.window:
+            raise SpecError(Problem(path=("window",), expected="none without `lanes`", got=str(self.window)))
         if self.global_ and self.buffer != Shuffle.buffer:
             raise SpecError(
                 Problem(path=("buffer",), expected="none with `global: true`", got=str(self.buffer))
@@ -78,6 +92,30 @@ class Shuffle:
             parse_bytes(self.buffer, "buffer")
         else:
             _at_least("buffer", self.buffer, 1)
+
+    def _check_lanes(self) -> None:
+        assert self.lanes is not None
+        _at_least("lanes", self.lanes, 1)
+        if isinstance(self.window, str):
+            parse_bytes(self.window, "window")
+        else:
+            _at_least("window", self.window, 1)
+        for option, usual in (("global_", False), ("buffer", Shuffle.buffer)):
+            if (value := getattr(self, option)) != usual:
+                name, got = option.strip("_"), "true" if value is True else str(value)
+                raise SpecError(Problem(path=(name,), expected="none with `lanes`", got=got))
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """What determines which rows come next, beside the seed, as JSON values."""
+        if self.lanes is not None:
+            return {"lanes": [LANES_VERSION, self.lanes, self.window]}
+        return {"global": True} if self.global_ else {"buffer": self.buffer}
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the row at a position of an epoch is a function of the position, for all workers."""
+        return self.global_ or self.lanes is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,8 +379,11 @@ class Read:
         if self.batch is None:
             yield Problem(path=("pack",), expected="a batch of packs", got="none")
         if self.shuffle is not None and not self.shuffle.global_:
-            hint = "`shuffle: {global: true}`; the packs of a buffer would depend on all rows before"
-            yield Problem(path=("shuffle", "buffer"), expected="none with packs", got="a buffer", hint=hint)
+            option, got = ("buffer", "a buffer") if self.shuffle.lanes is None else ("lanes", "lanes")
+            hint = "`shuffle: {global: true}`"
+            if option == "buffer":
+                hint += "; the packs of a buffer would depend on all rows before"
+            yield Problem(path=("shuffle", option), expected="none with packs", got=got, hint=hint)
         hints = {
             "bucket": "packs have one length",
             "balance": "weigh the classes: `Pipeline.class_weights`",
@@ -423,9 +464,9 @@ class Read:
         mixed = self.interleave
         if self.shuffle is not None:
             found["seed"] = self.shuffle.seed
-            found |= {"global": True} if self.shuffle.global_ else {"buffer": self.shuffle.buffer}
+            found |= self.shuffle.order
             mixed = mixed or Interleave()
-        if mixed is not None and "global" not in found:
+        if mixed is not None and not self.is_global:
             found["interleave"] = [mixed.cycle, mixed.block]
         if self.bucket is not None:
             found["bucket"] = [self.bucket.by, *self.bucket.boundaries]
@@ -444,7 +485,7 @@ class Read:
     @property
     def is_global(self) -> bool:
         """Whether all rows are permuted, without a buffer."""
-        return self.shuffle is not None and self.shuffle.global_
+        return self.shuffle is not None and self.shuffle.is_elastic
 
     @property
     def divides_batches(self) -> bool:

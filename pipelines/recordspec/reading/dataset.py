@@ -16,6 +16,7 @@ from recordspec.arrays.random_access import Rows
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import AnyPath
 from recordspec.order.global_order import Share
+from recordspec.order.lane_order import check_lanes
 from recordspec.order.packing import Packs
 from recordspec.order.position import Opening, Position, check_step, no_batch, order_of
 from recordspec.order.read_options import Augment, Batch, Interleave, Read, Shuffle
@@ -547,6 +548,9 @@ class GlobalOrder(EpochOrder):
 
     def check(self) -> None:
         global_shuffle.check(self.options, self.plan)
+        shuffle = self.options.shuffle
+        if shuffle is not None and shuffle.lanes is not None:
+            check_lanes(self.share, shuffle.lanes, global_shuffle.LANES_PATH)
         if self.depends_on_values and self.share.parts > 1:
             expected = "none for several workers, since batches depend on the values of rows"
             named = {"filter": self.predicate, "bucket": self.options.bucket, "balance": self.options.balance}
@@ -627,7 +631,7 @@ class GlobalOrder(EpochOrder):
     def _rows(self) -> Rows:
         if self.mixed is not None:
             return self.mixed()
-        return Rows([piece.path for piece in self.plan.pieces], self.schema)
+        return Rows([piece.path for piece in self.plan.pieces], self.schema)._ordered(self.options)
 
     @cached_property
     def _shuffle(self) -> GlobalShuffle:

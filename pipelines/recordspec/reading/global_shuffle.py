@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from recordspec._tf import Dataset, tf
 from recordspec.arrays.mixed_rows import MixedRows
-from recordspec.arrays.random_access import BlockWindows, Rows
+from recordspec.arrays.random_access import KeptBlocks, Rows
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.order.global_order import FileOrder, Permutation, Share, check_share
 from recordspec.order.read_options import Read
@@ -25,7 +26,7 @@ from recordspec.schema.schema import Schema
 from recordspec.schema.tensors import Tensor
 from recordspec.wire.arrays import Ints, bytes_in, objects_in
 
-PATH = ("read", "shuffle", "global")
+PATH, LANES_PATH = ("read", "shuffle", "global"), ("read", "shuffle", "lanes")
 
 
 def check(options: Read, plan: Plan) -> None:
@@ -43,23 +44,34 @@ def check(options: Read, plan: Plan) -> None:
         for option, hint in hints.items()
         if getattr(options, option) != getattr(usual, option)
     ]
-    problems += problems_of_files(plan, PATH, "; or shuffle with a buffer")
+    assert options.shuffle is not None
+    if options.shuffle.lanes is None:
+        problems += problems_of_files(plan, PATH, "; or shuffle with a buffer")
+    else:
+        problems += problems_of_files(plan, LANES_PATH, "; or shuffle with a buffer", remote=True)
     if problems:
         raise SpecError(problems)
 
 
-def problems_of_files(plan: Plan, path: tuple[str, ...], otherwise: str = "") -> list[Problem]:
+def problems_of_files(
+    plan: Plan, path: tuple[str, ...], otherwise: str = "", *, remote: bool = False
+) -> list[Problem]:
     """The problem of files of which no row can be read alone.
 
     Args:
         path: the option that needs it.
         otherwise: another way, for the hint.
+        remote: whether files may be in a store.
     """
-    piece = next((one for one in plan.pieces if one.remote is not None or one.compression != "none"), None)
+    of_store = (one for one in plan.pieces if one.remote is not None and not remote)
+    compressed = (one for one in plan.pieces if one.compression != "none")
+    piece = next(chain(of_store, compressed), None)
     if piece is None:
         return []
     expected, got, hint = "files of this machine", f"`{piece.path}`", "copy them"
-    if piece.remote is None:
+    if path == PATH:
+        hint = "`shuffle: {lanes: 240}` reads ranges of objects"
+    if piece.remote is None or remote:
         hint = "`recordspec reshard --compression none` writes such files"
         expected, got = "files that are not compressed", f"{piece.compression}: {got}"
     return [Problem(path=path, expected=expected, got=got, hint=hint + otherwise)]
@@ -95,7 +107,7 @@ class GlobalShuffle:
         self._together = max(1, chunk * share.workers // share.batch)
         self._epochs = EpochNumbers()
         self._lock = threading.Lock()
-        self._last: tuple[int, Permutation, BlockWindows | None] | None = None
+        self._last: tuple[int, Permutation, KeptBlocks | None] | None = None
 
     def records(self, of_pass: Tensor, skip: Tensor | int) -> Dataset:
         """The records of a pass from global batch `skip` on, string `[k]`: rows, or blocks of them; or tuples
@@ -122,6 +134,9 @@ class GlobalShuffle:
         epoch, first = self._epochs.of(of_pass), int(step)
         positions = self._share.positions(first, min(first + self._together, self._share.steps))
         order, windows = self._order(epoch, int(positions[0]))
+        if not self._rows._is_local and first + self._together < self._share.steps:
+            stop = min(first + 2 * self._together, self._share.steps)
+            self._rows._expect(order.rows_at(self._share.positions(first + self._together, stop)))
         return self._fetcher.fetch(order.rows_at(positions), windows)
 
     def rows_at(self, epoch: int, positions: Ints) -> Ints:
@@ -135,14 +150,14 @@ class GlobalShuffle:
         assert isinstance(self._rows, MixedRows)
         return self._rows.datasets_of(self.rows_at(self._epochs.of(of_pass), positions))
 
-    def _windows(self, order: Permutation, first: int) -> BlockWindows | None:
+    def _windows(self, order: Permutation, first: int) -> KeptBlocks | None:
         # blocks that are encoded again take no less time with windows
         return None if self._handed is None else self._rows._windows(self._schema, order, first)
 
     def _permutation(self, epoch: int) -> Permutation:
         return self._rows._in_epoch(epoch, self._seed)
 
-    def _order(self, epoch: int, first: int = 0) -> tuple[Permutation, BlockWindows | None]:
+    def _order(self, epoch: int, first: int = 0) -> tuple[Permutation, KeptBlocks | None]:
         """The order of an epoch, and its windows, with the first position that is read."""
         with self._lock:
             last = self._last
@@ -169,7 +184,7 @@ class RowFetcher:
         self._fixed = None if handed is None else row_blocks.fixed_keys(handed)
         self.specs = [tf.TensorSpec([None], tf.string)] if handed is None else row_blocks.array_specs(handed)
 
-    def fetch(self, numbers: Ints, windows: BlockWindows | None = None) -> list[Any]:
+    def fetch(self, numbers: Ints, windows: KeptBlocks | None = None) -> list[Any]:
         """Records, string `[n]`, or blocks of them; or the arrays of `row_blocks.arrays_of`. Raises
         RecordError.
         """
@@ -181,7 +196,7 @@ class RowFetcher:
         blocks = row_blocks.blocks_of(self._schema, taken.sections(), taken.count, 1)
         return [objects_in(bytes_in(blocks))]
 
-    def _arrays(self, handed: tuple[Handed, ...], numbers: Ints, windows: BlockWindows | None) -> list[Any]:
+    def _arrays(self, handed: tuple[Handed, ...], numbers: Ints, windows: KeptBlocks | None) -> list[Any]:
         try:
             if self._rows._has_blocks:
                 return row_blocks.arrays_of(handed, self._rows._taken(self._schema, numbers, windows))

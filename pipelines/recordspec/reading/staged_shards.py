@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -40,7 +39,7 @@ from recordspec.reading.transformations import drop_iterators_at_exit, flat_map,
 from recordspec.remote import RemotePath
 from recordspec.schema.options import parse_bytes
 from recordspec.schema.tensors import Tensor
-from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, on_disk
+from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, default_folder, on_disk
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 
@@ -370,8 +369,3 @@ def check_tensorflow(paths: list[RemotePath]) -> None:
             raise SpecError(
                 Problem(path=("staging",), expected="gs:// for `tensorflow`", got=str(path), hint=hint)
             )
-
-
-def default_folder() -> Path:
-    """The folder `$XDG_CACHE_HOME/recordspec/shards`, by default `~/.cache/recordspec/shards`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recordspec" / "shards"

@@ -247,9 +247,9 @@ def made_again(path: Location) -> FileIndex:
     return of_bytes(of_file(path)[0])
 
 
-def check_uncompressed(path: Location) -> None:
-    """Raises RecordError for a compressed file."""
-    compression = compression_of(path)
+def check_uncompressed(path: Location, compression: str | None = None) -> None:
+    """Raises RecordError for a compressed file. `compression` is what the manifest says."""
+    compression = compression or compression_of(path)
     if compression != "none":
         hint = "`recordspec reshard --compression none` makes one"
         got = f"{compression}, which has no random access"
@@ -312,6 +312,8 @@ class Indices:
         index = self._datasets.get(folder, {}).get(path.name) or _beside(path)
         if index is None:
             return None
+        if isinstance(path, RemotePath) and folder in self._manifests:  # a request for each file
+            return index
         status = path.stat()
         # an object in a store does not change, but its time differs from that of the indexed file
         known = not index.mtime_ns or isinstance(path, RemotePath) or status.st_mtime_ns == index.mtime_ns

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary, finalize
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, StoreError, system_errors
-from recordspec.locations import open_file
+from recordspec.locations import Location, open_file
 from recordspec.store.shards import replaced
 from recordspec.wire import native
 from recordspec.wire.arrays import Bytes, Ints, offsets
@@ -77,7 +77,10 @@ class MappedFiles:
         indices: the index of each file.
     """
 
-    def __init__(self, paths: Sequence[Path], indices: Sequence[FileIndex]) -> None:
+    # Whether the bytes of a file stay in memory once one of its records was read.
+    stays = True
+
+    def __init__(self, paths: Sequence[Location], indices: Sequence[FileIndex]) -> None:
         self.paths, self._indices = paths, indices
         self.first = offsets(_ints(index.records for index in indices))
         self._firsts: list[int] = self.first.tolist()
@@ -139,6 +142,9 @@ class MappedFiles:
             found.append((np.frombuffer(view or b"", np.uint8), starts, starts + np.diff(places)[own]))
         return found
 
+    def expect(self, numbers: Ints) -> None:
+        """Prepares for records that will be wanted next."""
+
     def _located(self, library: Any, numbers: Ints) -> tuple[Ints, Ints]:
         """The addresses of the frames of records, and the offsets of their data, one after another."""
         numbers = native.ints(numbers)
@@ -183,7 +189,7 @@ class MappedFiles:
         """The bytes of a file. Raises StoreError if the file has changed since it was indexed."""
         with self._lock:  # otherwise, a file mapped by two threads would be unmapped while it is read
             if (view := self._files[file]) is None:
-                path, size = self.paths[file], int(self._sizes[file])
+                path, size = Path(str(self.paths[file])), int(self._sizes[file])
                 if (gone := replaced(path)) is not None:
                     raise StoreError(gone)
                 with system_errors("read", path):

@@ -502,3 +502,8 @@ def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
             while view:
                 view = view[file.write(view) :]
     return digest.hexdigest()
+
+
+def default_folder() -> Path:
+    """The folder `$XDG_CACHE_HOME/recordspec/shards`, by default `~/.cache/recordspec/shards`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recordspec" / "shards"
