@@ -885,6 +885,8 @@ class Pipeline:
 
     def _open(self, split: str | Sequence[str], schema: Schema) -> Rows:
         paths = self._paths(split)
+        if isinstance(self.data, RemotePath):
+            return Rows._of(StoredDataset(paths, {self.data: self.manifest}, schema))
         try:
             return Rows(paths, schema)
         except StoreError:

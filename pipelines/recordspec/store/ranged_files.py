@@ -27,6 +27,7 @@ from recordspec.store.mapped_files import MappedFiles
 from recordspec.store.staging import FAILURES
 from recordspec.wire import native
 from recordspec.wire.arrays import Bytes, Ints
+from recordspec.wire.framing import FRAME_BYTES
 
 if TYPE_CHECKING:
     from recordspec.store.index import FileIndex
@@ -39,10 +40,10 @@ _MEMORY = 256 << 20
 # Linux' flag for memory that is not counted before it is used, which Python 3.10 does not name.
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
 
-_T = TypeVar("_T")
+# A piece is the number of its file times this, and its number in the file.
+_OF_FILE = 1 << 32
 
-# The number of a file, and that of a piece in it.
-_Piece = tuple[int, int]
+_T = TypeVar("_T")
 
 
 class _WrongRecordError(RecordError):
@@ -86,9 +87,9 @@ class RangedFiles(MappedFiles):
         self._areas: list[mmap.mmap | None] = [None] * len(paths)
         self._objects = paths
         self._tags: list[str | None] = [None] * len(paths)
-        self._pieces: OrderedDict[_Piece, Future[None]] = OrderedDict()
-        self._pins: dict[_Piece, int] = {}
-        self._expected: set[_Piece] = set()
+        self._pieces: OrderedDict[int, Future[None]] = OrderedDict()
+        self._pins: dict[int, int] = {}
+        self._expected: set[int] = set()
         self._changing, self._process = threading.RLock(), os.getpid()
         self.requests = self.bytes_read = self.bytes_kept = 0
 
@@ -112,8 +113,9 @@ class RangedFiles(MappedFiles):
                 if error.number in again:
                     raise
                 again.add(error.number)
-                for file, piece in self._pieces_of(np.array([error.number], np.int64)):
-                    self._read(file, piece, piece + 1, again=True)
+                for piece in self._pieces_of(np.array([error.number], np.int64)):
+                    file, number = divmod(piece, _OF_FILE)
+                    self._read(file, number, number + 1, again=True)
 
     def _wrong(self, number: int) -> RecordError:
         return _WrongRecordError(super()._wrong(number).problems, number)
@@ -161,23 +163,35 @@ class RangedFiles(MappedFiles):
             hint = 'open it in the process, or start workers with `multiprocessing_context="spawn"`'
             raise StoreError(State(where=str(self.paths[0].parent), got=got, hint=hint))
 
-    def _pieces_of(self, numbers: Ints) -> list[_Piece]:
-        """The pieces in which records lie, in order."""
-        found = list[_Piece]()
+    def _pieces_of(self, numbers: Ints) -> list[int]:
+        """The pieces in which records lie, in order: `_OF_FILE` times the number of the file, and the number
+        of the piece in it.
+        """
         files = np.searchsorted(self.first, numbers, "right") - 1
-        for file in np.unique(files).tolist():
-            records = np.unique(numbers[files == file]) - self.first[file]
-            first = self._indices[file].offsets(records) // PIECE
-            last = (self._indices[file].offsets(records + 1) - 1) // PIECE
-            wanted = np.zeros(int(last.max()) + 2, np.int64)
-            np.add.at(wanted, first, 1)
-            np.add.at(wanted, last + 1, -1)
-            found += [(file, piece) for piece in np.flatnonzero(np.cumsum(wanted)).tolist()]
-        return found
+        starts, stops = self._frames(numbers, files)
+        first, last = starts // PIECE, (stops - 1) // PIECE
+        # a record lies in one piece, or in a few
+        most = int((last - first).max(initial=0)) + 1
+        found = [(files * _OF_FILE + first + more)[first + more <= last] for more in range(most)]
+        pieces: list[int] = np.unique(np.concatenate(found)).tolist()
+        return pieces
 
-    def _begin(self, pieces: Sequence[_Piece]) -> set[Future[None]]:
+    def _frames(self, numbers: Ints, files: Ints) -> tuple[Ints, Ints]:
+        """Where the frames of records begin and end in their files."""
+        if (library := native.library()) is not None:
+            frames, places = self._located(library, numbers)
+            starts = frames - self._mapped[files]
+            return starts, starts + np.diff(places) + FRAME_BYTES
+        starts, stops = np.empty_like(numbers), np.empty_like(numbers)
+        for file in np.unique(files).tolist():
+            own = files == file
+            records = numbers[own] - self.first[file]
+            starts[own], stops[own] = (self._indices[file].offsets(records + more) for more in (0, 1))
+        return starts, stops
+
+    def _begin(self, pieces: Sequence[int]) -> set[Future[None]]:
         """Begins to read the pieces that are not there. Returns what the others wait for."""
-        runs, waiting = list[list[_Piece]](), set[Future[None]]()
+        runs, waiting = list[list[int]](), set[Future[None]]()
         for piece in pieces:
             future = self._pieces.get(piece)
             if future is not None and not (future.done() and future.failed):
@@ -185,14 +199,14 @@ class RangedFiles(MappedFiles):
                 if not future.done():
                     waiting.add(future)
                 continue
-            file, number = piece
-            if runs and runs[-1][-1] == (file, number - 1) and len(runs[-1]) < _TOGETHER:
+            if runs and runs[-1][-1] == piece - 1 and len(runs[-1]) < _TOGETHER:
                 runs[-1].append(piece)
             else:
                 runs.append([piece])
         for run in runs:
-            self._map(run[0][0])
-            future = _pool(self._process).submit(self._read, run[0][0], run[0][1], run[-1][1] + 1)
+            file, first = divmod(run[0], _OF_FILE)
+            self._map(file)
+            future = _pool(self._process).submit(self._read, file, first, first + len(run))
             self._pieces.update(dict.fromkeys(run, future))
             waiting.add(future)
         return waiting
@@ -246,7 +260,7 @@ class RangedFiles(MappedFiles):
         for piece in list(self._pieces):
             if piece in self._pins or piece in self._expected or not self._pieces[piece].done():
                 continue
-            file, number = piece
+            file, number = divmod(piece, _OF_FILE)
             if (area := self._areas[file]) is not None:
                 start = number * PIECE
                 area.madvise(mmap.MADV_DONTNEED, start, min(PIECE, len(area) - start))
